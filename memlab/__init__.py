@@ -16,7 +16,7 @@ _EXPORTS: dict[str, str] = {
     ),
     "Bench": "memlab.retrieve",
     **dict.fromkeys(
-        ("Experiment", "answer_questions", "compare_systems", "reopen", "replay", "run", "run_grid", "run_pipelines"),
+        ("Experiment", "answer_questions", "compare", "reopen", "replay", "run"),
         "memlab.experiments",
     ),
     "MemoryStore": "memlab.store",
@@ -34,7 +34,7 @@ _REGISTRIES = {
 }  # fmt: skip
 _ROOMS = (
     "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
-    "explorer", "figures", "indexing", "knowledge", "language", "learning", "llm", "memories", "pipelines", "records",
+    "explorer", "figures", "indexing", "knowledge", "language", "llm", "memories", "pipelines", "records",
     "registry", "rerank", "retrieve", "select", "sessions", "store", "summaries",
 )  # fmt: skip
 
@@ -48,7 +48,7 @@ def __getattr__(name: str) -> Any:
         importlib.import_module(f"memlab.{_REGISTRIES[name]}")
         value = getattr(importlib.import_module("memlab.registry"), name)
     elif name in _ROOMS:
-        value = importlib.import_module("memlab.experiments.learning" if name == "learning" else f"memlab.{name}")
+        value = importlib.import_module(f"memlab.{name}")
     else:
         raise AttributeError(f"module 'memlab' has no attribute {name!r}")
     globals()[name] = value

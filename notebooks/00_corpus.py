@@ -111,8 +111,8 @@ export(fig, "corpus-lengths", caption=caption, provenance=source, directory=figu
 # %% jupyter={"source_hidden": true}
 cutoffs = [1, 2, 3, 5, 10, 20, 50]
 measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for k in cutoffs]
-done = memlab.run_pipelines(["dense", "bm25", "hybrid"], bench, data, levels=["turn"], measures=measures, seed=seed)
-by, group = evaluate.hard_group(done.reports[0])
+done = memlab.run(["dense", "bm25", "hybrid"], data, bench=bench, levels=["turn"], measures=measures, seed=seed)
+by, group = evaluate.hard_group(done.reports[0].per_query)
 hard = evaluate.curve(done.reports, by=by, group=group)
 fig = curves.recall_curves(hard)
 n_hard = hard["n"][0]

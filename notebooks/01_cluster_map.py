@@ -231,9 +231,7 @@ held = held.group_by(per_draw, maintain_order=True).agg(reached=pl.col("hit").is
 half = of_first.group_by(per_draw).agg(half=pl.col("group").unique_counts().max() / pl.len() >= 0.5)
 reached = held.join(half, on=per_draw, maintain_order="left").group_by("query_id", maintain_order=True)
 reached = reached.agg(pl.col("reached", "half").mean())
-low, high = evaluate.bootstrap_interval(
-    reached.select("reached", "half").to_numpy(), np.ones(reached.height), seed=seed
-)
+low, high = evaluate.bootstrap_interval(reached.select("reached", "half").to_numpy(), seed=seed)
 reach = pl.DataFrame(
     {
         "share": ["clusters with evidence reached", f"half of the first {k} or more in one cluster"],
@@ -323,7 +321,7 @@ lines.append(
 if "evidence, other session" in likeness.columns:
     apart = likeness.drop_nulls("evidence, other session")
     columns = apart.select("evidence, other session", "evidence – random").to_numpy()
-    low, high = evaluate.bootstrap_interval(columns, np.ones(len(columns)), seed=seed)
+    low, high = evaluate.bootstrap_interval(columns, seed=seed)
     lines.append(
         f"- Two pieces of one answer in different sessions have a cosine of {columns[:, 0].mean():.2f} [{low[0]:.2f}, "
         f"{high[0]:.2f}], a piece and a random turn {columns[:, 1].mean():.2f} [{low[1]:.2f}, {high[1]:.2f}] (means of "

@@ -133,7 +133,7 @@ for level, shown in (("turn", measure), ("session", "recall_all@5")):
     for group, where in groups.items():
         by, label = ("all", "all") if where is None else ("evidence_sessions", evaluate.MULTI_SESSION)
         bounds = reports[level][0].summary(by, measures=shown).filter(pl.col("group") == label)
-        table = evaluate.climb(reports[level], measure=shown, where=where, seed=seed)
+        table = evaluate.compare(reports[level], measure=shown, where=where, stepwise=True)
         chance, ceiling = bounds["chance"].item(), bounds["ceiling"].item()
         parts.append(table.select(pl.lit(group).alias("group"), pl.all(), chance=chance, ceiling=ceiling))
     # One claim, one family: every step in either group of questions.
@@ -168,7 +168,9 @@ export(
 )
 
 # %% jupyter={"source_hidden": true}
-deeper = evaluate.climb(reports["turn"], measure=f"recall_all@{2 * k}", where=list(groups.values())[-1], seed=seed)
+deeper = evaluate.compare(
+    reports["turn"], measure=f"recall_all@{2 * k}", where=list(groups.values())[-1], stepwise=True
+)
 deeper.select("system", "n", "mean", "difference", "low", "high", "p_holm")
 
 # %% [markdown]
@@ -186,11 +188,9 @@ plain = climbs["turn"].filter(
 best_plain = plain.sort("mean", descending=True, maintain_order=True)["system"][0]
 base = str(pipelines[best_plain])
 tried = [base, *(f"{base} | {stage}" for stage in aside), "two_stage(k=200)"]
-turns = memlab.run_pipelines(tried, bench, data, levels=["turn"], measures=[measure], seed=seed)
+turns = memlab.run(tried, data, bench=bench, levels=["turn"], measures=[measure], seed=seed)
 compared = [
-    evaluate.compare(turns.reports, measure=measure, where=where, seed=seed).select(
-        pl.lit(group).alias("group"), pl.all()
-    )
+    evaluate.compare(turns.reports, measure=measure, where=where).select(pl.lit(group).alias("group"), pl.all())
     for group, where in groups.items()
 ]
 beside = evaluate.verdicts(compared)
@@ -200,10 +200,10 @@ beside = beside.join(
 beside.select(*brief[:2], "single_ms", *brief[3:])
 
 # %% jupyter={"source_hidden": true}
-sessions = memlab.run_pipelines(
-    [base, "two_stage"], bench, data, levels=["session"], measures=["recall@5", "recall_all@5"], seed=seed
+sessions = memlab.run(
+    [base, "two_stage"], data, bench=bench, levels=["session"], measures=["recall@5", "recall_all@5"], seed=seed
 )
-of_sessions = evaluate.compare(sessions.reports, measure="recall@5", seed=seed)
+of_sessions = evaluate.compare(sessions.reports, measure="recall@5")
 of_sessions.select("system", "n", "mean", "difference", "low", "high", "p")
 
 # %% jupyter={"source_hidden": true}
@@ -293,7 +293,7 @@ display(
 # %% jupyter={"source_hidden": true}
 hard_rows = climbs["turn"].filter(pl.col("group") == list(groups)[-1])
 top = hard_rows["mean"].arg_max()
-whole = evaluate.compare(reports["turn"], measure=measure, where=hard, seed=seed).row(top, named=True)
+whole = evaluate.compare(reports["turn"], measure=measure, where=hard).row(top, named=True)
 steps_of = {
     verdict: ", ".join(
         f"{row['system']} ({row['group']}, {row['difference']:+.1%}, p = {row['p_holm']:.3f})"
@@ -301,7 +301,7 @@ steps_of = {
     )
     for verdict in ("better", "worse")
 }
-aside_of = {v: beside.filter(pl.col("verdict") == v).height for v in ("better", "worse", "as good", "open")}
+aside_of = {v: beside.filter(pl.col("verdict") == v).height for v in ("better", "worse", "equivalent", "inconclusive")}
 near = (missed["rank"] <= 2 * k).sum() / max(missed.height, 1)
 ordered = causes.filter(pl.col("group") == list(groups)[-1]).sort("n", descending=True, maintain_order=True)
 lines = [
@@ -313,10 +313,10 @@ lines = [
         else "; no step reaches more."
     ),
     f"- Single steps (one family of {climbs['turn']['p'].count()} tests): shown to help {steps_of['better'] or 'none'}; to hurt "
-    f"{steps_of['worse'] or 'none'}. Steps {evaluate.seen_from(climbs['turn'])} would have been seen; the rest is open, not "
-    "nothing.",
+    f"{steps_of['worse'] or 'none'}. Steps from {climbs['turn']['detectable'].min():.1%} would have been seen; the rest is "
+    "inconclusive.",
     f"- Aside, against “{best_plain}” ({sum(aside_of.values())} tests): {aside_of['better']} shown to help, {aside_of['worse']} to "
-    f"hurt, {aside_of['as good']} as good within ± 5%, {aside_of['open']} open.",
+    f"hurt, {aside_of['equivalent']} equivalent within ± 5%, {aside_of['inconclusive']} inconclusive.",
 ]
 if missed.height:
     lines.append(

@@ -46,7 +46,6 @@ seed = 0
 # %%
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 from IPython.display import Markdown, display
 
@@ -77,7 +76,7 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 # %%
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
 leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
-fig = follow_ups.recall(leaning, measure=f"recall_all@{k}")
+fig = follow_ups.recall(leaning.with_columns(low="mean_low", high="mean_high"), measure=f"recall_all@{k}")
 n = compared["query_id"].n_unique()
 caption = f"Complete recall in the first {k} turns by kind of follow-up (n = {n}; 95 % bootstrap intervals)."
 export(fig, "follow-up-recall", data=table, caption=caption, **about)
@@ -89,18 +88,15 @@ table.filter(kind="all")
 # ## At every cut-off
 
 # %%
-deeper = deeper.filter(kind="all").rename({"form": "system"})
+deeper = deeper.filter(kind="all").with_columns(system="form", low="mean_low", high="mean_high")
 fig = curves.recall_curves(deeper)
 caption = f"Complete recall of {n} follow-ups over k by form of the question ({data.name}; 95 % bootstrap intervals)."
 export(fig, "follow-up-curves", data=deeper, caption=caption, **about)
 
 # %%
 complete = compared.pivot("form", index=["query_id", "kind"], values="complete")
-gaps = complete.select(pl.col(form).cast(pl.Float64) - pl.col("standalone") for form in complete.columns[2:-1])
-low, high = evaluate.bootstrap_interval(gaps.to_numpy(), np.ones(n), seed=seed)
-gaps = pl.DataFrame({"system": gaps.columns, "difference": gaps.mean().row(0), "low": low, "high": high})
-p = table.filter(pl.col("form") != "standalone", kind="all")["p"]
-gaps = gaps.with_columns(p_holm=pl.Series(evaluate.holm(p.to_numpy())), n=n, baseline=pl.lit("standalone"))
+gaps = table.filter(pl.col("form") != "standalone", kind="all").rename({"form": "system"})
+gaps = gaps.with_columns(baseline=pl.lit("standalone"))
 fig = selection.forest(gaps, measure=f"recall_all@{k}")
 caption = f"Paired differences in complete recall to the form that stands alone (n = {n}; 95 % intervals)."
 export(fig, "follow-up-tests", data=gaps, caption=caption, **about)
@@ -144,7 +140,7 @@ won, lost = (after & ~before).sum(), (before & ~after).sum()
 
 # %%
 overall = table.filter(kind="all").to_dicts()
-said = ", ".join("{form} {mean:.1%} [{low:.1%}, {high:.1%}]".format(**row) for row in overall)
+said = ", ".join("{form} {mean:.1%} [{mean_low:.1%}, {mean_high:.1%}]".format(**row) for row in overall)
 lines = [f"- Complete recall@{k} of {n} follow-ups: {said}."]
 shares = ", ".join(f"{row['form']} {row['mean'] / overall[-1]['mean']:.3f}" for row in overall[:-1])
 lines += [f"- As a share of the form that stands alone: {shares}."]

@@ -191,9 +191,7 @@ _ = theirs.write_text("\n".join(lines))
 
 # %% jupyter={"source_hidden": true}
 baseline = pipelines[-1]
-done = memlab.compare_systems(
-    compared, data, runs=[theirs], baseline=baseline, encoder=bench.encoder, store=store, seed=seed
-)
+done = memlab.compare(compared, data, runs=[theirs], baseline=baseline, encoder=bench.encoder, store=store, seed=seed)
 running.shutdown()
 tables = done.tables()
 display(tables["Found"], tables["All evidence in so many tokens"])
@@ -214,15 +212,15 @@ pl.DataFrame(
 )
 
 # %% jupyter={"source_hidden": true}
-fig = systems.trade_off(done.table)
-n = done.table["n"][0]
+fig = systems.trade_off(done.systems)
+n = done.systems["n"][0]
 caption = (
     f"Complete recall of memories and pipelines on {data.name} (n = {n:,} questions with evidence): left, by tokens that "
     "the texts take; right, in the first ten turns, by the median time of one search (Wilson's 95 % intervals; the dotted "
     "line joins what no other system beats in both). Systems that find the same lie on each other. Times are of one run, and longer where other notebooks run beside it."
 )
 export(
-    fig, "memories-trade-off", data=done.table, caption=caption, provenance=dict(bench.provenance), directory=figures
+    fig, "memories-trade-off", data=done.systems, caption=caption, provenance=dict(bench.provenance), directory=figures
 )
 
 # %% jupyter={"source_hidden": true}
@@ -279,7 +277,7 @@ export(fig, "memories-why", data=after, caption=caption, provenance=dict(bench.p
 # ## Answer
 
 # %% jupyter={"source_hidden": true}
-table = {row["system"]: row for row in done.table.iter_rows(named=True)}
+table = {row["system"]: row for row in done.systems.iter_rows(named=True)}
 worse = within_ten.filter(pl.col("shown") & (pl.col("difference") < 0))["system"].to_list()
 open_ = within_ten.filter(~pl.col("shown"))["system"].to_list()
 better = within_ten.filter(pl.col("shown") & (pl.col("difference") > 0))["system"].to_list()
@@ -302,7 +300,7 @@ Markdown(
             f"{table['my function']['recall_all@200 tokens']:.3f}: a budget is part of every comparison.",
             f"- Of the {seen.height} pieces that `my function` misses, {never:.0%} are not among the texts that it returned; the "
             "others came too late.",
-            f"- {done.problems.height} problems, {done.table['failed scopes'].sum()} failed scopes.",
+            f"- {done.problems.height} problems, {done.systems['failed scopes'].sum()} failed scopes.",
         )
     )
 )

@@ -45,7 +45,7 @@ def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
     for level, measures in MEASURES.items():
         for measure in measures:
             for group, where in GROUPS.items():
-                table = compare(done.of(level), measure=measure, where=where, unit=unit)
+                table = compare(done.at(level), measure=measure, where=where, unit=unit)
                 first, last = table.row(0, named=True), table.row(-1, named=True)
                 change = f"{last['difference']:+.3f} [{last['low']:+.3f}, {last['high']:+.3f}]"
                 rows.append((f"{level}s, {group}", measure, last["n"], first["mean"], last["mean"], change, last["p"]))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memlab import Bench, Experiment, datasets, run_pipelines
+from memlab import Bench, Experiment, datasets, run
 from memlab.evaluate import MULTI_SESSION, Report
 
 pytestmark = [pytest.mark.slow, pytest.mark.shared_data]
@@ -31,7 +31,7 @@ POOLED_MARGIN = 0.02
 @pytest.fixture(scope="module")
 def locomo(locomo_path: Path) -> Experiment:
     data = datasets.load(locomo_path)
-    return run_pipelines(list(TURNS), Bench.of(data, progress=False), data)
+    return run(list(TURNS), data, bench=Bench.of(data, progress=False))
 
 
 def means(report: Report, cutoffs: tuple[int, int]) -> tuple[list[float], list[float]]:
@@ -72,7 +72,7 @@ def test_controls_on_pooled_longmemeval(longmemeval_path: Path, tmp_path: Path) 
     assert data.sessions.group_by("scope").len()["len"].unique().to_list() == [48]
     # The store keeps one vector for each text, and a session stands in many haystacks.
     bench = Bench.of(data, store=str(tmp_path / "store"), progress=False)
-    done = run_pipelines(list(POOLED), bench, data, levels=["session"], measures=["recall_all@5"])
+    done = run(list(POOLED), data, bench=bench, levels=["session"], measures=["recall_all@5"])
     for report in done.reports:
         row = report.summary().row(0, named=True)
         assert row["n"] == 205

@@ -57,8 +57,7 @@ def answer(
     --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
     about for every question: leave it out (name the others with --bound) where tokens cost.
     """
-    from memlab.experiments import BOUNDS, answer_questions, system_contexts
-    from memlab.experiments.contexts import prompt_examples
+    from memlab.experiments import BOUNDS, answer_questions, prompt_examples, system_contexts
 
     import_systems(system or [])
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
@@ -76,12 +75,13 @@ def answer(
         "cross_validate": cross_validate,
         "models": Path(chosen.results) / "cross-validated",
         "timeout": timeout,
+        "seed": chosen.seed,
     }
     if show_prompts:
-        typer.echo(prompt_examples(system_contexts(systems, data, seed=chosen.seed, **options)))
+        typer.echo(prompt_examples(system_contexts(systems, data, **options)))
         return
-    done = answer_questions(systems, data, service=service, judge_by=judge, seed=chosen.seed, **options)
-    done.write(directory)
+    done = answer_questions(systems, data, service=service, judge_by=judge, **options)
+    done.export(directory)
     typer.echo(str(done))
     for problem in done.about["problems"][:20]:
         typer.echo(problem["problem"], err=True)

@@ -16,7 +16,6 @@ from memlab.cli._options import (
     Out,
     Path_,
     Pool,
-    Rankings,
     app,
     assignments,
     import_systems,
@@ -94,7 +93,6 @@ def evaluate(
     pool: Pool = None,
     scope: Annotated[list[str] | None, typer.Option(help="Only this memory; may be repeated.")] = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
-    rankings: Rankings = None,
     cross_validate: CrossValidate = None,
     corrections: Annotated[
         Path | None,
@@ -112,7 +110,7 @@ def evaluate(
     """
     from memlab.datasets.corrections import CORRECTED, corrected
     from memlab.evaluate import stale_table, to_markdown
-    from memlab.experiments import distinct, measurable, run, with_rankings
+    from memlab.experiments import distinct, measurable, run
     from memlab.records import known_scope
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
@@ -144,9 +142,8 @@ def evaluate(
         seed=chosen.seed,
         engine=engine,
     )
-    done = with_rankings(done, rankings or [], encoder=model)
-    done.write(directory)
-    typer.echo(done.to_markdown())
+    done.export(directory)
+    typer.echo(str(done))
     for one in done.reports:
         if tied := one.provenance["ties"]:
             n = one.per_query.height
@@ -158,8 +155,8 @@ def evaluate(
             typer.echo(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
     if corrections:
         mended_too = done.corrected(corrections)
-        mended_too.write(directory / "corrected")
-        typer.echo(f"\nbeside the evidence that {corrections.name} corrects\n\n{to_markdown(done.beside(mended_too))}")
+        mended_too.export(directory / "corrected")
+        typer.echo(f"\nwith the evidence that {corrections.name} corrects\n\n{mended_too}")
     typer.echo(f"runs, qrels, per-query results and reports: {directory}")
     n_read = done.cells["read"].sum()
     typer.echo(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")

@@ -53,7 +53,7 @@ def compare(
 
     What a memory returned is kept in the directory scope by scope: the same command goes on where it was stopped.
     """
-    from memlab.experiments import compare_systems
+    from memlab.experiments import compare as compare_systems
     from memlab.figures import export, systems
 
     import_systems(system or [])
@@ -78,10 +78,14 @@ def compare(
         timeout=timeout,
         seed=chosen.seed,
     )
-    done.write(directory)
+    done.export(directory)
     caption = f"Complete recall on {data.name} against tokens and against the time of one search."
     export(
-        systems.trade_off(done.table), "systems-trade-off", caption=caption, provenance=done.about, directory=directory
+        systems.trade_off(done.systems),
+        "systems-trade-off",
+        caption=caption,
+        provenance=done.about,
+        directory=directory,
     )
     typer.echo(str(done))
     for line in done.problems["problem"].head(20):
@@ -90,7 +94,7 @@ def compare(
         typer.echo(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
     typer.echo(f"tables, {directory / 'report.html'} (question by question), and what was returned: {directory}")
     if fail_below is not None:
-        recall = dict(done.table.select("system", "recall_all@10").iter_rows())
+        recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below
         lost = [f"{name} {value:.3f}" for name, value in recall.items() if value < floor]
         if lost:

@@ -13,14 +13,15 @@ from memlab.evaluate.measures import Measure, log_discount, longmemeval_discount
 from memlab.evaluate.measures import measure as read_measure
 
 _CELLS = 4_000_000
-_CLOSED = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr", "alpha_ndcg"}
+_CLOSED = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr"}
+_AT_BEST_ONE = {*_CLOSED, "alpha_ndcg", "precision_returned"}
 
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
     """Give the best value that any ranking can reach at the measure's cutoff.
 
     :param n_docs: (q,) documents in the scope of each query.
-    :param n_relevant: (q,) pieces of evidence of each query, at least 1.
+    :param n_relevant: (q,) evidence items of each query, at least 1.
     :returns: (q,) values.
 
     >>> from memlab.evaluate import ceiling
@@ -34,18 +35,20 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) ->
         return np.minimum(1.0, k / m)
     if wanted.name == "precision":
         return np.minimum(m, k) / (wanted.k or n)
-    return np.ones(len(n)) if wanted.name in _CLOSED else np.full(len(n), np.nan)
+    if wanted.name == "f1":
+        return 2 * np.minimum(m, k) / (np.minimum(m, k) + m)
+    return np.full(len(n), 1.0 if wanted.name in _AT_BEST_ONE else np.nan)
 
 
 def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
-    Draws without replacement (hypergeometric), exact for every measure but ``alpha_ndcg``, whose expectation depends
-    on how the evidence is spread over sessions: there the value is NaN, as it is for measures that others added.
-    Relevance is taken as binary.
+    Draws without replacement (hypergeometric), exact. NaN where the expectation depends on more than these counts:
+    ``alpha_ndcg`` (how the evidence is spread over sessions), ``precision_returned`` and ``f1`` (how much is
+    returned), and measures that others added. Relevance is taken as binary.
 
     :param n_docs: (q,) documents in the scope of each query.
-    :param n_relevant: (q,) pieces of evidence of each query, from 1 to n_docs.
+    :param n_relevant: (q,) evidence items of each query, from 1 to n_docs.
     :returns: (q,) values.
     :raises DataError: when a query has no evidence, or more than it has documents.
 
@@ -54,7 +57,7 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> 
     ([0.5, 0.5], [0.2368])
     """
     n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
-    if wanted.name == "alpha_ndcg" or wanted.name not in _CLOSED:
+    if wanted.name not in _CLOSED:
         return np.full(len(n), np.nan)
     pairs, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     width = int(np.minimum(k, n).max(initial=1))
@@ -70,7 +73,7 @@ def _expected(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
     if wanted.name == "precision":
         return m / n * drawn / (wanted.k or n)
     if wanted.name == "recall_all":
-        # All m pieces are among the drawn: the product over i < m of (drawn − i) / (n − i).
+        # All m items are among the drawn: the product over i < m of (drawn − i) / (n − i).
         i = np.arange(m.max())[None, :]
         inside = np.maximum(drawn[:, None] - i, 0) / np.maximum(n[:, None] - i, 1)
         return np.where(i < m[:, None], inside, 1.0).prod(axis=1)
@@ -99,7 +102,7 @@ def _sizes(
     if len(wrong):
         at = int(wrong[0])
         raise DataError(
-            f"query {at} has {m[at]} pieces of evidence among {n[at]} documents; expected 1 to {n[at]}: "
+            f"query {at} has {m[at]} evidence items among {n[at]} documents; expected 1 to {n[at]}: "
             "check that the evidence is in the query's own scope"
         )
     return n, m, n if wanted.k is None else np.full_like(n, wanted.k), wanted

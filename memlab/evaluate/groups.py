@@ -1,7 +1,7 @@
 """Groups of questions: by kind, by number of evidence sessions, by form.
 
-A mean over all questions hides the ones that need several pieces. The form of a question is known when it is asked,
-before any label: :mod:`memlab.language.questions`.
+A mean over all questions hides the ones that need several evidence items. The form of a question is known when it is
+asked, before any label: :mod:`memlab.language.questions`.
 """
 
 from __future__ import annotations
@@ -74,3 +74,11 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
     groups = {names.get(v, str(v)): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values}
     several = per_query.filter(SEVERAL)
     return {**groups, MULTI_SESSION: several} if by == "evidence_sessions" and several.height else groups
+
+
+def hard_group(per_query: pl.DataFrame) -> tuple[str, str]:
+    """Name the questions that matter most: evidence in two or more sessions, or all where there are none.
+
+    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`curve`.
+    """
+    return ("evidence_sessions", MULTI_SESSION) if per_query.filter(SEVERAL).height else ("all", "all")

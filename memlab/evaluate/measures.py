@@ -7,13 +7,15 @@ is a function of what was judged and a cutoff, under ``@memlab.measures.register
 operations over all queries.
 
 ====================  ===========================================================================================
-recall_any            1 where any piece of evidence is among the first k (success@k)
-recall_all            1 where every piece of evidence is among the first k
+recall_any            1 where any evidence item is among the first k (success@k)
+recall_all            1 where every evidence item is among the first k
 recall                share of the evidence among the first k
-precision             share of the first k that is evidence
+precision             share of the first k that is evidence, whether so many were returned or not
+precision_returned    share of what was returned, up to k, that is evidence: it rewards a stage that returns less
+f1                    harmonic mean of precision_returned and recall
 ndcg                  normalised discounted cumulative gain, discount log2(rank + 1), gain = relevance
 ndcg_longmemeval      the same with LongMemEval's discount: 1, 1, log2(3), log2(4) …, binary gain
-mrr                   1 / rank of the first piece of evidence
+mrr                   1 / rank of the first evidence item
 alpha_ndcg            ndcg with a gain halved for each earlier hit of the same session (alpha = 0.5)
 ====================  ===========================================================================================
 """
@@ -93,9 +95,11 @@ class Judged:
 
     ``hit_*`` are (h,) arrays over retrieved evidence, ``ideal_*`` (j,) arrays over all evidence, in ideal order.
     ``earlier`` counts the better ranked hits of the same query and subtopic; queries are numbered from 0.
+    ``n_relevant`` and ``n_retrieved`` are (q,): evidence items, and documents that the run has for the query.
     """
 
     n_relevant: np.ndarray
+    n_retrieved: np.ndarray
     hit_query: np.ndarray
     hit_rank: np.ndarray
     hit_gain: np.ndarray
@@ -164,6 +168,18 @@ def precision(judged: Judged, k: int | None) -> np.ndarray:
     if k is None:
         raise DataError("precision needs a cutoff; write precision@10")
     return judged.total(k) / k
+
+
+@_own
+def precision_returned(judged: Judged, k: int | None) -> np.ndarray:
+    returned = judged.n_retrieved if k is None else np.minimum(judged.n_retrieved, k)
+    return judged.total(k) / np.maximum(returned, 1)
+
+
+@_own
+def f1(judged: Judged, k: int | None) -> np.ndarray:
+    returned = judged.n_retrieved if k is None else np.minimum(judged.n_retrieved, k)
+    return 2 * judged.total(k) / (returned + judged.n_relevant)
 
 
 @_own
@@ -266,6 +282,7 @@ def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
     )
     return queries, Judged(
         n_relevant=np.bincount(best["query"].to_numpy(), minlength=queries.height),
+        n_retrieved=np.bincount(ranked["query"].to_numpy(), minlength=queries.height),
         **{f"hit_{name}": hits[name].to_numpy() for name in ("query", "rank", "gain", "earlier")},
         **{f"ideal_{name}": best[name].to_numpy() for name in ("query", "rank", "gain", "novelty")},
     )
@@ -274,26 +291,14 @@ def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
 def _check(ranked: pl.DataFrame, name: str) -> None:
     """Refuse a ranking that would be scored wrongly: a document twice, or ranks that are not 1 … n."""
     rank, n = pl.col("rank"), pl.len()
-    wrong = (
-        ranked.group_by("query_id")
-        .agg(
-            n=n,
-            low=rank.min(),
-            high=rank.max(),
-            twice=pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first(),
-            gap=(rank.n_unique() < n) | (rank.min() != 1) | (rank.max() != n),
-        )
-        .filter(pl.col("twice").is_not_null() | pl.col("gap"))
-        .sort(pl.col("twice").is_null(), "query_id")
-    )
-    if wrong.height:
-        at = wrong.row(0, named=True)
-        query = at["query_id"]
-        if at["twice"] is not None:
-            raise DataError(
-                f"run {name!r} ranks document {at['twice']!r} twice for query {query!r}; keep its best rank only"
-            )
+    twice = pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first()
+    ranks = ranked.group_by("query_id").agg(n=n, low=rank.min(), high=rank.max(), distinct=rank.n_unique(), twice=twice)
+    wrong = pl.any_horizontal(pl.col("distinct") < pl.col("n"), pl.col("low") != 1, pl.col("high") != pl.col("n"))
+    bad = ranks.filter(pl.col("twice").is_not_null() | wrong).sort(pl.col("twice").is_null(), "query_id")
+    for query, n_docs, low, high, _, doc in bad.head(1).rows():
+        if doc is not None:
+            raise DataError(f"run {name!r} ranks document {doc!r} twice for query {query!r}; keep its best rank only")
         raise DataError(
-            f"run {name!r} gives query {query!r} {at['n']} documents with ranks from {at['low']} to {at['high']}; "
-            f"expected 1 to {at['n']}, each once: rank again after leaving documents out"
+            f"run {name!r} gives query {query!r} {n_docs} documents with ranks from {low} to {high}; expected 1 to "
+            f"{n_docs}, each once: rank again after leaving documents out"
         )

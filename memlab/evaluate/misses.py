@@ -13,7 +13,7 @@ from memlab.records import Dataset, Run, qrels
 CAUSES = {
     "budget": "the answer needs more turns than k",
     "caption": "what it shares with question or answer stands only in its image caption",
-    "pronouns": "it has no telling word of its own",
+    "pronouns": "it has no high-idf term of its own",
     "label": "it shares nothing with either, and an unlabelled turn among the first k holds the answer's words",
     "follow-on": "it shares nothing with the question, and a turn within two of it is among the first k",
     "implied": "it has no word of question or answer: to be inferred, or labelled by mistake",
@@ -28,25 +28,24 @@ COMMON, FEW = 0.05, 5
 
 
 def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
-    """List the evidence that is not among the first k, each piece with the first of :data:`CAUSES` that fits it.
+    """List the evidence that is not among the first k, each item with the first of :data:`CAUSES` that fits it.
 
-    The rules compare stems, without stop words and names of speakers. What is shared must be *telling*: in at most one
-    turn in twenty of the scope (or five turns); a word that the whole chat uses tells no turn from another.
+    The rules compare stems, without stop words and names of speakers. What is shared must be a high-idf term: in at
+    most one turn in twenty of the scope (or five turns).
 
     :param run: a ranking of turns.
-    :returns: a row a missed piece: ``query_id``, ``n_evidence_sessions``, ``question``, ``answer``, ``doc_id``,
+    :returns: a row a missed item: ``query_id``, ``n_evidence_sessions``, ``question``, ``answer``, ``doc_id``,
         ``text`` (with its caption), ``rank`` (null where it was not ranked) and ``cause``.
     :raises DataError: when the run ranks sessions, ``k`` is not positive, or no question has evidence turns.
 
     The causes were chosen after reading some sixty misses of ``best | learned`` on LoCoMo. Of 30 then drawn at random,
-    a few of them read before, 25 fitted the cause that they got. Of the other five, two were labels that point at the
-    wrong turn, which no rule here sees: they count as implied.
+    25 fitted the cause that they got; two of the others were labels that point at the wrong turn, which no rule sees.
 
     >>> import memlab
-    >>> from memlab.evaluate.misses import by_cause, misses
+    >>> from memlab.evaluate import by_cause, misses
     >>> data = memlab.sample(turns=200)
-    >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
-    >>> by_cause(misses(run, data, k=10))["n"].sum() == misses(run, data, k=10).height
+    >>> missed = misses(memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None)), data, k=10)
+    >>> by_cause(missed)["n"].sum() == missed.height
     True
     """
     if run.level != "turn" or k < 1:
@@ -77,23 +76,20 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
 def by_cause(missed: pl.DataFrame) -> pl.DataFrame:
     """Count what each cause costs.
 
-    A lost answer is a question with a missed piece. ``alone`` is the share of lost answers that would be complete if
-    the cause were solved and all others stayed: those that miss pieces for this cause only.
-
     :param missed: what :func:`misses` gave, or a part of it that holds whole questions.
-    :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed pieces), ``share`` (of them),
-        ``solved`` (answers) and ``alone``; nothing missed gives noughts.
+    :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed items), ``share`` (of them),
+        ``solved`` and ``alone``, number and share of the incomplete questions that miss items for this cause only.
     """
     only = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
     counted = (
         missed.with_columns(only=only).group_by("cause").agg(n=pl.len(), solved=pl.col("only").drop_nulls().n_unique())
     )
-    pieces, lost = max(missed.height, 1), max(missed["query_id"].n_unique(), 1)
+    items, questions = max(missed.height, 1), max(missed["query_id"].n_unique(), 1)
     return (
         pl.DataFrame({"cause": list(CAUSES)})
         .join(counted, on="cause", how="left", maintain_order="left")
         .with_columns(pl.col("n", "solved").fill_null(0))
-        .with_columns(share=pl.col("n") / pieces, alone=pl.col("solved") / lost)
+        .with_columns(share=pl.col("n") / items, alone=pl.col("solved") / questions)
     )
 
 
@@ -150,11 +146,11 @@ def _described(missed: pl.DataFrame, evidence: pl.DataFrame, first: pl.DataFrame
         .select(*place, beside=True)
         .unique()
     )
-    flags = ("touches", "asks", "answers", "tells", "says", "shows", "beside")
     return (
         missed.join(shared, on=place, how="left", maintain_order="left")
         .join(beside, on=place, how="left", maintain_order="left")
-        .with_columns(pl.col(flags).fill_null(False), elsewhere=pl.col("query_id").is_in(elsewhere.implode()))
+        .with_columns(pl.col(*shared.columns[2:], "beside").fill_null(False))
+        .with_columns(elsewhere=pl.col("query_id").is_in(elsewhere.implode()))
     )
 
 
@@ -187,7 +183,7 @@ def _stems(dataset: Dataset) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
 
 
 def _words(keys: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Give the distinct words of texts that may tell something, a row each, with the keys of their text."""
+    """Give the distinct words of texts that are no stop words, a row each, with the keys of their text."""
     empty = pl.Series(sorted(set(stem(STOP_WORDS))), dtype=pl.String)
     words = pl.Series("word", tokenize(texts.fill_null("").to_list()) if len(texts) else [], dtype=pl.List(pl.String))
     distinct = keys.with_columns(words.list.unique(maintain_order=True)).explode("word").drop_nulls("word")

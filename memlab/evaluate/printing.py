@@ -1,4 +1,4 @@
-"""Frames printed for a write-up, as Markdown, LaTeX or HTML.
+"""Frames printed for a terminal, a notebook or a paper: Markdown, HTML and LaTeX.
 
 Printed numbers never flatter: three decimals, halves to even, and what is not quite 1 or 0 does not print as 1 or 0.
 Full precision stays in the frames, in ``report.json`` and in the Parquet files.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -20,21 +20,61 @@ BOUNDS = ("ceiling", "chance")
 
 
 class Table(pl.DataFrame):
-    """A frame of systems that knows which of them a test shows to be the best of a column; printed, that is bold.
+    """A frame that prints as a table: numbers to three decimals, and an interval in the cell of what it is around.
 
-    :param shown: the row, by the first column's text, that is shown to be best in a column; what is a tie, or rests on
-        too few questions, is in no column. A frame derived from this one prints without bold.
+    :param best: the row, by the first column's text, that is significantly the best of a column; printed, it is bold. A
+        frame derived from this one prints without bold.
+
+    >>> print(Table({"system": ["mine"], "difference": [0.1], "low": [0.02], "high": [0.18]}))
+    | system | difference [95 %] |
+    |:---|---:|
+    | mine | 0.100 [0.020, 0.180] |
     """
 
-    shown: Mapping[str, str] = MappingProxyType({})
+    best: Mapping[str, str] = MappingProxyType({})
 
-    def __init__(self, data: Any, *, shown: Mapping[str, str], **options: Any) -> None:
+    def __init__(self, data: Any, *, best: Mapping[str, str] = MappingProxyType({}), **options: Any) -> None:
         super().__init__(data, **options)
-        self.shown = shown
+        self.best = best
+
+    def __str__(self) -> str:
+        return to_markdown(self._short())
+
+    __repr__ = __str__
+
+    def _repr_html_(self, **_: object) -> str:
+        return styled(self._short())
+
+    def to_latex(self, *, caption: str = "", label: str = "tab:memlab") -> str:
+        """Write it as a LaTeX table; see :func:`to_latex`."""
+        return to_latex(self, caption=caption, label=label)
+
+    def _short(self) -> Table:
+        if self.schema.get("system") != pl.String:
+            return self
+        short = short_names(self["system"].to_list())
+        best = {column: short.get(name, name) for column, name in self.best.items()}
+        return Table(self.with_columns(pl.col("system").replace(short)), best=best)
+
+
+def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
+    """Cut the middle out of long names, and no more of it than leaves them different.
+
+    >>> from memlab.evaluate import short_names
+    >>> list(short_names(["best | mmr(lambda_=0.5)", "best | mmr(lambda_=0.7)"], width=12).values())
+    ['best |…=0.5)', 'best |…=0.7)']
+    """
+    distinct = dict.fromkeys(names)
+    for size in range(width, max(map(len, distinct), default=0)):
+        head, tail = size // 2, size - size // 2 - 1
+        short = {name: name if len(name) <= size else f"{name[:head]}…{name[-tail:]}" for name in distinct}
+        if len(set(short.values())) == len(distinct):
+            return short
+    return {name: name for name in distinct}
 
 
 def to_markdown(frame: pl.DataFrame) -> str:
-    """Write a frame as a Markdown table; what a :class:`Table` shows to be best is bold.
+    """Write a frame as a Markdown table; what is significantly the best of a :class:`Table` is bold.
 
     >>> import polars as pl
     >>> from memlab.evaluate import to_markdown
@@ -44,9 +84,10 @@ def to_markdown(frame: pl.DataFrame) -> str:
     | a \\| b | 0.500 |
     | c | 0.250 |
     """
-    head, *rows = ("| " + " | ".join(row) + " |" for row in _rows(frame, "**{}**".format, _markdown_escape))
-    rule = "|" + "|".join("---:" if _is_number(t) else ":---" for t in frame.dtypes) + "|"
-    return "\n".join([head, rule, *rows])
+    names, numeric, rows = _cells(frame, "**{}**".format, _markdown_escape)
+    lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
+    rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def titled(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -54,96 +95,73 @@ def titled(tables: Mapping[str, pl.DataFrame]) -> str:
     return "\n\n".join(f"**{title}**\n\n{to_markdown(table)}" for title, table in tables.items())
 
 
-def to_latex(frame: pl.DataFrame, *, caption: str, label: str, wide: bool = False) -> str:
+def to_html(frame: pl.DataFrame) -> str:
+    """Write a frame as an HTML table with everything escaped."""
+    names, numeric, rows = _cells(frame, "<b>{}</b>".format, html.escape)
+    tags = "".join(f"<td style='text-align:{'right' if right else 'left'}'>{{}}</td>" for right in numeric)
+    body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def styled(frame: pl.DataFrame) -> str:
+    """Write the first rows of a frame as HTML for a notebook, names of columns without underscores."""
+    best = {name.replace("_", " "): row for name, row in getattr(frame, "best", {}).items()}
+    shown = Table(_folded(frame.head(MOST_ROWS)).rename(lambda name: name.replace("_", " ")), best=best)
+    rest = f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
+    return to_html(shown) + rest
+
+
+def show_tables() -> None:
+    """From here on, show every frame of this notebook as a :class:`Table` is; outside of one, do nothing."""
+    from IPython import get_ipython
+
+    if (shell := get_ipython()) is not None:
+        shell.display_formatter.formatters["text/html"].for_type(pl.DataFrame, styled)
+
+
+def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     """Write a frame as a LaTeX table for the packages ``booktabs`` and, for accented letters, ``inputenc`` utf8.
 
     :param caption: plain text; escaped here.
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
-    :param wide: over both columns of a page (``table*``) rather than in one.
 
     >>> import polars as pl
     >>> from memlab.evaluate import to_latex
     >>> print(to_latex(pl.DataFrame({"form": ["how_many"], "n": [12]}), caption="≥ 2 & 5 %", label="tab:forms"))
     \\begin{table}[t]
-      \\centering\\small\\setlength{\\tabcolsep}{4pt}
+      \\centering\\small
       \\caption{$\\geq$ 2 \\& 5 \\%}
       \\label{tab:forms}
-      \\begin{tabular}{p{.34\\columnwidth}r}
+      \\begin{tabular}{lr}
         \\toprule
         form & n \\\\
         \\midrule
-        \\raggedright how\\_\\allowbreak{}many & 12 \\\\
+        how\\_many & 12 \\\\
         \\bottomrule
       \\end{tabular}
     \\end{table}
     """
-    _, *body = _rows(frame, r"\textbf{{{}}}".format, latex_escape)
-    # A pipeline's name breaks nowhere by itself.
-    body = [(r"\raggedright " + re.sub(r"(\\_|[(,=/])", r"\1\\allowbreak{}", first), *rest) for first, *rest in body]
-    head = [latex_escape(frame.columns[0]), *map(_stacked, frame.columns[1:])]
-    rows = [" & ".join(row) + r" \\" for row in body]
+    names, numeric, cells = _cells(frame, r"\textbf{{{}}}".format, latex_escape)
+    rows = [" & ".join(row) + r" \\" for row in cells]
     first_bound = next((i for i, name in enumerate(frame.to_series(0)) if name in BOUNDS), None)
     if first_bound:
         rows.insert(first_bound, r"\midrule")
-    kind = "table*" if wide else "table"
-    columns = "".join("r" if _is_number(t) else "l" for t in frame.dtypes[1:])
-    names_width = r"p{.25\textwidth}" if wide else r"p{.34\columnwidth}"
     lines = [
-        rf"\begin{{{kind}}}[t]",
-        r"  \centering\small\setlength{\tabcolsep}{4pt}",
+        r"\begin{table}[t]",
+        r"  \centering\small",
         rf"  \caption{{{latex_escape(caption)}}}",
         rf"  \label{{{re.sub(r'[^A-Za-z0-9:.-]+', '-', label)}}}",
-        rf"  \begin{{tabular}}{{{names_width}{columns}}}",
+        rf"  \begin{{tabular}}{{{''.join('r' if right else 'l' for right in numeric)}}}",
         r"    \toprule",
-        "    " + " & ".join(head) + r" \\",
+        "    " + " & ".join(names) + r" \\",
         r"    \midrule",
         *("    " + row for row in rows),
         r"    \bottomrule",
         r"  \end{tabular}",
-        rf"\end{{{kind}}}",
+        r"\end{table}",
     ]
     return "\n".join(lines)
-
-
-def to_html(frame: pl.DataFrame) -> str:
-    """Write a frame as an HTML table with everything escaped."""
-    head, *body = _rows(frame, "<b>{}</b>".format, html.escape)
-    tags = [f"<td style='text-align:{'right' if _is_number(t) else 'left'}'>{{}}</td>" for t in frame.dtypes]
-    rows = "".join(f"<tr>{''.join(tags).format(*row)}</tr>" for row in body)
-    return f"<table><thead><tr>{''.join(f'<th>{c}</th>' for c in head)}</tr></thead><tbody>{rows}</tbody></table>"
-
-
-def styled(frame: pl.DataFrame) -> str:
-    """Write a frame as HTML for a notebook: no types, no quotes, and an interval in the cell of what it is around.
-
-    An interval is ``low`` and ``high`` right behind a column, or its name with ``_low`` and ``_high``.
-
-    >>> import polars as pl
-    >>> from memlab.evaluate.printing import styled
-    >>> "0.500 [0.400, 0.600]" in styled(pl.DataFrame({"mean": [0.5], "low": [0.4], "high": [0.6]}))
-    True
-    """
-    shown, names = pl.DataFrame(frame.head(MOST_ROWS)), frame.columns
-    for i, name in enumerate(names):
-        ends = [f"{name}_low", f"{name}_high"]
-        ends = ["low", "high"] if names[i + 1 : i + 3] == ["low", "high"] else ends
-        if set(ends) <= set(names):
-            cell = pl.struct(mean=name, low=ends[0], high=ends[1]).alias(f"{name} [low, high]")
-            shown = shown.with_columns(cell).select(
-                cell.meta.output_name() if c == name else c for c in shown.columns if c not in ends
-            )
-    lists = [name for name, dtype in shown.schema.items() if dtype == pl.List]
-    shown = shown.with_columns(pl.col(lists).list.eval(pl.element().cast(pl.String)).list.join(", "))
-    rest = f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
-    return to_html(shown.rename({name: name.replace("_", " ") for name in shown.columns})) + rest
-
-
-def show_tables() -> None:
-    """From here on, show every frame of this notebook as :func:`styled` writes it; outside of one, do nothing."""
-    from IPython import get_ipython
-
-    if (shell := get_ipython()) is not None:
-        shell.display_formatter.formatters["text/html"].for_type(pl.DataFrame, styled)
 
 
 def number(value: float | None) -> str:
@@ -161,33 +179,44 @@ def number(value: float | None) -> str:
     return ">0.999" if 0 < value < 1 and float(text) == 1 else text
 
 
-def _rows(frame: pl.DataFrame, bold: Callable[[str], str], escape: Callable[[str], str]) -> list[tuple[str, ...]]:
-    """Print the names of the columns and each row, escaped; what a :class:`Table` shows to be best in bold."""
-    shown = frame.shown if isinstance(frame, Table) else {}
+def _folded(frame: pl.DataFrame) -> pl.DataFrame:
+    """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its column."""
+    names, folded, skipped = frame.columns, list[pl.Expr](), set[str]()
+    for i, name in enumerate(names):
+        low, high = ("low", "high") if names[i + 1 : i + 3] == ["low", "high"] else (f"{name}_low", f"{name}_high")
+        if {low, high} <= set(names):
+            skipped |= {low, high}
+            folded.append(pl.struct(mean=name, low=low, high=high).alias(f"{name} [95 %]"))
+        elif name not in skipped:
+            folded.append(pl.col(name))
+    return frame.select(folded)
+
+
+def _cells(
+    frame: pl.DataFrame, bold: Callable[[str], str], escape: Callable[[str], str]
+) -> tuple[list[str], list[bool], list[tuple[str, ...]]]:
+    """Give the names of the columns, which of them hold numbers, and the rows, all escaped."""
+    best, folded = getattr(frame, "best", {}), _folded(frame)
     columns = []
-    for series in frame:
-        best = shown.get(series.name)
+    for series in folded:
         texts = [escape(_text(v)) for v in series.to_list()]
-        texts = [bold(text) if name == best else text for name, text in zip(frame.to_series(0), texts, strict=True)]
-        columns.append([escape(series.name), *texts])
-    return list(zip(*columns, strict=True))
+        winner = best.get(series.name)
+        columns.append([bold(t) if n == winner else t for n, t in zip(folded.to_series(0), texts, strict=True)])
+    numeric = [dtype.is_numeric() or dtype == pl.Struct for dtype in folded.dtypes]
+    return [escape(name) for name in folded.columns], numeric, list(zip(*columns, strict=True))
 
 
 def _text(value: Any) -> str:
     if isinstance(value, dict):
-        mean = number(value["mean"])
-        if value["mean"] is None or value["low"] is None:
-            return mean
-        return f"{mean} [{number(value['low'])}, {number(value['high'])}]"
+        interval = "" if value["low"] is None else f" [{number(value['low'])}, {number(value['high'])}]"
+        return number(value["mean"]) + interval
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
     if value is None or isinstance(value, float):
         return number(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
-
-
-def _is_number(dtype: pl.DataType) -> bool:
-    return dtype.is_numeric() or dtype == pl.Struct
 
 
 def _markdown_escape(text: str) -> str:
@@ -197,8 +226,7 @@ def _markdown_escape(text: str) -> str:
 
 _MATHS = {
     "<": "<", ">": ">", "≥": r"\geq", "≤": r"\leq", "≠": r"\neq", "×": r"\times", "−": "-", "±": r"\pm",
-    "→": r"\rightarrow", "·": r"\cdot", "∞": r"\infty", "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda",
-    "μ": r"\mu", "σ": r"\sigma", "✔": r"\surd", "★": r"\star", "ⁿ": "^n",
+    "→": r"\rightarrow", "·": r"\cdot", "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "λ": r"\lambda",
 }  # fmt: skip
 _LATEX = {
     **{c: f"\\{c}" for c in "&%$#_{}"}, **{c: f"${text}$" for c, text in _MATHS.items()},
@@ -207,17 +235,7 @@ _LATEX = {
 }  # fmt: skip
 
 
-def _stacked(name: str, width: int = 10) -> str:
-    """Break the name of a column into lines, where words end."""
-    lines = [""]
-    for part in re.findall(r"[^\s_-]*[\s_-]*", name):
-        lines = [*lines[:-1], lines[-1] + part] if len((lines[-1] + part).strip()) <= width else [*lines, part]
-    escaped = [latex_escape(line.strip()) for line in lines if line.strip()]
-    return r"\shortstack[r]{" + r" \\ ".join(escaped) + "}" if len(escaped) > 1 else "".join(escaped)
-
-
 def latex_escape(text: str) -> str:
     """Escape text for LaTeX; a leading minus of a number becomes a minus sign."""
-    text = re.sub(r"\s+", " ", text)
-    escaped = "".join(_LATEX.get(c, c) for c in text)
+    escaped = "".join(_LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
     return re.sub(r"^(\$>\$)?-(?=\d)", r"\1$-$", escaped)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -19,19 +19,11 @@ from memlab.evaluate.report import Report
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
 
-_BOUNDS_NOTE = (
-    "Bold is shown to be best: better than each other system by a paired randomisation test with Holm's correction, "
-    "p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – where no closed "
-    "form exists."
+_NOTE = (
+    "Bold is significantly the best: better than each other system by a paired randomisation test with Holm's "
+    "correction, p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – "
+    "where no closed form exists. Intervals are 95 % bootstraps over questions."
 )
-
-
-class _Table(NamedTuple):
-    key: str
-    caption: str
-    frame: pl.DataFrame
-    column: pl.DataFrame | None = None
-    """What of it fits into one column of a paper."""
 
 
 def write_reports(
@@ -53,12 +45,12 @@ def write_reports(
         raise DataError("no report to write; evaluate at least one run")
     names, shared = file_names([r.name for r in reports]), dict(provenance or {})
     levels = {level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])}
-    tables = {level: list(_tables(level, systems)) for level, systems in levels.items()}
+    tables = {level: report_tables(systems) for level, systems in levels.items()}
     files: dict[str, str | pl.DataFrame] = {
         **{f"{names[report.name]}.{report.level}.parquet": report.per_query for report in reports},
         "report.json": _json(reports, levels, shared),
         "report.md": _markdown(levels, tables, shared),
-        "report.tex": _latex(tables),
+        "report.tex": latex_tables(tables),
     }
     return write_files(directory, files)
 
@@ -76,7 +68,7 @@ def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame
 
 
 def file_names(names: Sequence[str]) -> dict[str, str]:
-    """Give each pipeline a short name that every file system takes, in the same order; alike ones are numbered.
+    """Give each pipeline a short name that every file system takes, in the same order; equal ones are numbered.
 
     >>> from memlab.evaluate import file_names
     >>> file_names(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
@@ -99,51 +91,48 @@ def headline(measures: Sequence[Measure]) -> Measure:
     return next((m for m in ranked if m.k == 10), ranked[0] if ranked else measures[0])
 
 
-def _subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
+def subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     """Give the questions that are compared apart: all, and those of several sessions where there are any."""
     several = reports[0].per_query.filter(SEVERAL).height
     return {"all": None} | ({f"{MULTI_SESSION} evidence sessions": SEVERAL} if several else {})
 
 
-def _tables(level: Level, reports: Sequence[Report]) -> Iterator[_Table]:
-    main, documents = headline(reports[0].measures), f"{level.title()}s"
-    several = len(_subsets(reports)) > 1
-    few = _few(reports[0].measures, main)
-    wide = results_table(reports)
-    yield _Table("all", f"{documents}, all questions.", wide, _narrow(wide, few))
-    if several:
-        wide = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-        text = f"{documents}, questions with evidence in two or more sessions."
-        yield _Table("several", text, wide, _narrow(wide, few))
-    grouped = ("question_type", "question type"), ("evidence_sessions", "number of evidence sessions")
-    for by, words in (*grouped, ("form", "form of the question")):
-        yield _Table(by, f"{documents}, {main} by {words}.", groups_table(reports, main, by=by))
+def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
+    """Give the tables of means over all questions, and over those of several sessions where there are any."""
+    documents, n = f"{reports[0].level}s", reports[0].per_query.height
+    tables = {f"{documents}, all questions with evidence (n = {n:,})": results_table(reports)}
+    if several := reports[0].per_query.filter(SEVERAL).height:
+        table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
+        tables[f"{documents}, evidence in two or more sessions (n = {several:,})"] = table
+    return tables
+
+
+def report_tables(reports: Sequence[Report]) -> dict[str, pl.DataFrame]:
+    """Give all tables of one level by their captions."""
+    main, documents = headline(reports[0].measures), f"{reports[0].level}s"
+    tables: dict[str, pl.DataFrame] = {**main_tables(reports)}
+    grouped = {"question_type": "question type", "evidence_sessions": "number of evidence sessions", "form": "form"}
+    for by, words in grouped.items():
+        tables[f"{documents}, {main} by {words}."] = groups_table(reports, main, by=by)
     if len(reports) > 1:
-        against = f"compared with {reports[0].name} on {main}"
-        note = "95 % bootstrap interval of the difference, paired randomisation test, Holm's correction"
-        seed = reports[0].seed
-        frame = compare(reports, measure=main, seed=seed)
-        yield _Table("compare", f"{documents}, all questions, {against}: {note}.", frame, _tested(frame))
-        if several:
-            frame = compare(reports, measure=main, seed=seed, where=SEVERAL)
-            text = f"{documents}, two or more evidence sessions, {against}."
-            yield _Table("compare-several", text, frame, _tested(frame))
+        for questions, where in subsets(reports).items():
+            caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}."
+            tables[caption] = compare(reports, measure=main, where=where)
+    return tables
 
 
-def _few(measures: Sequence[Measure], main: Measure) -> list[Measure]:
-    """Pick three measures for a narrow table: the main one, the same one deeper, and nDCG, where they were taken."""
-    deeper = [m for m in measures if m.name == main.name and (m.k or 0) > (main.k or 0)]
-    return [main, *deeper[:1], *[m for m in measures if m.name == "ndcg"][:1]]
-
-
-def _narrow(wide: Table, measures: Sequence[Measure]) -> Table:
-    return Table(wide.select(wide.columns[0], *map(str, measures)), shown=wide.shown)
-
-
-def _tested(frame: pl.DataFrame) -> pl.DataFrame:
-    interval = pl.struct(pl.col("difference").alias("mean"), "low", "high")
-    tested = pl.when(pl.col("difference").is_not_null()).then(interval)
-    return pl.DataFrame(frame).select("system", tested.alias("difference"), pl.col("p_holm").alias("p (Holm)"))
+def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
+    """Write the tables of each level as LaTeX; one of more than nine columns is turned, so that it fits a page."""
+    parts = [
+        r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json. Bold is significantly the"
+        "\n% best: against each other system a paired randomisation test with Holm's correction, p < .05."
+    ]
+    for level, of_level in tables.items():
+        for n, (caption, table) in enumerate(of_level.items(), 1):
+            wide = table.width > 9 and "mean" not in table.columns
+            shown = table.transpose(include_header=True, header_name="group", column_names=table.columns[0])
+            parts.append(to_latex(shown if wide else table, caption=caption, label=f"tab:memlab-{level}-{n}"))
+    return "\n\n".join(parts) + "\n"
 
 
 def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]) -> str:
@@ -153,13 +142,13 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
             "measure": str(measure),
             "baseline": systems[0].name,
             "questions": questions,
-            "systems": compare(systems, measure=measure, seed=systems[0].seed, where=where).to_dicts(),
+            "systems": compare(systems, measure=measure, where=where).to_dicts(),
         }
         for level, systems in levels.items()
         if len(systems) > 1
         for measure in systems[0].measures
         if measure.name == "recall_all" or measure == headline(systems[0].measures)
-        for questions, where in _subsets(systems).items()
+        for questions, where in subsets(systems).items()
     ]
     measured = [report.to_dict() for report in reports]
     document = {"provenance": dict(provenance), "reports": measured, "comparisons": comparisons}
@@ -167,13 +156,14 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
 
 
 def _markdown(
-    levels: Mapping[Level, list[Report]], tables: Mapping[Level, list[_Table]], provenance: Mapping[str, Any]
+    levels: Mapping[Level, list[Report]],
+    tables: Mapping[Level, Mapping[str, pl.DataFrame]],
+    provenance: Mapping[str, Any],
 ) -> str:
     parts = ["# Evaluation"]
     for level, systems in levels.items():
         parts.append(f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)")
-        parts.append(_BOUNDS_NOTE)
-        parts.append(titled({t.caption: t.frame for t in tables[level]}))
+        parts += [_NOTE, titled(tables[level])]
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}
@@ -182,23 +172,6 @@ def _markdown(
         lines.append(f"- `{report.name}`, {report.level}s")
         lines += [f"  - {k}: {_plain(v)}" for k, v in report.provenance.items() if k not in common]
     return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
-
-
-def _latex(tables: Mapping[Level, list[_Table]]) -> str:
-    parts = [
-        r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json. Bold is shown to be best:"
-        "\n% better than each other system by a paired randomisation test with Holm's correction, p < .05."
-    ]
-    for level, of_level in tables.items():
-        for t in of_level:
-            label = f"tab:memlab-{level}-{t.key}"
-            parts += [to_latex(t.column, caption=t.caption, label=label)] if t.column is not None else []
-            # Over nine columns do not fit a page: the groups become its rows.
-            frame = t.frame
-            if frame.width > 9 and not t.key.startswith("compare"):
-                frame = frame.transpose(include_header=True, header_name="group", column_names=frame.columns[0])
-            parts += [to_latex(frame, caption=t.caption, label=f"{label}-wide", wide=True)]
-    return "\n\n".join(parts) + "\n"
 
 
 def _plain(value: Any) -> str:

@@ -15,8 +15,8 @@ from memlab.errors import DataError
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, measures_of, score
-from memlab.evaluate.printing import to_html
-from memlab.evaluate.significance import Unit, bootstrap_interval, by_unit
+from memlab.evaluate.printing import styled
+from memlab.evaluate.significance import Unit, bootstrap_interval
 from memlab.records import Dataset, Level, Run, qrels
 
 GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")
@@ -77,7 +77,7 @@ class Report:
     def _row(self, group: str, part: pl.DataFrame, unit: Unit) -> pl.DataFrame:
         names = [str(m) for m in self.measures]
         values = part.select(names).to_numpy()
-        low, high = bootstrap_interval(*by_unit(values, part["scope"].to_numpy(), unit), seed=self.seed)
+        low, high = bootstrap_interval(values, scopes=of_unit(part, unit), seed=self.seed)
         columns = {"measure": names, "n": [part.height] * len(names), "mean": values.mean(axis=0)}
         asked = part["_row"].to_numpy()
         bounds = {name: [float(each[asked].mean()) for each in values] for name, values in self._bounds.items()}
@@ -108,7 +108,14 @@ class Report:
         if tied := self.provenance.get("ties"):
             title += f"; for {tied:,} the tenth place was drawn by lot among equal scores"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
-        return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_html(table)
+        return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + styled(table)
+
+
+def of_unit(questions: pl.DataFrame, unit: Unit) -> np.ndarray | None:
+    """Give the scopes of questions where they are what is resampled, and nothing where questions are."""
+    if unit not in ("query", "scope"):
+        raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
+    return questions["scope"].to_numpy() if unit == "scope" else None
 
 
 def evaluate(
@@ -128,22 +135,18 @@ def evaluate(
     :raises DataError: when no question has evidence, the run answers none of the dataset's questions, or ranks
         documents that the dataset does not hold.
     """
-    if not isinstance(run, Run):
-        raise DataError(
-            f"evaluate takes one run, not a {type(run).__name__}; of several: [evaluate(run, data) for run in runs]"
-        )
-    if not isinstance(dataset, Dataset):
-        raise DataError(f"evaluate takes the dataset that the run answers, not a {type(dataset).__name__}")
+    if not isinstance(run, Run) or not isinstance(dataset, Dataset):
+        given = f"{type(run).__name__} and {type(dataset).__name__}"
+        raise DataError(f"evaluate takes one run and its dataset, not {given}; of several: [evaluate(r, data) for …]")
     wanted = measures_of(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
     _check_ids(run, dataset)
     retrieved = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
+    scores = score(run, qrels(dataset.questions, run.level, dataset.turns), wanted)
     per_query = (
         questions.join(retrieved, on="query_id", how="left", maintain_order="left")
         .with_columns(pl.col("n_retrieved").fill_null(0))
-        .join(
-            score(run, qrels(dataset.questions, run.level, dataset.turns), wanted), on="query_id", maintain_order="left"
-        )
+        .join(scores, on="query_id", maintain_order="left")
     )
     about = {"dataset": dataset.describe(), "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint()}
     about |= {"ties": ties(run)}
@@ -161,12 +164,8 @@ def ties(run: Run, *, k: int = 10) -> int:
     >>> ties(run, k=1), ties(run, k=2)
     (0, 1)
     """
-    at = (
-        run.frame.filter(pl.col("rank").is_in([k, k + 1]))
-        .group_by("query_id")
-        .agg(pl.col("score").sort(descending=True))
-    )
-    pairs = at.filter(pl.col("score").list.len() == 2)["score"].to_list()
+    at = run.frame.filter(pl.col("rank").is_in([k, k + 1])).sort("score", descending=True)
+    pairs = at.group_by("query_id").agg("score").filter(pl.col("score").list.len() == 2)["score"].to_list()
     # Equal scores stand one float32 step apart in a run.
     return sum(bool(np.nextafter(np.float32(high), np.float32(-np.inf)) == np.float32(low)) for high, low in pairs)
 
@@ -175,16 +174,15 @@ def _check_ids(run: Run, dataset: Dataset) -> None:
     """Refuse ids that no question or document has: they would count as wrong answers in silence."""
     answers = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
     if run.frame.height and not answers.height:
-        queries = run.frame["query_id"].unique()
         raise DataError(
-            f"run {run.name!r} answers query {queries.min()!r} and {len(queries) - 1} others, none of which is a "
-            f"question of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
+            f"run {run.name!r} answers query {run.frame['query_id'].min()!r} and others, none of which is a question "
+            f"of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
         )
     documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
     unknown = answers.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(maintain_order=True)
     if len(unknown):
-        examples = ", ".join(map(repr, unknown.head(3)))
         raise DataError(
             f"run {run.name!r} ranks {len(unknown):,} {run.level}s that {dataset.name!r} does not hold, such as "
-            f"{examples}; its {run.level} ids look like {', '.join(map(repr, documents.head(2)))}"
+            f"{', '.join(map(repr, unknown.head(3)))}; its {run.level} ids look like "
+            f"{', '.join(map(repr, documents.head(2)))}"
         )

@@ -1,56 +1,62 @@
-"""Is the difference real? Intervals by bootstrap, tests by randomisation, correction by Holm.
+"""Is a difference real, is it none, and what could have been seen? All intervals and tests of memlab are from here.
 
-Everything works on *units*: sums of per-query values and the number of queries behind each. A unit is a query, or a
-whole scope where questions about one chat are not independent of each other; the rest of the code is the same.
+Intervals are percentile bootstraps, tests are paired randomisation tests, corrected by Holm; equivalence is two
+one-sided tests. All work on *units*: a unit is a question, or a whole conversation where the questions about one chat
+are not independent of each other.
 
 Sources: Smucker, Allan & Carterette, CIKM 2007 (randomisation test for retrieval); Phipson & Smyth 2010 (the
-(b + 1) / (m + 1) rule); Holm 1979; Efron & Tibshirani 1993, ch. 13 (percentile interval).
+(b + 1) / (m + 1) rule); Holm 1979; Efron & Tibshirani 1993, ch. 13 (percentile interval); Miettinen, Biometrics 1968
+(power of McNemar's test); Schuirmann 1987 (two one-sided tests); Bonett & Price 2012 (interval of paired proportions).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
 from memlab.errors import DataError
+from memlab.evaluate.printing import Table
 
 Unit = Literal["query", "scope"]
+ALPHA, POWER = 0.05, 0.8
+MARGIN = 0.05
+"""A difference in the share of questions that is too small to matter, where no other margin is stated."""
 RESAMPLES = 2_000
 PERMUTATIONS = 10_000
 EXACT_UP_TO = 14
 ENOUGH_SCOPES = 20
 """Scopes from which on they, and not the questions in them, are resampled; with fewer, intervals over them are too
-narrow (Cameron, Gelbach & Miller 2008), and over four or fewer a sign-flip test can show nothing (p ≥ .125)."""
+narrow (Cameron, Gelbach & Miller 2008), and over four or fewer a sign-flip test cannot be significant (p ≥ .125)."""
 CELLS = 4_000_000
 
 
-def bootstrap_interval(sums: np.ndarray, sizes: np.ndarray, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def bootstrap_interval(
+    values: np.ndarray, *, scopes: np.ndarray | None = None, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     """Give 95 % percentile intervals of means by resampling units with replacement.
 
-    The mean of a resample is the sum of its values over the number of its queries, so units may differ in size.
-
-    :param sums: (u, m) sum of each of m columns over the queries of each unit.
-    :param sizes: (u,) number of queries in each unit.
+    :param values: (n, m), m columns over the questions.
+    :param scopes: (n,) the conversation of each question, where conversations are resampled and not questions.
     :returns: low (m,) and high (m,); NaN with fewer than two units, where nothing can be said.
 
     >>> import numpy as np
     >>> from memlab.evaluate import bootstrap_interval
-    >>> low, high = bootstrap_interval(np.array([[0.0], [1.0]] * 50), np.ones(100), seed=1)
+    >>> low, high = bootstrap_interval(np.array([[0.0], [1.0]] * 50), seed=1)
     >>> bool(0.38 < low[0] < 0.42 and 0.58 < high[0] < 0.62)
     True
     """
+    sums, sizes = _units(values, scopes)
     units, columns = sums.shape
     if units < 2:
         return np.full(columns, np.nan), np.full(columns, np.nan)
     drawn = _drawn if RESAMPLES * units <= CELLS else _drawn.__wrapped__
-    means = []
-    for counts in drawn(units, seed):
-        weights = counts.astype(np.float64)
-        means.append((weights @ sums) / (weights @ sizes)[:, None])
-    tail = (1 - 0.95) / 2
-    low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
+    means = [counts.astype(np.float64) for counts in drawn(units, seed)]
+    means = [(weights @ sums) / (weights @ sizes)[:, None] for weights in means]
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
     return low, high
 
 
@@ -67,11 +73,21 @@ def _drawn(units: int, seed: int) -> list[np.ndarray]:
     return counts
 
 
-def randomisation_test(differences: np.ndarray, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
+def _units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Sum values (n, m) by unit: sums (u, m) and the number of questions of each unit (u,)."""
+    if scopes is None:
+        return values, np.ones(len(values))
+    _, code = np.unique(scopes, return_inverse=True)
+    sums = np.zeros((int(code.max(initial=-1)) + 1, values.shape[1]))
+    np.add.at(sums, code, values)
+    return sums, np.bincount(code).astype(np.float64)
+
+
+def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
     """Give the two-sided p of paired differences under random flips of their signs.
 
-    Every flip is counted where there are few non-zero differences; else ``permutations`` are drawn and p is
-    (b + 1) / (permutations + 1), which is never zero.
+    Every flip is counted where there are few non-zero differences; else 10,000 are drawn and p is (b + 1) / (10,000 +
+    1), which is never zero.
 
     :param differences: (n,) paired differences, one a unit.
 
@@ -92,11 +108,11 @@ def randomisation_test(differences: np.ndarray, *, permutations: int = PERMUTATI
     rng = np.random.default_rng(seed)
     step = max(1, CELLS // n)
     extreme = 0
-    for start in range(0, permutations, step):
-        drawn = rng.integers(0, 256, size=(min(step, permutations - start), -(-n // 8)), dtype=np.uint8)
+    for start in range(0, PERMUTATIONS, step):
+        drawn = rng.integers(0, 256, size=(min(step, PERMUTATIONS - start), -(-n // 8)), dtype=np.uint8)
         positive = np.unpackbits(drawn, axis=1, count=n).astype(np.float64) @ nonzero
         extreme += int((np.abs(2.0 * positive - nonzero.sum()) >= observed).sum())
-    return (extreme + 1) / (permutations + 1)
+    return (extreme + 1) / (PERMUTATIONS + 1)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -117,6 +133,34 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted
 
 
+def paired(
+    values: np.ndarray, reference: np.ndarray, *, scopes: np.ndarray | None = None, seed: int = 0
+) -> pl.DataFrame:
+    """Test each column of values against another one: the one paired test that every comparison uses.
+
+    :param values: (n, m) what each of m systems reached on n questions.
+    :param reference: (m,) the column that each is compared with; a column that is its own is not tested.
+    :param scopes: (n,) as in :func:`bootstrap_interval`.
+    :returns: m rows: ``difference`` with its 95 % interval ``low``, ``high``; ``p``; ``p_holm`` over all columns that
+        are tested; questions won, tied and lost: ``win``, ``tie``, ``loss``. Null where nothing is tested.
+
+    >>> import numpy as np
+    >>> from memlab.evaluate import paired
+    >>> paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)
+    (1.0, 1.0, 1.0, 0.0078125, 0.0078125, 8, 0, 0)
+    """
+    differences = values - values[:, reference]
+    differences[np.abs(differences) < 1e-12] = 0.0
+    low, high = bootstrap_interval(differences, scopes=scopes, seed=seed)
+    tested = reference != np.arange(len(reference))
+    p = np.array([randomisation_test(column, seed=seed) for column in _units(differences, scopes)[0].T])
+    p_holm = np.full(len(p), np.nan)
+    p_holm[tested] = holm(p[tested])
+    rows = {"difference": differences.mean(axis=0), "low": low, "high": high, "p": p, "p_holm": p_holm}
+    rows |= {"win": (differences > 0).sum(0), "tie": (differences == 0).sum(0), "loss": (differences < 0).sum(0)}
+    return pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all())).fill_nan(None)
+
+
 def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> dict[str, float]:
     """Set a mean over questions beside its null distribution.
 
@@ -132,21 +176,115 @@ def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> di
     """
     those = ~np.isnan(observed)
     values, means = observed[those], null[:, those].mean(axis=1)
-    low, high = bootstrap_interval(values[:, None], np.ones(len(values)), seed=seed)
-    extreme = np.abs(means - means.mean()) >= abs(values.mean() - means.mean()) - 1e-9
-    ends = dict(zip(("chance_low", "chance_high"), np.quantile(means, [0.025, 0.975]).tolist(), strict=True))
-    about = {"n": len(values), "mean": float(values.mean()), "low": float(low[0]), "high": float(high[0])}
-    return about | {"chance": float(means.mean()), **ends, "p": float((extreme.sum() + 1) / (len(means) + 1))}
+    (low,), (high,) = bootstrap_interval(values[:, None], seed=seed)
+    about = {"n": len(values), "mean": float(values.mean()), "low": float(low), "high": float(high)}
+    return about | beside_null(float(values.mean()), means)
 
 
-def by_unit(values: np.ndarray, scopes: np.ndarray, unit: Unit) -> tuple[np.ndarray, np.ndarray]:
-    """Sum per-query values (n, m) by unit: gives sums (u, m) and sizes (u,)."""
-    if unit == "query":
-        return values, np.ones(len(values))
-    if unit != "scope":
-        raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
-    _, code = np.unique(scopes, return_inverse=True)
-    sizes = np.bincount(code).astype(np.float64)
-    sums = np.zeros((len(sizes), values.shape[1]))
-    np.add.at(sums, code, values)
-    return sums, sizes
+def beside_null(observed: float, null: np.ndarray) -> dict[str, float]:
+    """Give ``chance``, ``chance_low``, ``chance_high`` and the two-sided ``p`` of one statistic and its null draws."""
+    low, high = np.quantile(null, [0.025, 0.975]).tolist()
+    extreme = np.abs(null - null.mean()) >= abs(observed - null.mean()) - 1e-9
+    p = float((extreme.sum() + 1) / (len(null) + 1))
+    return {"chance": float(null.mean()), "chance_low": low, "chance_high": high, "p": p}
+
+
+def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give Wilson's 95 % intervals of shares: low and high (m,) of m counts; NaN where n is 0.
+
+    >>> import numpy as np
+    >>> from memlab.evaluate import wilson
+    >>> [end.round(3).tolist() for end in wilson(np.array([5]), np.array([10]))]
+    [[0.237], [0.763]]
+    """
+    z = 1.959963984540054
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = hits / n
+        centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+        half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def detectable(n: int, discordant: float, *, tests: int = 1) -> float | None:
+    """Give the smallest difference that a paired test of ``n`` questions would show in four of five cases.
+
+    The test is McNemar's exact one, which a randomisation test of answers right or wrong equals, at
+    ``.05 / tests``: what the smallest p of a family must pass under Holm's correction.
+
+    :param discordant: share of questions on which the two systems differ; a larger difference raises it to itself.
+    :returns: a difference of shares, in steps of .005; null where even a difference of all would not be significant.
+    :raises DataError: when n is not positive or a share is not one.
+
+    >>> from memlab.evaluate import detectable
+    >>> detectable(78, 0.2), detectable(78, 0.2, tests=64), detectable(1000, 0.2)
+    (0.145, 0.195, 0.045)
+    """
+    from scipy.stats import binom
+
+    if n < 1 or tests < 1 or not 0 <= discordant <= 1:
+        raise DataError(f"n = {n}, tests = {tests}, discordant = {discordant}; expected counts from 1, and a share")
+    pairs = np.arange(n + 1)
+    # The most losses with which so many discordant pairs are significant: 2 · P(X ≤ losses) ≤ alpha / tests.
+    most = binom.ppf(ALPHA / tests / 2, pairs, 0.5)
+    most = np.where(2 * binom.cdf(most, pairs, 0.5) <= ALPHA / tests, most, most - 1)
+    for difference in np.arange(0.005, 1.0025, 0.005):
+        share = max(discordant, difference)
+        power = binom.pmf(pairs, n, share) @ binom.cdf(most, pairs, (1 - difference / share) / 2)
+        if float(power) >= POWER:
+            return round(float(difference), 3)
+    return None
+
+
+def equivalence(difference: float, n: int, win: int, loss: int, *, margin: float = MARGIN) -> float:
+    """Give the p of two one-sided tests that a paired difference of shares lies within ± ``margin``.
+
+    One question won and one lost are added (Bonett & Price), so that no variance is 0: where two systems never differ
+    on few questions, that is no evidence that they never would.
+
+    :param difference: mean of the ``n`` paired differences, of which ``win`` are positive and ``loss`` negative.
+    :raises DataError: when the margin is not positive, or the counts exceed n.
+
+    >>> from memlab.evaluate import equivalence
+    >>> round(equivalence(0.0, 1000, 20, 20), 4), round(equivalence(0.0, 40, 0, 0), 3)
+    (0.0, 0.069)
+    """
+    from scipy.stats import norm
+
+    if margin <= 0 or n < 1 or min(win, loss) < 0 or win + loss > n:
+        raise DataError(
+            f"margin = {margin}, n = {n}, win = {win}, loss = {loss}; expected a positive margin and counts"
+        )
+    mean = difference * n / (n + 2)
+    variance = ((win + loss + 2) / (n + 2) - mean**2) / (n + 2)
+    return float(norm.sf((margin - abs(mean)) / np.sqrt(variance)))
+
+
+def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = MARGIN) -> Table:
+    """Judge all the comparisons behind one claim as one family: superiority, equivalence, or inconclusive.
+
+    :param tables: what :func:`compare` gave, one or several, of measures that are shares of questions.
+    :param margin: differences within it do not matter.
+    :returns: their rows with ``p_holm`` over all of them, ``detectable`` (the difference that this comparison would
+        have seen in four of five cases, at the corrected level), ``p_equal`` (:func:`equivalence`, corrected for all
+        of them) and ``verdict``: ``better``, ``worse``, ``equivalent`` (within the margin) or ``inconclusive``. Rows of
+        a baseline have none.
+    :raises DataError: as :func:`equivalence` does.
+    """
+    frame = tables if isinstance(tables, pl.DataFrame) else pl.concat(tables, how="diagonal_relaxed")
+    tested = frame["p"].is_not_null().to_numpy()
+    rows = frame.filter(pl.Series(tested)).select("difference", "n", "win", "loss").to_dicts()
+    p, equal, seen = (np.full(frame.height, np.nan) for _ in range(3))
+    p[tested] = holm(frame["p"].drop_nulls().to_numpy())
+    equal[tested] = holm(np.array([equivalence(**row, margin=margin) for row in rows]))
+    sizes = [detectable(row["n"], (row["win"] + row["loss"]) / row["n"], tests=len(rows)) for row in rows]
+    seen[tested] = [size or np.nan for size in sizes]
+    verdict = (
+        pl.when(pl.col("p").is_null()).then(None)
+        .when((pl.col("p_holm") < ALPHA) & (pl.col("difference") > 0)).then(pl.lit("better"))
+        .when(pl.col("p_holm") < ALPHA).then(pl.lit("worse"))
+        .when(pl.col("p_equal") < ALPHA).then(pl.lit("equivalent"))
+        .otherwise(pl.lit("inconclusive"))
+    )  # fmt: skip
+    added = {"p_holm": p, "detectable": seen, "p_equal": equal}
+    columns = [pl.Series(name, values).fill_nan(None) for name, values in added.items()]
+    return Table(frame.with_columns(columns).with_columns(verdict=verdict))

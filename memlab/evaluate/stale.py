@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from memlab.errors import DataError
@@ -16,13 +18,6 @@ def stale(run: Run, data: Dataset, *, k: int = 10) -> pl.DataFrame:
         the first k), ``stale_share`` (of them, how many are), ``current`` (all evidence is) and ``current_first``:
         the first turn of evidence stands above every stale one, and is there.
     :raises DataError: when the run ranks sessions, or no question has such turns.
-
-    >>> import memlab
-    >>> from memlab.evaluate.stale import stale
-    >>> data = memlab.datasets.load("data/facts/updates.jsonl")
-    >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
-    >>> stale(run, data).columns
-    ['query_id', 'question_type', 'stale', 'stale_share', 'current', 'current_first']
     """
     asked = data.questions.filter(pl.col("stale").list.len() > 0)
     if run.level != "turn" or asked.is_empty():
@@ -30,49 +25,40 @@ def stale(run: Run, data: Dataset, *, k: int = 10) -> pl.DataFrame:
             f"the run ranks {run.level}s, and {asked.height} questions of {data.name!r} name stale turns; give a "
             "ranking of turns, and questions with the key stale"
         )
-    rank = run.frame.select("query_id", "doc_id", "rank")
+    rank, within = run.frame.select("query_id", "doc_id", "rank"), (pl.col("rank") <= k).fill_null(False)
 
     def placed(column: str) -> pl.DataFrame:
         pairs = asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
-        places = pairs.join(rank, on=["query_id", "doc_id"], how="left")
-        within = (pl.col("rank") <= k).fill_null(False)
-        return places.group_by("query_id").agg(
-            first=pl.col("rank").min(), some=within.any(), every=within.all(), share=within.mean()
-        )
+        places = pairs.join(rank, on=["query_id", "doc_id"], how="left").group_by("query_id")
+        return places.agg(first=pl.col("rank").min(), some=within.any(), every=within.all(), share=within.mean())
 
     return (
         asked.select("query_id", "question_type")
         .join(placed("stale"), on="query_id", how="left", maintain_order="left")
         .join(placed("evidence"), on="query_id", how="left", maintain_order="left", suffix="_current")
+        .with_columns(before=pl.col("first_current") < pl.col("first").fill_null(2**31 - 1))
         .select(
             "query_id",
             "question_type",
             stale="some",
             stale_share="share",
             current="every_current",
-            current_first=(pl.col("first_current") < pl.col("first").fill_null(2**31 - 1)).fill_null(False),
+            current_first=pl.col("before").fill_null(False),
         )
     )
 
 
-def stale_table(runs: list[Run], data: Dataset, *, k: int = 10) -> pl.DataFrame:
+def stale_table(runs: Sequence[Run], data: Dataset, *, k: int = 10) -> pl.DataFrame:
     """Put rankings side by side: ``system``, ``n``, ``stale@k``, ``current@k`` and ``current first``, as shares.
 
     >>> import memlab
-    >>> from memlab.evaluate.stale import stale_table
-    >>> data = memlab.datasets.load("data/facts/updates.jsonl")
+    >>> from memlab.evaluate import stale_table
+    >>> data = memlab.load("data/facts/updates.jsonl")
     >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
     >>> stale_table([run], data)["n"].item()
     60
     """
-    rows = [
-        stale(run, data, k=k).select(
-            pl.lit(run.name).alias("system"),
-            pl.len().alias("n"),
-            pl.col("stale").mean().alias(f"stale@{k}"),
-            pl.col("current").mean().alias(f"current@{k}"),
-            pl.col("current_first").mean().alias("current first"),
-        )
-        for run in runs
-    ]
+    shares = {f"stale@{k}": "stale", f"current@{k}": "current", "current first": "current_first"}
+    means = [pl.col(column).mean().alias(name) for name, column in shares.items()]
+    rows = [stale(run, data, k=k).select(pl.lit(run.name).alias("system"), pl.len().alias("n"), *means) for run in runs]
     return pl.concat(rows)

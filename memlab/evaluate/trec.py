@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -61,13 +62,10 @@ def read_run(path: str | Path, level: Level) -> Run:
         for a query: names file, line and field.
     """
     path = Path(path)
-    rows = _read(path, _RUN_FIELDS)
-    rank, score = _number(rows, "rank", pl.Int64, path), _number(rows, "score", pl.Float64, path)
-    _no_duplicates(rows, path)
+    rows = _read(path, _RUN_FIELDS, {"rank": pl.Int64, "score": pl.Float64})
     if not rows.height:
         return Run(pl.DataFrame(schema=RUN_SCHEMA), level, provenance={"file": path.name})
-    ids = rows["query_id"].to_numpy(), rows["doc_id"].to_numpy()
-    run = run_from_scores(*ids, score.to_numpy(), level=level, k=len(rank))
+    run = run_from_scores(rows["query_id"], rows["doc_id"], rows["score"].to_numpy(), level=level, k=rows.height)
     return Run(run.frame, level, name=rows["tag"][0], provenance={"file": path.name})
 
 
@@ -79,12 +77,9 @@ def read_qrels(path: str | Path, level: Level, turns: pl.DataFrame | None = None
     :raises DataError: when a line is not of four fields, a relevance is not a whole number, or a document is judged
         twice for a query: names file, line and field.
     """
-    path = Path(path)
-    rows = _read(path, _QRELS_FIELDS)
-    relevance = _number(rows, "relevance", pl.Int32, path)
-    _no_duplicates(rows, path)
+    rows = _read(Path(path), _QRELS_FIELDS, {"relevance": pl.Int32})
     session = pl.col("doc_id") if level == "session" else session_of("doc_id", turns)
-    return Qrels(rows.select("query_id", "doc_id", relevance, subtopic=session), level)
+    return Qrels(rows.select("query_id", "doc_id", "relevance", subtopic=session), level)
 
 
 def _check_ids(rows: pl.DataFrame, what: str) -> None:
@@ -103,45 +98,34 @@ def _write(table: pl.DataFrame, path: Path) -> Path:
     return path
 
 
-def _read(path: Path, fields: tuple[str, ...]) -> pl.DataFrame:
+def _read(path: Path, fields: tuple[str, ...], numbers: dict[str, Any]) -> pl.DataFrame:
+    """Read the lines of a file into columns, each with its number ``line``."""
     try:
-        raw = path.read_bytes()
-        text = raw.decode("utf-8")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{path}: line {line}: byte {raw[error.start]:#04x} is not UTF-8; save the file as UTF-8"
-        ) from None
+            f"{path}: cannot be read: {getattr(error, 'strerror', error)}; give a file of UTF-8 text"
+        ) from error
     lines = pl.DataFrame({"text": pl.Series(text.split("\n"), dtype=pl.String)}).with_row_index("line", offset=1)
-    split = lines.select("line", "text", part=pl.col("text").str.extract_all(r"[^\s\x00-\x1f\x7f]+"))
+    split = lines.with_columns(part=pl.col("text").str.extract_all(r"[^\s\x00-\x1f\x7f]+"))
     split = split.filter(pl.col("part").list.len() > 0)
-    wrong = split.filter(pl.col("part").list.len() != len(fields))
-    if wrong.height:
-        line, found, parts = wrong.row(0)
+    for line, found, _ in split.filter(pl.col("part").list.len() != len(fields)).head(1).rows():
         raise DataError(
-            f"{path}: line {line}: {len(parts)} fields, expected {len(fields)} ({' '.join(fields)}); "
-            f"found {found.strip()[:80]!r}"
+            f"{path}: line {line}: expected {len(fields)} fields ({' '.join(fields)}): {found.strip()[:80]!r}"
         )
-    return split.select("line", *(pl.col("part").list.get(i).alias(name) for i, name in enumerate(fields)))
-
-
-def _number(rows: pl.DataFrame, column: str, dtype: type[pl.DataType], path: Path) -> pl.Series:
-    values = rows[column].cast(dtype, strict=False)
-    valid = values.is_not_null() & (values.cast(pl.Float64).is_finite())
-    if not valid.all():
-        at = rows.filter(~valid.fill_null(False)).row(0, named=True)
+    rows = split.select("line", *(pl.col("part").list.get(i).alias(name) for i, name in enumerate(fields)))
+    for name, dtype in numbers.items():
         kind = "a finite number" if dtype == pl.Float64 else "a whole number"
-        raise DataError(f"{path}: line {at['line']}: {column} is {at[column]!r}, expected {kind}")
-    return values
-
-
-def _no_duplicates(rows: pl.DataFrame, path: Path) -> None:
-    again = rows.filter(~pl.struct("query_id", "doc_id").is_first_distinct())
-    if again.height:
-        at = again.row(0, named=True)
+        values = rows[name].cast(dtype, strict=False)
+        for line, value in (
+            rows.filter(~values.cast(pl.Float64).is_finite().fill_null(False)).select("line", name).rows()
+        ):
+            raise DataError(f"{path}: line {line}: {name} is {value!r}, expected {kind}")
+        rows = rows.with_columns(values)
+    for line, query, doc in rows.filter(~pl.struct("query_id", "doc_id").is_first_distinct()).select(
+        "line", "query_id", "doc_id"
+    ).rows():  # fmt: skip
         raise DataError(
-            f"{path}: line {at['line']}: doc_id {at['doc_id']!r} stands a second time under query {at['query_id']!r}; "
-            "expected each document once a query"
+            f"{path}: line {line}: doc_id {doc!r} stands a second time under query {query!r}; expected once"
         )
+    return rows

@@ -8,21 +8,10 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
-from memlab.evaluate.measures import Measure
+from memlab.evaluate.groups import SEVERAL
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import CELLS, PERMUTATIONS
-from memlab.knowledge.calibration import wilson
+from memlab.evaluate.significance import CELLS, PERMUTATIONS, beside_null, wilson
 from memlab.records import Dataset, Run
-
-
-def hard_group(report: Report) -> tuple[str, str]:
-    """Name the questions that matter most here: evidence in two or more sessions, or all where there are none.
-
-    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`curve`.
-    """
-    several = report.per_query.filter(SEVERAL).height
-    return ("evidence_sessions", MULTI_SESSION) if several else ("all", "all")
 
 
 def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all", group: str = "all") -> pl.DataFrame:
@@ -47,72 +36,64 @@ def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all
     return pl.concat(parts).select("system", "k", "mean", "low", "high", "ceiling", "chance", "n")
 
 
-def independent_hits(report: Report, *, k: int = 10, most: int = 5, draws: int = PERMUTATIONS) -> pl.DataFrame:
-    """Set complete recall beside what it would be were the pieces of one answer found independently of each other.
+def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFrame:
+    """Set complete recall beside what it would be were the items of one answer found independently of each other.
 
-    A piece of many is harder to find than a single one, so that one probability for all is no null hypothesis. Here
-    hits are permuted among the pieces of the questions of a kind: with as many pieces, in one session or in several.
-    That keeps how often such pieces are found and breaks only whether those of one answer are found together; a
-    question that is alone of its kind stays as it is.
+    Hits are permuted among the items of the questions of a kind: with as many items, in one session or in several.
+    That keeps how often such items are found and breaks only whether those of one answer are found together.
 
     :param report: with ``recall@k`` and ``recall_all@k``.
-    :param most: questions with more pieces share a row.
-    :param draws: permutations.
-    :returns: a row a number of pieces and, last, one of all questions with several: ``n_evidence`` (a text, last
-        ``≥ 2``), ``n``, ``found`` (share of their pieces in the first ``k``), ``measured`` with Wilson's 95 %
+    :param most: questions with more items share a row.
+    :returns: a row a number of items and, last, one of all questions with several: ``n_evidence`` (a text, last
+        ``≥ 2``), ``n``, ``found`` (share of their items in the first ``k``), ``measured`` with Wilson's 95 %
         interval ``low``, ``high``; mean and middle 95 % of the permutations ``predicted``, ``predicted_low``,
-        ``predicted_high``, their two-sided ``p`` (null for single pieces, where there is nothing to permute), and
-        ``as_single``: independent, and as often found as single pieces are (null where no question has one piece).
+        ``predicted_high``, their two-sided ``p`` (null for single items, where there is nothing to permute), and
+        ``as_single``: independent, and as often found as single items are (null where no question has one item).
     :raises DataError: when the report lacks one of the two measures.
     """
-    fraction, complete = str(Measure("recall", k)), str(Measure("recall_all", k))
-    lacking = {fraction, complete} - {str(measure) for measure in report.measures}
-    if lacking:
-        raise DataError(f"report {report.name!r} lacks {sorted(lacking)[0]}; evaluate with it")
+    fraction, complete = map(str, report.pick([f"recall@{k}", f"recall_all@{k}"]))
     rows = report.per_query.select("n_relevant", SEVERAL.alias("several"), found=fraction, complete=complete)
     single = rows.filter(pl.col("n_relevant") == 1)["found"].mean()
     rng = np.random.default_rng(report.seed)
     parts: dict[str, list[tuple[pl.DataFrame, np.ndarray]]] = {}
     for (n, _), part in sorted(rows.partition_by("n_relevant", "several", as_dict=True).items()):
-        case = (part, _permuted(part["found"].to_numpy(), n, draws, rng))
+        case = (part, _permuted(part["found"].to_numpy(), n, rng))
         for label in [str(n) if n < most else f"{most}+", *(["≥ 2"] if n > 1 else [])]:
             parts.setdefault(label, []).append(case)
-    several = parts.pop("≥ 2", None)
     table = []
-    for label, cases in [*parts.items(), *([("≥ 2", several)] if several else [])]:
-        part, null = pl.concat(rows for rows, _ in cases), np.sum([counts for _, counts in cases], axis=0)
-        pieces, values, n = part["n_relevant"].to_numpy(), part["complete"].to_numpy(), part.height
-        low, high = wilson(values.sum(keepdims=True), np.array([n]), confidence=0.95)
-        extreme = np.abs(null - null.mean()) >= abs(values.sum() - null.mean()) - 1e-9
+    for label in sorted(parts, key=lambda label: label == "≥ 2"):
+        part = pl.concat(rows for rows, _ in parts[label])
+        null = np.sum([counts for _, counts in parts[label]], axis=0)
+        items, complete_n, n = part["n_relevant"].to_numpy(), float(part["complete"].to_numpy().sum()), part.height
+        (low,), (high,) = wilson(np.array([complete_n]), np.array([n]))
+        beside = beside_null(complete_n, null)
         table.append(
             {
                 "n_evidence": label,
                 "n": n,
-                "found": float(part["found"].to_numpy() @ pieces / pieces.sum()),
-                "measured": values.mean(),
-                "low": low[0],
-                "high": high[0],
-                "predicted": null.mean() / n,
-                "predicted_low": np.quantile(null, 0.025) / n,
-                "predicted_high": np.quantile(null, 0.975) / n,
-                "p": None if label == "1" else (extreme.sum() + 1) / (draws + 1),
-                "as_single": None if single is None else float((single**pieces).mean()),
+                "found": float(part["found"].to_numpy() @ items / items.sum()),
+                "measured": complete_n / n,
+                "low": low,
+                "high": high,
+                "predicted": beside["chance"] / n,
+                "predicted_low": beside["chance_low"] / n,
+                "predicted_high": beside["chance_high"] / n,
+                "p": None if label == "1" else beside["p"],
+                "as_single": None if single is None else float((single**items).mean()),
             }
         )
-    return pl.DataFrame(table).fill_nan(None)
+    return pl.DataFrame(table)
 
 
-def _permuted(found: np.ndarray, n: int, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Count the questions of ``n`` pieces that are complete after each permutation of their hits: (draws,)."""
+def _permuted(found: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Count the questions of ``n`` items that are complete after each permutation of their hits: (draws,)."""
     hits = np.round(found * n).astype(int)
     if n == 1 or len(hits) == 1:
-        return np.full(draws, float((hits == n).sum()))
+        return np.full(PERMUTATIONS, float((hits == n).sum()))
     flags = np.arange(len(hits) * n) < hits.sum()
     step = max(1, CELLS // len(flags))
-    counts = [
-        rng.permuted(np.tile(flags, (min(step, draws - start), 1)), axis=1).reshape(-1, len(hits), n).all(2).sum(1)
-        for start in range(0, draws, step)
-    ]
+    sizes = [min(step, PERMUTATIONS - start) for start in range(0, PERMUTATIONS, step)]
+    counts = [rng.permuted(np.tile(flags, (size, 1)), axis=1).reshape(-1, len(hits), n).all(2).sum(1) for size in sizes]
     return np.concatenate(counts).astype(float)
 
 
@@ -127,18 +108,17 @@ def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[
     question = dataset.questions.filter(pl.col("query_id") == query_id)
     if not question.height or run.level != "turn":
         raise DataError(f"no question {query_id!r} in {dataset.name!r}, or a run of sessions; give a ranking of turns")
-    names = dataset.turns.select(
+    turns = dataset.turns.select(
         "text",
         doc_id="turn_id",
         session=pl.col("session_id").str.replace(r"^.*/", "").str.replace("session_", "s"),
         evidence=pl.col("turn_id").is_in(question["evidence"].explode().implode()),
     )
     ranked = run.frame.filter(pl.col("query_id") == query_id)
-    first = ranked.filter(pl.col("rank") <= k)
-    hits = first.join(names, on="doc_id", how="left", maintain_order="left")
+    hits = ranked.filter(pl.col("rank") <= k).join(turns, on="doc_id", how="left", maintain_order="left")
     missed = (
-        names.filter("evidence")
-        .join(first, on="doc_id", how="anti", maintain_order="left")
+        turns.filter("evidence")
+        .join(hits, on="doc_id", how="anti", maintain_order="left")
         .join(ranked, on="doc_id", how="left", maintain_order="left")
         .sort("rank", nulls_last=True, maintain_order=True)
     )

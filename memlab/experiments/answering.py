@@ -15,15 +15,12 @@ from memlab import llm
 from memlab.conversation import answer, holding, judge
 from memlab.conversation.answering import PROMPTS, VERSION, rubrics
 from memlab.errors import DataError
-from memlab.evaluate import abstention
-from memlab.evaluate.printing import titled
-from memlab.evaluate.publish import write_files
-from memlab.experiments.contexts import SystemContexts, system_contexts
-from memlab.knowledge.calibration import wilson
+from memlab.evaluate import Table, titled, wilson, write_files
+from memlab.experiments.contexts import system_contexts
 from memlab.llm import Service
 from memlab.records import Dataset
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,19 +32,14 @@ class Answers:
     :param kinds: the same by the rubric of the questions.
     :param costs: a row a system and task (answer, judge): requests without an answer, tokens, price, and p50 and p95
         of what was sent (null where all answers are recorded).
-    :param abstaining: how well each system's scores tell which questions to leave, because the conversations do not
-        answer them, or the system did not; see :func:`memlab.evaluate.abstention`. Empty where nothing can be learned.
     :param per_query: a row for each system and question.
-    :param curves: risk and coverage by system, kind of error and signal.
     :param about: what the contexts say, with services and prompts.
     """
 
     table: pl.DataFrame
     kinds: pl.DataFrame
     costs: pl.DataFrame
-    abstaining: pl.DataFrame
     per_query: pl.DataFrame
-    curves: pl.DataFrame
     about: Mapping[str, Any]
 
     def __str__(self) -> str:
@@ -58,18 +50,17 @@ class Answers:
             "Answers" if served else "Contexts that hold the answer": self.table,
             f"By kind of question ({share})": kinds,
             "Cost": self.costs,
-            "Which questions to leave, by the scores alone": self.abstaining,
         }
         # Of no system is any number best for being the largest.
         shown = {name: each for name, each in tables.items() if each.height}
         return titled({name: each.rename({"system": "contexts of"}, strict=False) for name, each in shown.items()})
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_() + self.kinds._repr_html_()
+        return Table(self.table)._repr_html_() + Table(self.kinds)._repr_html_()
 
-    def write(self, folder: str | Path) -> Path:
+    def export(self, folder: str | Path) -> Path:
         """Write ``answers.json`` (schema in ``docs/conversation.md``), ``answers.md`` and ``answers.parquet``."""
-        frames = {"systems": self.table, "kinds": self.kinds, "costs": self.costs, "abstaining": self.abstaining}
+        frames = {"systems": self.table, "kinds": self.kinds, "costs": self.costs}
         content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
         content |= {name: each.to_dicts() for name, each in frames.items()}
         used = "\n\n".join(f"`{name}`: {text}" for name, text in self.about["prompts"].items() if text)
@@ -89,7 +80,6 @@ def answer_questions(
     *,
     service: Service | str | None = None,
     judge_by: Service | str | None = None,
-    seed: int = 0,
     **options: Any,
 ) -> Answers:
     """Have questions answered from what systems return, and the answers judged.
@@ -113,16 +103,14 @@ def answer_questions(
     judging = judge_by or service
     for each in (service, judging):
         llm.check(each)  # what it lacks is said before contexts are made
-    made = system_contexts(systems, data, seed=seed, **options)
+    made = system_contexts(systems, data, **options)
     if service is not None and judging is not None:
         parts = [_answered(name, texts, made.questions, service, judging) for name, texts in made.texts.items()]
     else:
         parts = [_measured(name, texts, made.questions) for name, texts in made.texts.items()]
     rows = pl.concat(parts)
-    abstaining, curves = _abstaining(made, rows, seed)
     about = {
         **made.about,
-        "seed": seed,
         "service": _described(service),
         "judge": _described(judging),
         "prompts_version": VERSION,
@@ -130,7 +118,7 @@ def answer_questions(
         "problems": made.problems.to_dicts(),
     }
     costs = _costs(rows, {"answer": service, "judge": judging})
-    return Answers(_table(rows), _table(rows, "kind"), costs, abstaining, rows, curves, about)
+    return Answers(_table(rows), _table(rows, "kind"), costs, rows, about)
 
 
 def _described(service: Service | str | None) -> Any:
@@ -185,7 +173,7 @@ def _table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     )
     if not served:
         return table
-    ends = wilson(table["hits"].to_numpy(), np.maximum(table["judged"].to_numpy(), 1), confidence=0.95)
+    ends = wilson(table["hits"].to_numpy(), np.maximum(table["judged"].to_numpy(), 1))
     for place, (name, end) in enumerate(zip(("low", "high"), ends, strict=True), table.columns.index("score")):
         table.insert_column(place, pl.when(pl.col("judged") > 0).then(pl.Series(name, end)).alias(name))
     same = table["score"].equals(table["correct"])
@@ -218,24 +206,3 @@ def _costs(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> 
             )
     times = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}
     return pl.DataFrame(parts, schema_overrides=times, infer_schema_length=None)
-
-
-def _abstaining(made: SystemContexts, rows: pl.DataFrame, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Say of each system that scores how well its scores tell what cannot be answered, and what it got wrong."""
-    unanswerable = made.questions.select("query_id", error="abstention")
-    served = "correct" in rows.columns
-    wrong = ~pl.col("correct") if served else pl.col("unanswerable") | ~pl.col("holds")
-    tables, curves = [], []
-    for (name,), scored in made.scores.group_by("system", maintain_order=True):
-        own = rows.filter(pl.col("system") == name).drop("error", strict=False)
-        own = own.join(unanswerable.rename({"error": "unanswerable"}), on="query_id", maintain_order="left")
-        failed = "answered wrongly" if served else "answer not in the context"
-        for title, errors in (("unanswerable", unanswerable), (failed, own.select("query_id", error=wrong))):
-            try:
-                done = abstention(scored, made.questions, errors=errors, seed=seed)
-            except DataError:  # nothing to learn from: no scores, one scope, or no question of the kind
-                continue
-            named = pl.lit(name).alias("system"), pl.lit(title).alias("errors are")
-            tables.append(done.table.select(*named, pl.all()))
-            curves.append(done.curves.select(*named, pl.all()))
-    return (pl.concat(tables), pl.concat(curves)) if tables else (pl.DataFrame(), pl.DataFrame())

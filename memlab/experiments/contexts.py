@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,18 +11,15 @@ import polars as pl
 from memlab.conversation.answering import PROMPTS, VERSION, answer_requests
 from memlab.conversation.sources import said
 from memlab.conversation.tokens import clean, counted
-from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.experiments.outcomes import ANSWER_BUDGET
-from memlab.experiments.returns import DEPTH, from_file, named_systems, returned
-from memlab.experiments.running import MODELS
+from memlab.experiments.returns import Asked, distinct_names
 from memlab.memories import within, written
 from memlab.records import Dataset
-from memlab.retrieve import Bench
-from memlab.store import MemoryStore
 
 BOUNDS = ("evidence", "whole history", "nothing", "another's")
 """Contexts that need no system: what perfect retrieval gives, the ceiling, and two floors."""
+_PROBLEMS = dict.fromkeys(("scope", "query_id", "problem", "system"), pl.String())
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,38 +27,23 @@ class SystemContexts:
     """What a model is given with each question, by system.
 
     :param texts: name → ``query_id``, ``text`` and ``n_tokens``; the bounds come last.
-    :param scores: ``system``, ``query_id``, ``rank``, ``score``: of those systems that score.
     :param problems: what went wrong in collecting them, as :class:`memlab.memories.Returned` has it, by ``system``.
     :param questions: those that are asked: all with an answer or a rubric, or that the conversations do not answer.
     :param about: dataset, budget, seed, and each system's settings.
     """
 
     texts: Mapping[str, pl.DataFrame]
-    scores: pl.DataFrame
     problems: pl.DataFrame
     questions: pl.DataFrame
     about: Mapping[str, Any]
 
 
 def system_contexts(
-    systems: Any,
-    data: Dataset,
-    *,
-    runs: Sequence[str | Path] = (),
-    bounds: Sequence[str] = BOUNDS,
-    budget: int = ANSWER_BUDGET,
-    encoder: Encoder | str | None = "minilm",
-    store: MemoryStore | str | Path | None = None,
-    folder: str | Path | None = None,
-    cross_validate: str | None = None,
-    models: str | Path = MODELS,
-    timeout: float = 600.0,
-    seed: int = 0,
+    systems: Any, data: Dataset, *, bounds: Sequence[str] = BOUNDS, budget: int = ANSWER_BUDGET, **options: Any
 ) -> SystemContexts:
     """Make the context of every question from each system: the first of its texts that fit into a budget.
 
-    :param systems: as :func:`memlab.compare_systems` takes them, and ``runs``, ``encoder``, ``store``, ``folder``,
-        ``cross_validate``, ``models``, ``timeout`` and ``seed`` too.
+    :param systems: as :func:`memlab.compare` takes them, with its ``options``.
     :param bounds: of :data:`BOUNDS`; ``another's`` is the first system's context of another question.
     :param budget: tokens; the bounds are not held to it.
     :raises DataError: for an unknown bound, two systems of one name, or nothing to make contexts of.
@@ -73,41 +54,32 @@ def system_contexts(
     >>> made.texts["bm25"]["n_tokens"].max() <= 200
     True
     """
-    strange = [name for name in bounds if name not in BOUNDS]
-    if strange or budget < 1:
+    if not set(bounds) <= set(BOUNDS) or budget < 1:
         raise DataError(
             f"bounds are {[*bounds]}, the budget {budget}; choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
-    named = named_systems(systems, timeout=timeout)
-    ranked = [from_file(Path(path), data, DEPTH) for path in runs]
-    names = [*(name for name, _ in named), *(each.name for each in ranked), *bounds]
-    if not names or len(set(names)) < len(names):
-        raise DataError(f"contexts are of {names}; give at least one, each its own name")
+    asked = Asked(**options)
+    named, files = asked.named(systems), asked.files(data)
+    distinct_names([*(name for name, _ in named), *(each.name for each in files), *bounds])
     pointed = pl.col("rubric").list.len() > 0
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null() | pointed)
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
-    bench = Bench.of(data, encoder=encoder, store=str(store) if isinstance(store, Path) else store)
-    asked = returned(named, bench, data, cross_validate, models, folder=folder, timeout=timeout, seed=seed)
-    parts = [*(found for _, found in asked), *ranked]
+    parts = [*(found for found, _ in asked.returned(named, asked.bench(data), data)), *files]
     texts = {each.name: within(written(each), questions, budget) for each in parts}
     if bounds:
         first = next(iter(texts.values()), None)
         texts |= _bounded(bounds, data, questions, first)
-    scored = [each.rows.select(pl.lit(each.name).alias("system"), "query_id", "rank", "score") for each in parts]
-    empty = pl.DataFrame(schema={"system": pl.String, "query_id": pl.String, "rank": pl.Int32, "score": pl.Float64})
     problems = [each.problems.with_columns(system=pl.lit(each.name)) for each in parts]
     about = {
         "dataset": data.name,
         "fingerprint": data.fingerprint(),
         "budget": budget,
+        "seed": asked.seed,
         "questions": questions.height,
         "systems": {each.name: dict(each.provenance) for each in parts},
     }
-    nothing = pl.DataFrame(
-        schema={"scope": pl.String, "query_id": pl.String, "problem": pl.String, "system": pl.String}
-    )
-    return SystemContexts(texts, pl.concat([empty, *scored]), pl.concat([nothing, *problems]), questions, about)
+    return SystemContexts(texts, pl.concat([pl.DataFrame(schema=_PROBLEMS), *problems]), questions, about)
 
 
 def prompt_examples(made: SystemContexts) -> str:

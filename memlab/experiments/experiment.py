@@ -1,9 +1,9 @@
-"""What pipelines did on datasets: rankings, reports, tables, files."""
+"""What pipelines did on datasets: rankings, reports, tables, failures, files."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,37 +12,41 @@ import polars as pl
 from memlab.datasets import corrected
 from memlab.errors import DataError
 from memlab.evaluate import (
-    MULTI_SESSION,
-    Comparison,
+    Explanation,
     Measure,
     Report,
+    Table,
     compare,
     evaluate,
+    explain,
     file_names,
+    latex_tables,
+    main_tables,
+    misses,
+    report_tables,
     results_table,
-    to_markdown,
+    titled,
     write_qrels,
     write_reports,
     write_run,
 )
-from memlab.evaluate.groups import SEVERAL
-from memlab.evaluate.printing import to_html
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
+from memlab.retrieve import Bench
 
-_BESIDE = ["dataset", "level", "group", "system", "measure"]
 CELLS = {**dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()), "read": pl.Boolean()}
 
 
 @dataclass(frozen=True, repr=False)
 class Experiment:
-    """What some pipelines did on one dataset or several.
+    """What some systems did on one dataset or several; :func:`memlab.run` and :func:`memlab.compare` give it.
 
     :param name: under which :func:`memlab.reopen` finds it in a store.
     :param datasets: what was asked.
-    :param runs: the rankings: by dataset, by pipeline, by level.
-    :param reports: what each run reached, in the same order.
+    :param runs: the rankings: by dataset, by system, by level.
+    :param reports: what each run reached, in the same order; ``reports[0].per_query`` has a row a question.
     :param cells: a row a run, in the same order: ``dataset``, ``pipeline``, ``level``, ``run_id`` (null where it was
-        not saved), and ``read``: whether the run was in the store before, so that nothing was ranked.
+        not saved), and ``read``: whether the run was in the store already, so that nothing was ranked.
+    :param benches: makes the bench of a dataset by its name, for :meth:`why`.
     """
 
     name: str
@@ -50,6 +54,7 @@ class Experiment:
     runs: tuple[Run, ...]
     reports: tuple[Report, ...]
     cells: pl.DataFrame
+    benches: Mapping[str, Callable[[], Bench]]
 
     def __getitem__(self, dataset: str) -> Experiment:
         """Give what was done on one dataset, by its name."""
@@ -59,30 +64,87 @@ class Experiment:
             raise DataError(f"experiment {self.name!r} has no dataset {dataset!r}; it has {names}")
         rows = [i for i, name in enumerate(self.cells["dataset"]) if name == dataset]
         runs, reports = tuple(self.runs[i] for i in rows), tuple(self.reports[i] for i in rows)
-        return Experiment(self.name, data, runs, reports, self.cells[rows])
+        return Experiment(self.name, data, runs, reports, self.cells[rows], self.benches)
 
-    def of(self, level: Level) -> tuple[Report, ...]:
+    @property
+    def data(self) -> Dataset:
+        """The dataset, where there is one."""
+        if len(self.datasets) > 1:
+            names = ", ".join(repr(data.name) for data in self.datasets)
+            raise DataError(f"experiment {self.name!r} is of {names}; choose one of them: done[NAME]")
+        return self.datasets[0]
+
+    def at(self, level: Level) -> tuple[Report, ...]:
         """Give the reports of a level."""
-        return tuple(report for report in self.reports if report.level == level)
+        reports = tuple(report for report in self.reports if report.level == level)
+        if not reports:
+            raise DataError(f"experiment {self.name!r} ranks no {level}s")
+        return reports
+
+    def table(
+        self,
+        level: Level = "turn",
+        *,
+        measures: str | Measure | Iterable[str | Measure] | None = None,
+        by: str = "all",
+        group: str = "all",
+    ) -> Table:
+        """Give systems × measures with ceiling and chance, as :func:`memlab.evaluate.results_table`, of one dataset."""
+        self.data  # noqa: B018
+        return results_table(self.at(level), measures=measures, by=by, group=group)
 
     def compare(
         self,
-        measure: str | Measure,
+        measure: str | Measure = "recall_all@10",
         *,
         level: Level = "turn",
         where: pl.Expr | str | None = None,
         baseline: str | None = None,
-    ) -> Comparison:
-        """Compare the pipelines on each dataset, as :func:`memlab.evaluate.compare` does, ``dataset`` in front."""
+        stepwise: bool = False,
+    ) -> Table:
+        """Test the systems on each dataset, as :func:`memlab.evaluate.compare` does, ``dataset`` in front."""
+        self.at(level)
         parts = []
         for data in self.datasets:
-            reports = self[data.name].of(level)
-            if reports:
-                table = compare(reports, measure=measure, baseline=baseline, where=where, seed=reports[0].seed)
-                parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
-        if not parts:
-            raise DataError(f"experiment {self.name!r} ranks no {level}s")
-        return Comparison(pl.concat(parts))
+            reports = self[data.name].at(level)
+            table = compare(reports, measure=measure, baseline=baseline, where=where, stepwise=stepwise)
+            parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
+        return Table(pl.concat(parts))
+
+    def worst(self, n: int = 5, *, system: str | None = None, measure: str | Measure = "recall@10") -> Table:
+        """Give the questions that a system answers worst, those with most evidence items first among equals.
+
+        :param system: its name; the last by default, since the first is the baseline.
+        :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``.
+        """
+        report = self.reports[self._index(system)]
+        (wanted,) = map(str, report.pick(measure))
+        asked = self.data.questions.select("query_id", "answer", question="text")
+        rows = report.per_query.join(asked, on="query_id", maintain_order="left")
+        rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(n)
+        return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
+
+    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
+        """Follow the evidence of one question through a pipeline; see :func:`memlab.evaluate.explain`.
+
+        :param system: the pipeline; the last by default.
+        :raises DataError: when there is no such question, or it has no evidence.
+        """
+        name, data = self.cells["pipeline"][self._index(system)], self.data
+        return explain(query_id, name, self.benches[data.name](), data, k=k)
+
+    def misses(self, *, system: str | None = None, k: int = 10) -> pl.DataFrame:
+        """List the evidence that a system has not among the first k turns, with causes; see :func:`evaluate.misses`."""
+        return misses(self.runs[self._index(system)], self.data, k=k)
+
+    def _index(self, system: str | None) -> int:
+        """Find the ranking of turns of a system, by default the last."""
+        rows = self.cells.with_row_index("row").filter(level="turn")
+        rows = rows if system is None else rows.filter(pl.col("pipeline") == system)
+        if rows.is_empty():
+            names = ", ".join(self.cells["pipeline"].unique(maintain_order=True))
+            raise DataError(f"no ranking of turns by {system or 'any system'!r}; the systems are {names}")
+        return int(rows["row"][-1])
 
     def corrected(self, path: str | Path) -> Experiment:
         """Measure the same rankings against evidence that an audit corrects; see :func:`memlab.datasets.corrected`.
@@ -93,9 +155,10 @@ class Experiment:
         :raises DataError: when it is malformed, or is not about these datasets.
         """
         mended = {data.name: corrected(data, path) for data in self.datasets}
+        about = {"corrections": Path(path).name}
         reports = [
             evaluate(
-                replace(run, provenance={**run.provenance, "corrections": Path(path).name}),
+                replace(run, provenance={**run.provenance, **about}),
                 mended[dataset],
                 measures=report.measures,
                 seed=report.seed,
@@ -103,37 +166,10 @@ class Experiment:
             for run, report, dataset in zip(self.runs, self.reports, self.cells["dataset"], strict=True)
         ]
         cells = self.cells.with_columns(pl.col("dataset").replace({name: new.name for name, new in mended.items()}))
-        return replace(
-            self,
-            name=f"{self.name}-corrected",
-            datasets=tuple(mended.values()),
-            reports=tuple(reports),
-            cells=cells,
-        )
+        name, datasets = f"{self.name}-corrected", tuple(mended.values())
+        return replace(self, name=name, datasets=datasets, reports=tuple(reports), cells=cells)
 
-    def beside(self, corrected: Experiment) -> pl.DataFrame:
-        """Set complete recall beside what it is on corrected evidence.
-
-        :param corrected: what :meth:`corrected` gave.
-        :returns: a row a run, group (all questions, and those with evidence in several sessions) and measure:
-            ``dataset``, ``level``, ``group``, ``system``, ``measure``, ``n``, ``original``, ``n corrected``,
-            ``corrected``.
-        """
-        tables = []
-        for made, names in ((self, ("n", "original")), (corrected, ("n corrected", "corrected"))):
-            rows = []
-            for dataset, report in zip(self.cells["dataset"], made.reports, strict=True):
-                recall = [measure for measure in report.measures if measure.name == "recall_all"] or report.measures
-                for by, group in (("all", "all"), ("evidence_sessions", MULTI_SESSION)):
-                    means = report.summary(by, measures=recall).filter(pl.col("group") == group)
-                    rows += [
-                        (dataset, report.level, group, report.name, *row)
-                        for row in means.select("measure", "n", "mean").iter_rows()
-                    ]
-            tables.append(pl.DataFrame(rows, schema=[*_BESIDE, *names], orient="row"))
-        return tables[0].join(tables[1], on=_BESIDE, how="left", maintain_order="left")
-
-    def write(self, directory: str | Path) -> None:
+    def export(self, directory: str | Path) -> Path:
         """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.
 
         Of several datasets, each gets a folder of its name.
@@ -149,50 +185,44 @@ class Experiment:
             for level in LEVELS:
                 write_qrels(qrels(data.questions, level), folder / f"qrels.{level}.trec")
             write_reports(part.reports, folder, provenance={"data": data.describe()})
+        return Path(directory)
+
+    def to_latex(self) -> str:
+        """Give all tables of one dataset as LaTeX, as ``report.tex`` has them."""
+        self.data  # noqa: B018
+        levels = dict.fromkeys(report.level for report in self.reports)
+        return latex_tables({level: report_tables(self.at(level)) for level in levels})
 
     def to_markdown(self) -> str:
         """Give the tables over all questions and over those with evidence in several sessions, for both levels."""
         parts = []
         for data in self.datasets:
-            if len(self.datasets) > 1:
-                parts.append(f"## {data.name}")
-            for head, table in _tables(self[data.name]):
-                parts.append(f"{head}\n\n{to_markdown(table)}")
+            parts += [f"## {data.name}"] if len(self.datasets) > 1 else []
+            parts.append(titled(self[data.name]._tables()))
         return "\n\n".join(parts)
+
+    def _tables(self) -> dict[str, Table]:
+        levels = dict.fromkeys(report.level for report in self.reports)
+        return {head: table for level in levels for head, table in main_tables(self.at(level)).items()}
+
+    def __str__(self) -> str:
+        return self.to_markdown()
 
     def __repr__(self) -> str:
         names = ", ".join(data.name for data in self.datasets)
         return (
-            f"Experiment({self.name!r}: {len(self.runs)} runs on {names}; .to_markdown(), .compare('recall_all@10'), "
-            ".write('results'))"
+            f"{type(self).__name__}({self.name!r}: {len(self.runs)} runs on {names}; print it for tables; "
+            ".compare('recall_all@10'), .worst(5), .why(query_id), .misses(), .export('results'))"
         )
 
     def _repr_html_(self) -> str:
         parts = [f"<p><b>{html.escape(self.name)}</b>: {len(self.runs)} runs</p>"]
         for data in self.datasets:
-            head, table = _tables(self[data.name])[0]
-            parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{to_html(table)}")
+            head, table = next(iter(self[data.name]._tables().items()))
+            parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{table._repr_html_()}")
         parts.append(
-            "<p>Next: <code>.compare('recall_all@10')</code> tests the differences, <code>.to_markdown()</code> gives "
-            "all tables, <code>.write('results')</code> writes runs, qrels and reports; <code>.runs</code> and "
-            "<code>.reports</code> hold the rankings and every question.</p>"
+            "<p>Next: <code>.compare('recall_all@10')</code> tests the differences, <code>.worst(5)</code> gives "
+            "questions to look at, <code>.why(query_id)</code> follows one, <code>.misses()</code> lists what is "
+            "missed, <code>.export('results')</code> writes runs, qrels and reports.</p>"
         )
         return "".join(parts)
-
-
-def _tables(part: Experiment) -> Sequence[tuple[str, pl.DataFrame]]:
-    """Give the tables of one dataset, with their heads."""
-    tables = []
-    for level in LEVELS:
-        if reports := part.of(level):
-            head = f"{level}s, all questions with evidence (n = {reports[0].per_query.height:,})"
-            tables.append((head, results_table(reports)))
-            if several := reports[0].per_query.filter(SEVERAL).height:
-                table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
-                tables.append((f"{level}s, evidence in two or more sessions (n = {several:,})", table))
-    return tables
-
-
-def means(report: Report) -> dict[str, float]:
-    """Give the mean of each measure over all questions."""
-    return dict(report.summary().select("measure", "mean").iter_rows())

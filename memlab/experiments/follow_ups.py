@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.conversation import rewrite
-from memlab.evaluate import bootstrap_interval, randomisation_test
+from memlab.evaluate import bootstrap_interval, paired
 from memlab.llm import RECORDED, Service
 from memlab.pipelines import pipeline as read
 from memlab.retrieve import DEFAULT, Bench
@@ -39,16 +38,15 @@ def compare_forms(
     """
     rows = follow_ups.filter(pl.col("kind") != "first")
     asked, history = rows["question"].to_list(), rows["history"].to_list()
-    texts: dict[str, Any] = {"as asked": (rows["question"], None), "standalone": (rows["standalone"], None)}
+    nothing = pl.Series([None] * rows.height, dtype=pl.String)
+    texts = {"as asked": (rows["question"], nothing), "standalone": (rows["standalone"], nothing)}
     for form, by in (("fallback", None), ("model", service)):
         made = rewrite(asked, history=history, service=by)
         if form == "fallback" or "model" in made["method"]:
             texts[form] = made["rewritten"], made["method"]
     parts = [
         rows.select("query_id", "scope", "kind", "evidence").with_columns(
-            form=pl.lit(form),
-            question=texts[form][0],
-            method=pl.lit(None, pl.String) if texts[form][1] is None else texts[form][1],
+            texts[form][0].alias("question"), texts[form][1].alias("method"), form=pl.lit(form)
         )
         for form in FORMS
         if form in texts
@@ -70,19 +68,18 @@ def forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     """Sum up forms of follow-ups by kind and over all.
 
     :param compared: what :func:`compare_forms` gave.
-    :returns: ``k``, ``kind``, ``form``, ``n``, ``mean`` (share complete) with its bootstrap interval ``low`` and
-        ``high``, and of all kinds the ``p`` of a paired randomisation test against the form that stands alone.
+    :returns: ``k``, ``kind``, ``form``, ``n``, ``mean`` (share complete) with its bootstrap interval ``mean_low`` and
+        ``mean_high``, and the columns of :func:`memlab.evaluate.paired` against the form that stands alone.
     """
-    out = []
+    parts = []
     kinds = ("all", *compared["kind"].unique(maintain_order=True))
     for k, kind in product(compared["k"].unique(maintain_order=True), kinds):
         rows = compared.filter(pl.lit(kind == "all") | (pl.col("kind") == kind), k=k)
-        forms = {form: part["complete"].cast(pl.Float64).to_numpy() for (form,), part in rows.group_by("form")}
-        for form in (form for form in FORMS if form in forms):
-            values = forms[form]
-            low, high = bootstrap_interval(values[:, None], np.ones(len(values)), seed=seed)
-            paired = kind == "all" and form != "standalone"
-            p = randomisation_test(values - forms["standalone"], seed=seed) if paired else None
-            out.append((k, kind, form, len(values), values.mean(), low[0], high[0], p))
-    names = ("k", "kind", "form", "n", "mean", "low", "high", "p")
-    return pl.DataFrame(out, schema=names, orient="row")
+        wide = rows.pivot("form", index="query_id", values="complete", maintain_order=True).drop("query_id")
+        wide = wide.cast(pl.Float64)
+        low, high = bootstrap_interval(wide.to_numpy(), seed=seed)
+        means = {"mean": wide.mean().row(0), "mean_low": low, "mean_high": high}
+        about = pl.DataFrame({"k": k, "kind": kind, "form": wide.columns, "n": wide.height, **means}).fill_nan(None)
+        reference = np.full(wide.width, wide.columns.index("standalone"))
+        parts.append(about.hstack(paired(wide.to_numpy(), reference, seed=seed)))
+    return pl.concat(parts)

@@ -14,14 +14,14 @@ from typing import Any
 
 import memlab
 
-# By their names in the provenance.
 _KEY = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
-_NO_PART_OF_A_RANKING = (
-    *("cli", "config", "context", "datasets", "errors", "evaluate", "experiments", "figures", "indexing"),
-    *("knowledge", "notebooks", "terminal"),
+"""By their names in the provenance."""
+RANKS = (
+    *("cluster", "embed", "language", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select"),
+    *("sessions", "store", "summaries"),
 )
-
-_RANKS = {".py", ".safetensors", ".toml"}
+"""The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""
+_KINDS = {".py", ".safetensors", ".toml"}
 
 
 def key(about: Mapping[str, Any]) -> str:
@@ -41,9 +41,9 @@ def code() -> str:
     """
     root = Path(memlab.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.suffix in _RANKS):
+    for path in sorted(path for path in root.rglob("*") if path.suffix in _KINDS):
         place = path.relative_to(root)
-        if place.parts[0].removesuffix(".py") not in _NO_PART_OF_A_RANKING:
+        if place.parts[0].removesuffix(".py") in RANKS:
             digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
     with suppress(PackageNotFoundError):
         needed = sorted(line for line in requires("memlab") or () if "extra ==" not in line)

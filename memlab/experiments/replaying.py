@@ -43,7 +43,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
             f"run {run_id!r} does not say its {lacking[0]}; only what a pipeline made of a bench with a store can be "
             "made again"
         )
-    data = seen_dataset(store, about)
+    bench = seen_bench(store, about, encoder=encoder)
     try:
         stages = pipeline(about["pipeline"])
     except PipelineError as error:
@@ -53,13 +53,6 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
         if changed:
             what = f"model {changed[0]!r}" if kind == "files" else f"the code of stage {changed[0]!r}"
             raise StoreError(f"run {run_id!r}: {what} is gone or is not the one that the run used")
-    bench = Bench.of(
-        data,
-        encoder=_encoder(about, encoder),
-        store=store.at(about["versions"]),
-        header=about.get("header", ()),
-        progress=False,
-    )
     run = stages.run(bench, level=saved.level)
     if not run.frame.drop("score").equals(saved.frame.drop("score")):
         raise StoreError(
@@ -67,6 +60,20 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
             f"since it was made by {about.get('code', 'an unknown version of memlab')}"
         )
     return run
+
+
+def seen_bench(store: MemoryStore, provenance: Mapping[str, Any], *, encoder: Encoder | str | None = None) -> Bench:
+    """Make the bench that a run saw, on the table versions that it saw.
+
+    :raises StoreError: as :func:`seen_dataset`, or when the encoder is not the one that it saw.
+    """
+    return Bench.of(
+        seen_dataset(store, provenance),
+        encoder=_encoder(provenance, encoder),
+        store=store.at(provenance["versions"]),
+        header=provenance.get("header", ()),
+        progress=False,
+    )
 
 
 def seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:

@@ -3,41 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+import numpy as np
 
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError
-from memlab.evaluate import evaluate, read_run
-from memlab.experiments.experiment import CELLS, Experiment
+from memlab.evaluate import read_run
 from memlab.experiments.folds import train_folds, untrained, with_models
-from memlab.memories import (
-    Memory,
-    Returned,
-    as_returned,
-    attribute,
-    collect,
-    memory,
-    names_module,
-    ranked,
-    read_ranking,
-)
+from memlab.experiments.outcomes import clock
+from memlab.memories import Memory, Returned, as_returned, collect, memory, names_module, read_ranking
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
+from memlab.store import MemoryStore
 
 DEPTH = 50
+MODELS = Path("results/cross-validated")
 
 
-def named_systems(systems: Any, *, timeout: float) -> list[tuple[str, Pipeline | Memory]]:
-    """Read the systems, each with the name that it has in tables; ``timeout`` is that of one request to an address."""
-    if isinstance(systems, Mapping):
-        return [(name, _system(system, timeout)) for name, system in systems.items()]
-    listed = systems if isinstance(systems, (list, tuple)) else [systems]
-    return [(_name(system), _system(system, timeout)) for system in listed]
+@dataclass(frozen=True)
+class Asked:
+    """How systems are asked: what :func:`memlab.compare` and :func:`memlab.answer_questions` share.
+
+    :param runs: files of what other systems have ranked: TREC runs of turns, or what
+        :func:`memlab.memories.read_ranking` reads.
+    :param encoder: of the pipelines, and of the attribution.
+    :param store: where the encoder's vectors are kept.
+    :param folder: where what memories returned is kept, so that a comparison that was stopped goes on.
+    :param cross_validate: ``"scope"``: ``learned`` without a model ranks each conversation by one that learned from the
+        others, kept under ``models``.
+    :param k: texts that a system gives at most.
+    :param timeout: seconds of one request to a memory.
+    """
+
+    runs: Sequence[str | Path] = ()
+    encoder: Encoder | str | None = "minilm"
+    store: MemoryStore | str | Path | None = None
+    folder: str | Path | None = None
+    cross_validate: str | None = None
+    models: str | Path = MODELS
+    k: int = DEPTH
+    timeout: float = 600.0
+    seed: int = 0
+
+    def named(self, systems: Any) -> list[tuple[str, Pipeline | Memory]]:
+        """Read one system, several, or several by name; each with the name that it has in tables."""
+        if isinstance(systems, Mapping):
+            return [(name, _system(system, self.timeout)) for name, system in systems.items()]
+        listed = systems if isinstance(systems, (list, tuple)) else [systems]
+        return [(_name(system), _system(system, self.timeout)) for system in listed]
+
+    def files(self, data: Dataset) -> list[Returned]:
+        """Read the rankings from files."""
+        return [_from_file(Path(path), data, self.k) for path in self.runs]
+
+    def bench(self, data: Dataset) -> Bench:
+        return Bench.of(
+            data, encoder=self.encoder, store=str(self.store) if isinstance(self.store, Path) else self.store
+        )
+
+    def returned(
+        self, named: Sequence[tuple[str, Pipeline | Memory]], bench: Bench, data: Dataset, *, timed: bool = False
+    ) -> Iterator[tuple[Returned, np.ndarray]]:
+        """Ask one system after the other all questions; with the times of single searches in milliseconds."""
+        pipelines = [system for _, system in named if isinstance(system, Pipeline)]
+        crossed = self.cross_validate == "scope" and untrained(pipelines)
+        if crossed:
+            train_folds(bench, data, self.models, seed=self.seed)
+        for name, system in named:
+            if isinstance(system, Pipeline):
+                (stages,) = with_models([system], self.models) if crossed else [system]
+                found = as_returned(stages.run(bench).top(self.k), data, name)
+                yield found, clock(stages, bench, self.seed) if timed else np.array([])
+            else:
+                found = collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
+                yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
+
+
+def distinct_names(names: Sequence[str]) -> None:
+    """Refuse no name, and the same twice.
+
+    :raises DataError: for either.
+    """
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"systems are {[*names]}; give at least one, each its own name")
 
 
 def _name(system: Any) -> str:
@@ -57,65 +109,7 @@ def _system(system: Any, timeout: float) -> Pipeline | Memory:
     return memory(system, timeout=timeout)
 
 
-def returned(
-    named: list[tuple[str, Pipeline | Memory]],
-    bench: Bench,
-    data: Dataset,
-    cross_validate: str | None,
-    models: str | Path,
-    *,
-    k: int = DEPTH,
-    folder: str | Path | None,
-    timeout: float,
-    seed: int,
-) -> Iterator[tuple[Pipeline | Memory, Returned]]:
-    """Ask one system after the other all questions.
-
-    :param cross_validate: ``"scope"``: a ``learned`` without a model gets those of the other conversations.
-    :param folder: for memories, as ``timeout``; see :func:`memlab.memories.collect`.
-    """
-    pipelines = [system for _, system in named if isinstance(system, Pipeline)]
-    crossed = cross_validate == "scope" and untrained(pipelines)
-    if crossed:
-        train_folds(bench, data, models, seed=seed)
-    for name, system in named:
-        if isinstance(system, Pipeline):
-            (stages,) = with_models([system], models) if crossed else [system]
-            yield stages, as_returned(stages.run(bench).top(k), data, name)
-        else:
-            yield system, collect(system, data, name=name, k=k, folder=folder, timeout=timeout)
-
-
-def from_file(path: Path, data: Dataset, k: int) -> Returned:
+def _from_file(path: Path, data: Dataset, k: int) -> Returned:
     if path.suffix in (".json", ".jsonl"):
         return read_ranking(path, data, k=k)
     return as_returned(read_run(path, "turn").top(k), data, path.stem)
-
-
-def with_rankings(done: Experiment, paths: Sequence[str | Path], *, encoder: Encoder | None = None) -> Experiment:
-    """Put rankings from elsewhere beside the pipelines of an experiment on one dataset, at the levels that it has.
-
-    :param paths: TREC runs of turns, or what :func:`memlab.memories.read_ranking` reads; each is named by its file.
-    :param encoder: for texts without ids, see :func:`memlab.memories.attribute`.
-    :raises DataError: for several datasets, two of one name, or ids that the dataset does not hold.
-    """
-    if not paths:
-        return done
-    if len(done.datasets) > 1:
-        raise DataError("rankings are of one dataset; evaluate it alone")
-    (data,) = done.datasets
-    names = [*(report.name for report in done.reports), *(Path(path).stem for path in paths)]
-    taken = [name for name in names[len(done.reports) :] if names.count(name) > 1]
-    if taken:
-        raise DataError(f"two rankings are called {taken[0]!r}; rename a file")
-    runs, reports, cells = [*done.runs], [*done.reports], [done.cells]
-    levels = list(dict.fromkeys(report.level for report in done.reports))
-    for path in map(Path, paths):
-        found = from_file(path, data, 200)
-        sources = attribute(found, data, encoder)
-        for level in levels:
-            runs.append(ranked(found, sources, level, turns=data.turns))
-            reports.append(evaluate(runs[-1], data, measures=done.of(level)[0].measures, seed=done.reports[0].seed))
-            row = {"dataset": data.name, "pipeline": path.stem, "level": level, "run_id": None, "read": False}
-            cells.append(pl.DataFrame([row], schema=CELLS))
-    return replace(done, runs=tuple(runs), reports=tuple(reports), cells=pl.concat(cells))

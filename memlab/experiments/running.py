@@ -3,38 +3,35 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import polars as pl
 
 from memlab.datasets import load as load_dataset
-from memlab.distributed import checked, spread
+from memlab.distributed import checked
 from memlab.embed import Encoder
 from memlab.embed import load as load_encoder
-from memlab.embed.spread import loaded
 from memlab.embed.spread import spread as over_workers
 from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
-from memlab.evaluate import Measure, describe_questions, evaluate
-from memlab.experiments.experiment import CELLS, Experiment, means
+from memlab.evaluate import Measure, Report, describe_questions, evaluate
+from memlab.experiments.benches import LazyBench
+from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
-from memlab.experiments.identity import code, key
-from memlab.experiments.replaying import seen_dataset
+from memlab.experiments.identity import key
+from memlab.experiments.replaying import seen_bench, seen_dataset
+from memlab.experiments.returns import MODELS
 from memlab.pipelines import Pipeline, pipeline
-from memlab.records import LEVELS, Dataset, Level, Run, qrels
+from memlab.records import LEVELS, Dataset, Level, qrels
 from memlab.rerank import box_fits
 from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
 
 CONTROLS = ("bm25", "dense", "hybrid")
-MODELS = Path("results/cross-validated")
-Cell = tuple[Pipeline, Level]
 
 
 def run(
@@ -88,16 +85,17 @@ def run(
     >>> first, again = (memlab.run(["bm25", "hybrid"], data, store=store, encoder="hashing:64") for _ in range(2))
     >>> first.cells["read"].any(), again.cells["read"].all()
     (False, True)
-    >>> memlab.reopen(store, first.name).to_markdown() == first.to_markdown()
+    >>> str(memlab.reopen(store, first.name)) == str(first)
     True
     """
-    from tqdm.auto import tqdm
-
     if cross_validate not in (None, "scope"):
         raise DataError(f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)")
     data = _distinct_datasets(datasets)
-    known = isinstance(encoder, (str, NoneType)) or hasattr(encoder, "spec")
-    if checked(engine) == "ray" and (store is None or bench is not None or not known):
+    if bench is not None and (store is not None or len(data) > 1):
+        raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
+    if checked(engine) == "ray" and (
+        store is None or not (isinstance(encoder, str | None) or hasattr(encoder, "spec"))
+    ):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
     load = load_encoder if engine == "local" else over_workers
     model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
@@ -106,56 +104,58 @@ def run(
     stages = distinct(pipelines)
     foreign = [name for each in stages for name in each.reads()["stages"]] if engine == "ray" else []
     if foreign:
-        raise DataError(
-            f"stage {foreign[0]} is none of memlab's own, and workers do not know it: run it without engine="
-        )
-    plan = [(part, tuple(levels) if levels else measurable(part)) for part in data]
-    learning = untrained(stages) and cross_validate is not None
-    if bench is not None and (store is not None or len(data) > 1):
-        raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
+        raise DataError(f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine=")
+    at = {part.name: tuple(levels) if levels else measurable(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    benches = [_Bench(part, model, memory, tuple(header), bench, engine) for part in data]
-    if learning:
+    benches = [LazyBench(part, model, memory, tuple(header), bench, engine) for part in data]
+    if untrained(stages) and cross_validate is not None:
         for made in benches:
             train_folds(made.whole(), made.data, models, seed=seed, engine=engine)
         stages = with_models(stages, models)
-    saved = {} if memory is None else _saved(memory)
-    runs, reports, cells = [], [], []
-    with tqdm(total=sum(len(stages) * len(at) for _, at in plan), desc="runs", delay=2) as bar:
-        for made, (part, at) in zip(benches, plan, strict=True):
-            cells_here = [(each, level) for each in stages for level in at]
-            keys = [saved.get(key(made.about(*cell))) for cell in cells_here]
-            new = made.runs([cell for cell, run_id in zip(cells_here, keys, strict=True) if not run_id])
-            for (each, level), run_id in zip(cells_here, keys, strict=True):
-                ranked = memory.runs.load(run_id) if memory and run_id else next(new)
-                report = evaluate(ranked, part, measures=measures, seed=seed)
-                saved_as = memory.runs.save(ranked, measures=means(report)) if memory else None
-                cells.append((part.name, str(each), level, saved_as, run_id is not None))
-                runs.append(ranked)
-                reports.append(report)
-                bar.update()
-    table = pl.DataFrame(cells, schema=CELLS, orient="row")
+    done = _ranked(stages, benches, at, measures=measures, seed=seed)
     title = name or "+".join(part.name for part in data)
     if memory:
-        content: dict[str, Any] = {"seed": seed, "cells": table.drop("read").to_dicts()}
+        content: dict[str, Any] = {"seed": seed, "cells": done.cells.drop("read").to_dicts()}
         content |= {"measures": [str(m) for m in measures]} if measures else {}
         memory.grids.save(title, content)
-    return Experiment(title, tuple(data), tuple(runs), tuple(reports), table)
+    return replace(done, name=title)
 
 
-def run_pipelines(
-    pipelines: str | Pipeline | Sequence[str | Pipeline], bench: Bench, dataset: Dataset, **options: Any
+def _ranked(
+    stages: Sequence[Pipeline],
+    benches: Sequence[LazyBench],
+    at: Mapping[str, Sequence[Level]],
+    *,
+    measures: Sequence[str | Measure] | None,
+    seed: int,
 ) -> Experiment:
-    """Run pipelines on a bench that was made before: :func:`run` with ``bench``, in memory.
+    """Read or make each run, measure it, and save it as soon as it is there."""
+    from tqdm.auto import tqdm
 
-    >>> import memlab
-    >>> data = memlab.sample(turns=200)
-    >>> bench = memlab.Bench.of(data, encoder="hashing")
-    >>> done = memlab.run_pipelines(["bm25", "hybrid | mmr"], bench, data)
-    >>> [run.level for run in done.runs]
-    ['turn', 'session', 'turn', 'session']
-    """
-    return run(pipelines, dataset, bench=bench, **options)
+    memory = benches[0].store
+    saved = {} if memory is None else _saved(memory)
+    runs, reports, cells = [], [], []
+    with tqdm(total=sum(len(stages) * len(levels) for levels in at.values()), desc="runs", delay=2) as bar:
+        for made in benches:
+            pairs = [(each, level) for each in stages for level in at[made.data.name]]
+            ids = [saved.get(key(made.about(*pair))) for pair in pairs]
+            new = made.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
+            for (each, level), run_id in zip(pairs, ids, strict=True):
+                run = memory.runs.load(run_id) if memory and run_id else next(new)
+                report = evaluate(run, made.data, measures=measures, seed=seed)
+                saved_as = memory.runs.save(run, measures=_means(report)) if memory else None
+                cells.append((made.data.name, str(each), level, saved_as, run_id is not None))
+                runs.append(run)
+                reports.append(report)
+                bar.update()
+    data, table = tuple(made.data for made in benches), pl.DataFrame(cells, schema=CELLS, orient="row")
+    whole = {made.data.name: made.whole for made in benches}
+    return Experiment("", data, tuple(runs), tuple(reports), table, whole)
+
+
+def _means(report: Report) -> dict[str, float]:
+    """Give the mean of each measure over all questions."""
+    return dict(report.summary().select("measure", "mean").iter_rows())
 
 
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
@@ -167,12 +167,12 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     content = memory.grids.load(name)
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
     runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
-    data: dict[str, Dataset] = {}
-    for ranked, dataset in zip(runs, cells["dataset"], strict=True):
-        data[dataset] = data.get(dataset) or seen_dataset(memory, ranked.provenance)
+    seen = dict(zip(cells["dataset"], (run.provenance for run in runs), strict=True))
+    data = {name: seen_dataset(memory, about) for name, about in seen.items()}
+    benches = {name: partial(seen_bench, memory, about) for name, about in seen.items()}
     asked = {"measures": content.get("measures"), "seed": content["seed"]}
     reports = tuple(evaluate(r, data[d], **asked) for r, d in zip(runs, cells["dataset"], strict=True))
-    return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)))
+    return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches)
 
 
 def measurable(dataset: Dataset) -> tuple[Level, ...]:
@@ -219,79 +219,6 @@ def _defaults(
     if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
         return [*plain, f"{DEFAULT} | learned"], "scope"
     return ([*plain, f"{DEFAULT} | learned"] if box_fits(encoder, header) else plain), cross_validate
-
-
-@dataclass
-class _Bench:
-    """A bench that is made when the first run needs it: where all runs are there, nothing is encoded."""
-
-    data: Dataset
-    encoder: Encoder | None
-    store: MemoryStore | None
-    header: tuple[str, ...]
-    made: Bench | None
-    engine: str
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return self.data.fingerprint()
-
-    def about(self, stages: Pipeline, level: Level) -> dict[str, Any]:
-        """Give what a run depends on, in the words of its provenance."""
-        about: dict[str, Any] = {"dataset": self.data.name, "fingerprint": self.fingerprint, "level": level}
-        if self.encoder is not None:
-            about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
-        if self.made is not None:
-            about |= {k: v for k, v in self.made.provenance.items() if k in ("encoder", "header", "fingerprint")}
-        return about | {"pipeline": str(stages), "code": code(), **stages.reads()}
-
-    def whole(self) -> Bench:
-        if self.made is None:
-            self.made = Bench.of(self.data, encoder=self.encoder, store=self.store, header=self.header)
-        return self.made
-
-    def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
-        """Run pipelines at levels, one after the other or on many workers."""
-        if self.engine == "local" or not cells:
-            ranked: Iterator[Run] = (stages.run(self.whole(), level=level) for stages, level in cells)
-        else:
-            self._rehearse(cells)
-            assert self.store is not None  # checked before
-            there: Any = self.encoder
-            encoder = there and (there.spec, there.services, there.identity)
-            place = (os.getcwd(), self.store.uri, self.fingerprint, self.data, encoder, self.header)
-            ranked = map(self.whole().show, spread(_ranked_there, cells, *place, engine=self.engine))
-        for cell, run in zip(cells, ranked, strict=True):
-            # As it comes back from the store, so that a report does not show whether its run was read.
-            about = {**run.provenance, **self.about(*cell)}
-            yield replace(run, provenance=json.loads(json.dumps(about, sort_keys=True)))
-
-    def _rehearse(self, cells: Sequence[Cell]) -> None:
-        """Rank a question of each scope here, so that what pipelines encode is encoded once, by all workers."""
-        bench = self.whole()
-        bench.query_vectors  # noqa: B018
-        rows = bench.queries.with_row_index("row").unique("scope", keep="first", maintain_order=True)["row"]
-        part = bench.with_rows(rows.to_numpy())
-        for stages, level in cells:
-            stages.run(part, level=level)
-
-
-def _ranked_there(
-    cell: Cell, folder: str, uri: str, fingerprint: str, data: Dataset, encoder: Any, header: tuple[str, ...]
-) -> Run:
-    """Run a pipeline on a worker, which keeps the bench for the next."""
-    if Path(folder).is_dir():
-        os.chdir(folder)  # paths of models and of the store start there
-    place = (uri, fingerprint, encoder and encoder[-1], header)
-    if place not in _there:
-        _there.clear()
-        own, store = encoder and loaded(*encoder), MemoryStore.open(uri, create=False)
-        _there[place] = Bench.of(data, encoder=own, store=store, header=header, ingest=False, progress=False)
-    stages, level = cell
-    return replace(stages.run(_there[place], level=level), text_of=None, evidence=None)
-
-
-_there: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
 
 
 def _saved(store: MemoryStore) -> dict[str, str]:

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate import Report, compare, hard_group
+from memlab.evaluate import Report, compare
 from memlab.evaluate.groups import SEVERAL
-from memlab.experiments.running import distinct, run_pipelines
+from memlab.experiments.running import distinct, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -34,10 +34,10 @@ def sweep(
     :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
     :param baseline: what the values are held against; gives the level, the seed and the plain value.
     :param measure: what is drawn, such as ``recall_all@10``, or several, over the hard questions
-        (:func:`evaluate.hard_group`).
-    :returns: a row a measure and value: ``measure``, ``parameter``, ``value``, ``system``, ``mean`` with its 95 %
-        interval ``low``, ``high``, ``baseline``, the paired ``difference`` with its interval ``difference_low``,
-        ``difference_high``, and ``p``, not corrected for the number of values, and questions won and lost.
+        (evidence in two or more sessions, or all where there are none).
+    :returns: a row a measure and value: ``measure``, ``n``, ``mean`` with its 95 % interval ``mean_low``,
+        ``mean_high``, ``baseline``, the paired ``difference`` with its interval ``low``, ``high``, ``p``, not corrected
+        for the number of values, questions won and lost, ``value``, ``parameter`` and ``system``.
     :raises DataError: when the template does not name exactly one parameter.
     """
     try:
@@ -48,23 +48,17 @@ def sweep(
         raise DataError(f"{template!r} names {len(names)} parameters in braces; a sweep goes over one")
     measures = [measure] if isinstance(measure, str) else list(measure)
     texts = [template.format(**{names[0]: value}) for value in values]
-    swept = run_pipelines(texts, bench, dataset, levels=[baseline.level], measures=measures, seed=baseline.seed)
+    swept = run(texts, dataset, bench=bench, levels=[baseline.level], measures=measures, seed=baseline.seed)
     parameter, system = names[0].strip("_"), swept.runs[0].name.split(" | ")[-1].split("(")[0]
     rows = pl.concat(_against(baseline, swept.reports, name).with_columns(value=pl.Series(values)) for name in measures)
-    return rows.with_columns(parameter=pl.lit(parameter), system=pl.lit(system)).select(
-        "measure", "parameter", "value", "system", "mean", "low", "high", "baseline",
-        "difference", "difference_low", "difference_high", "p", "win", "loss",
-    )  # fmt: skip
+    return rows.with_columns(parameter=pl.lit(parameter), system=pl.lit(system))
 
 
 def _against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.DataFrame:
-    by, group = hard_group(baseline)
-    where = SEVERAL if by != "all" else None
-    compared = compare([baseline, *reports], measure=measure, where=where, seed=baseline.seed)
-    plain, *means = (r.summary(by, measures=measure).filter(pl.col("group") == group) for r in (baseline, *reports))
-    tests = compared[1:].select("difference", "p", "win", "loss", difference_low="low", difference_high="high")
-    about = pl.concat(means).select("measure", "mean", "low", "high", baseline=pl.lit(plain["mean"].item()))
-    return about.hstack(tests)
+    several = baseline.per_query.filter(SEVERAL).height
+    compared = compare([baseline, *reports], measure=measure, where=SEVERAL if several else None)
+    about = {"measure": pl.lit(measure), "baseline": pl.lit(compared["mean"][0])}
+    return compared[1:].with_columns(**about).drop("system", "p_holm", "tie")
 
 
 def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:

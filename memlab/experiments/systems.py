@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,19 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.evaluate import stale_table
-from memlab.evaluate.misses import CAUSES
-from memlab.evaluate.printing import titled
-from memlab.evaluate.publish import write_files
-from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, clock, missed_by, outcome, paired_tests
-from memlab.experiments.returns import DEPTH, from_file, named_systems, returned
-from memlab.experiments.running import MODELS, measurable
+from memlab.evaluate import CAUSES, Explanation, Table, evaluate, stale_table, titled, write_files
+from memlab.experiments.experiment import CELLS, Experiment
+from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, missed_by, outcome, tests
+from memlab.experiments.returns import Asked, distinct_names
+from memlab.experiments.running import measurable
 from memlab.experiments.systems_page import page
-from memlab.pipelines import Pipeline
 from memlab.records import Dataset
-from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
 SCHEMA_VERSION = 1
@@ -35,54 +30,60 @@ _COSTS = (
 _STALE = ("stale@10", "current@10", "current first")
 
 
-@dataclass(frozen=True, eq=False)
-class Systems:
-    """What systems made of the same questions.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Comparison(Experiment):
+    """An experiment whose systems are pipelines, memories and rankings; reports are of the turns behind their texts.
 
-    :param table: a row a system: means over the questions with evidence, tokens, times and failures.
-    :param tests: each system against the baseline on :data:`TESTED`: difference, interval, p and Holm's p.
+    :param systems: a row a system: means over the questions with evidence, tokens, times and failures.
+    :param tests: each system against the baseline: measure, difference, interval, p and Holm's p.
     :param per_query: a row for each system and question.
     :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``, ``text``, ``n_tokens``,
         ``how`` and ``turn_ids``.
-    :param missed: each piece of evidence that a system does not have among its first ten turns, with its place or null,
-        and its cause (:data:`memlab.evaluate.misses.CAUSES`): ``system``, ``query_id``, ``turn_id``, ``rank``,
-        ``cause``, and ``nearest``, the rank of the returned text that shares most words with it, where one does.
-    :param data: the questions and turns.
+    :param missed: each evidence item that a system does not have among its first ten turns, with its place or null,
+        and its cause (:data:`memlab.evaluate.CAUSES`): ``system``, ``query_id``, ``turn_id``, ``rank``, ``cause``, and
+        ``nearest``, the rank of the returned text that shares most words with it, where one does.
     :param problems: what went wrong, in lines.
     :param about: dataset, depth, budgets, seed, and each system's settings.
     """
 
-    table: pl.DataFrame
-    tests: pl.DataFrame
+    systems: Table
+    tests: Table
     per_query: pl.DataFrame
     returned: pl.DataFrame
     missed: pl.DataFrame
-    data: Dataset
     problems: pl.DataFrame
     about: Mapping[str, Any]
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give what is printed, by heading: what was found, in how many tokens, what it cost, and the tests."""
-        budgets = [name for name in self.table.columns if name.startswith("recall_all@") and name.endswith("tokens")]
-        costs = self.table.select(pl.col("system").alias("cost of"), *_COSTS)
+        budgets = [name for name in self.systems.columns if name.startswith("recall_all@") and name.endswith("tokens")]
+        costs = self.systems.select(pl.col("system").alias("cost of"), *_COSTS)
         tables = {
-            "Found": self.table.select("system", "n", *_FOUND),
-            "All evidence in so many tokens": self.table.select("system", *budgets).rename(
+            "Found": self.systems.select("system", "n", *_FOUND),
+            "All evidence in so many tokens": self.systems.select("system", *budgets).rename(
                 lambda name: name.removeprefix("recall_all@")
             ),
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
-        if _STALE[0] in self.table.columns:
-            tables["What must not come back"] = self.table.select("system", *_STALE)
+        if _STALE[0] in self.systems.columns:
+            tables["What must not come back"] = self.systems.select("system", *_STALE)
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def __str__(self) -> str:
         return titled(self.tables())
 
-    def _repr_html_(self) -> str:
-        return self.table._repr_html_() + self.tests._repr_html_()
+    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
+        """Follow one question through a pipeline, or say what a memory returned and missed.
 
-    def write(self, folder: str | Path) -> Path:
+        :param system: its name; the last by default.
+        :raises DataError: when there is no such question or system, or the question has no evidence.
+        """
+        name = self.cells["pipeline"][self._index(system)]
+        if "pipeline" in self.about["systems"][name]:
+            return super().why(query_id, system=name, k=k)
+        return _returns(self, query_id, name)
+
+    def export(self, directory: str | Path) -> Path:
         """Write tables and page: ``systems.json`` (its schema is in ``docs/memories.md``) and ``.md``, ``report.html``.
 
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
@@ -90,7 +91,7 @@ class Systems:
         content = {
             "schema_version": SCHEMA_VERSION,
             "about": dict(self.about),
-            "systems": self.table.to_dicts(),
+            "systems": self.systems.to_dicts(),
             "tests": self.tests.to_dicts(),
             "problems": self.problems.to_dicts(),
         }
@@ -101,25 +102,21 @@ class Systems:
             "per-query.parquet": self.per_query,
             "returned.parquet": self.returned,
         }
-        write_files(folder, files)
-        return Path(folder)
+        write_files(directory, files)
+        return Path(directory)
+
+    def _repr_html_(self) -> str:
+        return self.systems._repr_html_() + self.tests._repr_html_()
 
 
-def compare_systems(
-    systems: Any,
-    data: Dataset,
-    *,
-    runs: Sequence[str | Path] = (),
-    baseline: str | None = None,
-    encoder: Encoder | str | None = "minilm",
-    store: MemoryStore | str | Path | None = None,
-    folder: str | Path | None = None,
-    cross_validate: str | None = None,
-    models: str | Path = MODELS,
-    k: int = DEPTH,
-    timeout: float = 600.0,
-    seed: int = 0,
-) -> Systems:
+class Returns(str):
+    """What a memory returned for one question, as Markdown."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **options: Any) -> Comparison:
     """Put any memories beside any pipelines, on the same questions under one protocol.
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
@@ -130,63 +127,59 @@ def compare_systems(
 
     :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
         where it is a mapping.
-    :param runs: files of what other systems have ranked: TREC runs of turns, or what
-        :func:`memlab.memories.read_ranking` reads.
     :param baseline: the name that the tests compare with; the first by default.
-    :param encoder: of the pipelines, and of the attribution.
-    :param store: where the encoder's vectors are kept.
-    :param folder: where what memories returned is kept, so that a comparison that was stopped goes on.
-    :param cross_validate: ``"scope"``: ``learned`` without a model ranks each conversation by one that learned from the
-        others, kept under ``models``.
+    :param options: of :class:`memlab.experiments.Asked`: ``runs``, ``encoder``, ``store``, ``folder``, ``k`` …
     :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
 
     >>> import memlab
     >>> data = memlab.sample(turns=200)
     >>> def latest(turns, query, k):
     ...     return turns["text"].tail(k)
-    >>> done = memlab.compare_systems(["bm25", latest], data, encoder=None)
-    >>> done.table["system"].to_list()
+    >>> done = memlab.compare(["bm25", latest], data, encoder=None)
+    >>> done.systems["system"].to_list()
     ['bm25', 'latest']
     """
-    named = named_systems(systems, timeout=timeout)
-    from_files = [from_file(Path(path), data, k) for path in runs]
-    names = [*(name for name, _ in named), *(each.name for each in from_files)]
-    first = names[0] if baseline is None and names else baseline
-    if not names or len(set(names)) < len(names) or first not in names:
-        raise DataError(f"systems are {names}, the baseline {first!r}; give at least one, each its own name")
+    asked = Asked(**options)
+    named, files = asked.named(systems), asked.files(data)
+    names = [*(name for name, _ in named), *(each.name for each in files)]
+    distinct_names(names)
+    first = names[0] if baseline is None else baseline
+    if first not in names:
+        raise DataError(f"no system is called {first!r}, the baseline; there are {', '.join(names)}")
     if "turn" not in measurable(data):
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
-    bench = Bench.of(data, encoder=encoder, store=str(store) if isinstance(store, Path) else store)
-    parts = []
-    for system, found in returned(
-        named, bench, data, cross_validate, models, k=k, folder=folder, timeout=timeout, seed=seed
-    ):
-        asked = found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
-        parts.append((found, clock(system, bench, seed) if isinstance(system, Pipeline) else asked))
-    parts += [(found, np.array([])) for found in from_files]
-    measured = [outcome(found, times, data, bench.encoder) for found, times in parts]
+    bench = asked.bench(data)
+    found = [*asked.returned(named, bench, data, timed=True), *((each, np.array([])) for each in files)]
+    measured = [outcome(*each, data, bench.encoder) for each in found]
     per_query = pl.concat([each.values for each in measured])
     table = pl.DataFrame([each.row for each in measured])
     if data.questions["stale"].list.len().sum():
         table = table.hstack(stale_table([each.ranking for each in measured], data).select(*_STALE))
-    return Systems(
-        table,
-        paired_tests(per_query, first, seed),
-        per_query,
-        pl.concat([each.texts for each in measured]),
-        pl.concat([missed_by(each, data) for each in measured]),
-        data,
-        pl.concat([found.problems.with_columns(system=pl.lit(found.name)) for found, _ in parts]),
-        {
+    rankings = [each.ranking for each in measured]
+    cells = pl.DataFrame([(data.name, name, "turn", None, False) for name in names], schema=CELLS, orient="row")
+    return Comparison(
+        data.name,
+        (data,),
+        tuple(rankings),
+        tuple(evaluate(each, data, seed=asked.seed) for each in rankings),
+        cells,
+        {data.name: lambda: bench},
+        systems=Table(table),
+        tests=tests(per_query, first, asked.seed),
+        per_query=per_query,
+        returned=pl.concat([each.texts for each in measured]),
+        missed=pl.concat([missed_by(each, data) for each in measured]),
+        problems=pl.concat([each.problems.with_columns(system=pl.lit(each.name)) for each, _ in found]),
+        about={
             "dataset": data.name,
             "fingerprint": bench.provenance["fingerprint"],
             "baseline": first,
-            "k": k,
+            "k": asked.k,
             "budgets": [*BUDGETS],
-            "seed": seed,
+            "seed": asked.seed,
             "encoder": bench.provenance.get("encoder"),
             "store MB": _on_disk(bench.store),
-            "systems": {found.name: dict(found.provenance) for found, _ in parts},
+            "systems": {each.name: dict(each.provenance) for each, _ in found},
         },
     )
 
@@ -199,50 +192,44 @@ def _on_disk(store: MemoryStore | None) -> float | None:
     return sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6
 
 
-def explain_memory(
-    query_id: str,
-    system: Any,
-    data: Dataset,
-    *,
-    encoder: Encoder | str | None = "minilm",
-    store: MemoryStore | str | Path | None = None,
-) -> str:
+def explain_memory(query_id: str, system: Any, data: Dataset, **options: Any) -> Returns:
     """Say of one question what a memory from outside returned, what it missed, and the nearest thing that it returned.
 
-    :param system: what :func:`memlab.memories.memory` reads.
-    :returns: Markdown.
+    :param system: what :func:`memlab.memories.memory` reads; ``options`` as of :func:`compare`.
     :raises DataError: when there is no such question, or it has no evidence.
 
     >>> import memlab
     >>> from memlab.experiments import explain_memory
     >>> data = memlab.sample(turns=200)
     >>> asked = data.questions.filter(data.questions["evidence"].list.len() > 0)["query_id"][0]
-    >>> told = explain_memory(asked, lambda turns, query, k: turns["text"].tail(1), data, encoder=None)
-    >>> "**Missed**" in told
+    >>> said = explain_memory(asked, lambda turns, query, k: turns["text"].tail(1), data, encoder=None)
+    >>> "**Missed**" in said
     True
     """
     asked = data.questions.filter(pl.col("query_id") == query_id)
     if asked.is_empty():
         raise DataError(f"no question {query_id!r}; the ids look like {data.questions['query_id'].head(3).to_list()}")
     own = replace(data.take(asked["scope"]), questions=asked)
-    done = compare_systems({"memory": system}, own, encoder=encoder, store=store)
-    spoken = own.turns.select("turn_id", missed=pl.col("text").str.slice(0, 100))
-    texts = done.returned.select("rank", text=pl.col("text").str.slice(0, 100))
-    missed = done.missed.join(spoken, on="turn_id", maintain_order="left")
-    missed = missed.with_columns(cause=pl.col("cause").replace_strict(CAUSES)).join(
-        texts.select(nearest="rank", nearest_text="text"), on="nearest", how="left", maintain_order="left"
-    )
+    return _returns(compare({"memory": system}, own, **options), query_id, "memory")
+
+
+def _returns(done: Comparison, query_id: str, system: str) -> Returns:
+    of_it = (pl.col("query_id") == query_id) & (pl.col("system") == system)
+    if not done.per_query.filter(of_it).height:
+        raise DataError(f"no question with evidence is called {query_id!r}")
+    asked = done.data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
+    hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
+    returned, cut = done.returned.filter(of_it), pl.col("text").str.slice(0, 100)
+    spoken = done.data.turns.select("turn_id", missed=cut)
+    nearest = returned.select(nearest="rank", nearest_text=cut)
+    missed = done.missed.filter(of_it).with_columns(pl.col("cause").replace_strict(CAUSES))
+    missed = missed.join(spoken, on="turn_id", maintain_order="left")
+    missed = missed.join(nearest, on="nearest", how="left", maintain_order="left")
+    evidence = pl.when(hit).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
     tables = {
-        "Returned, the first ten": done.returned.select(
-            "rank", evidence=_evidence(asked["evidence"][0]), how="how"
-        ).hstack(texts.select("text"))[:10],
+        "Returned, the first ten": returned.select("rank", evidence, "how", cut)[:10],
         "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
-        "Problems": done.problems.select("problem"),
+        "Problems": done.problems.filter(pl.col("system") == system).select("problem"),
     }
-    told = titled({title: table for title, table in tables.items() if table.height})
-    return f"{asked['text'][0]} → {asked['answer'][0]}\n\n{told}"
-
-
-def _evidence(turns: Sequence[str]) -> pl.Expr:
-    hit = pl.col("turn_ids").list.eval(pl.element().is_in([*turns])).list.any()
-    return pl.when(hit).then(pl.lit("●")).otherwise(pl.lit(""))
+    shown = titled({title: table for title, table in tables.items() if table.height})
+    return Returns(f"{asked['text']} → {asked['answer']}\n\n{shown}")

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from memlab.evaluate.misses import CAUSES
-from memlab.evaluate.printing import to_html
+from memlab.evaluate import CAUSES, to_html
 from memlab.terminal import short
 
 if TYPE_CHECKING:
-    from memlab.experiments.systems import Systems
+    from memlab.experiments.systems import Comparison
 
 _SHOWN, _LONGEST = 10, 400
 
 
-def page(done: Systems) -> str:
+def page(done: Comparison) -> str:
     """Write the page: what was said stands in it as data, never as markup."""
     about = done.about
     head = f"{about['dataset']}, {done.data.questions.height:,} questions; tests against {about['baseline']}"
@@ -36,7 +35,7 @@ def page(done: Systems) -> str:
     return before + content + after
 
 
-def _content(done: Systems) -> dict[str, Any]:
+def _content(done: Comparison) -> dict[str, Any]:
     """Give what the page shows, each text once."""
     texts: dict[str, int] = {}
 
@@ -44,7 +43,7 @@ def _content(done: Systems) -> dict[str, Any]:
         return texts.setdefault(short(text, _LONGEST), len(texts))
 
     spoken = dict(done.data.turns.select("turn_id", "text").iter_rows())
-    names = done.table["system"].to_list()
+    names = done.systems["system"].to_list()
     values = {(row["system"], row["query_id"]): row for row in done.per_query.iter_rows(named=True)}
     first = done.returned.filter(pl.col("rank") <= _SHOWN).group_by("system", "query_id", maintain_order=True)
     rows = {key: part for key, *part in first.agg("text", "turn_ids").rows_by_key(["system", "query_id"]).items()}

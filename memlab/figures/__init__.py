@@ -16,7 +16,6 @@ from memlab.figures import (
     decay_truth,
     follow_ups,
     ladder,
-    learning,
     maps,
     rollup,
     selection,
@@ -30,6 +29,6 @@ from memlab.figures.gallery import gallery
 
 __all__ = [
     "Exported", "anatomy", "corpus", "curves", "decay", "decay_live", "decay_truth", "export",
-    "follow_ups", "gallery", "ladder", "learning", "maps", "rollup", "selection", "similarity", "style", "sweeps",
+    "follow_ups", "gallery", "ladder", "maps", "rollup", "selection", "similarity", "style", "sweeps",
     "systems",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Curves over k, over the number of pieces of evidence, and over the share of questions answered."""
+"""Curves over k, and over the number of evidence items."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.abstaining import BEST
 from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, spread, text_px
 
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
-_STEADY = 0.1
 
 
 def recall_curves(
@@ -94,47 +92,6 @@ def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float
                    font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
         for (name, _, colour), at in zip(ends, placed, strict=True)
     ]  # fmt: skip
-
-
-def risk_coverage(
-    frame: pl.DataFrame, *, signal: str = "top score", risk: str = "share of wrong answers", title: str = ""
-) -> go.Figure:
-    """Draw what answering only the surest questions risks, by one signal, from the surest tenth to all.
-
-    A line that stays low until far right knows what not to answer; one along ``any order`` knows nothing, and the
-    ``best order`` knows the errors. Of fewer than a tenth of the questions a share says little; it is not drawn.
-
-    :param frame: ``signal``, ``coverage``, ``risk``, ``low``, ``high``, as :attr:`memlab.evaluate.Abstention.curves`.
-    :param signal: which one is drawn; signals whose intervals are alike are told in a table.
-    :param risk: what the errors are, on the y axis.
-
-    >>> import polars as pl
-    >>> from memlab.figures import curves
-    >>> points = {"signal": "top score", "coverage": [0.5, 1.0], "risk": [0.0, 0.2], "low": 0.0, "high": [0.0, 0.4]}
-    >>> [trace.name for trace in curves.risk_coverage(pl.DataFrame(points)).data if trace.name]
-    ['top score, 95 %', 'any order']
-    """
-    style.need(frame, ("signal", "coverage", "risk", "low", "high"), "risk_coverage")
-    whole = frame.filter(pl.col("signal") == signal)
-    style.need(whole, (), "risk_coverage")
-    shown, best = (
-        rows.filter(pl.col("coverage") >= _STEADY).sort("coverage")
-        for rows in (whole, frame.filter(pl.col("signal") == BEST))
-    )
-    lines = [
-        style.line(
-            shown["coverage"], shown["risk"], f"{plain(signal)}, 95 %", style.colour(0), width=2, showlegend=True
-        ),
-        style.line([0, 1], [float(shown["risk"][-1])] * 2, "any order", width=1, dash="dot", showlegend=True),
-    ]
-    if best.height:
-        lines.append(style.line(best["coverage"], best["risk"], BEST, width=1, dash="dashdot", showlegend=True))
-    return style.plot(
-        [style.band(shown["coverage"], shown["low"], shown["high"], style.faded(style.colour(0), 0.18)), *lines],
-        title=title, names=[t.name for t in lines], plot_px=190, left=48,
-        xaxis={"title": {"text": f"coverage: share answered of {whole.height:,} questions"}, "range": [0, 1.01]},
-        yaxis={"title": {"text": plain(risk)}, "range": [0, min(1.02, float(shown["high"].max()) * 1.05 or 0.1)]},  # type: ignore[arg-type]
-    )  # fmt: skip
 
 
 def independent_hits(

@@ -1,4 +1,4 @@
-"""Selection strategies: paired differences, what is exchanged, and where the top of a ranking lies."""
+"""Selection strategies: paired differences, and where the top of a ranking lies."""
 
 from __future__ import annotations
 
@@ -45,45 +45,6 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
     if several:
         key = f"{style.key(measures)}; {key}"
     return marked_rows(marks, xlabel=xlabel, key=key, title=title)
-
-
-def exchange(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
-    """Draw how much evidence is among what a selection throws out of the first k, and among what it brings in.
-
-    A selection gains where the filled mark lies right of the open one; 0 of n has a Wilson interval. The small tick is
-    what the same ranks hold on average: how far a mark lies from its tick is what the selection knows beyond the rank.
-
-    :param frame: a row a system and side, as :func:`memlab.evaluate.exchange.exchange` gives them: ``system``,
-        ``side`` (``out``, ``in``), ``n``, ``share``, ``low``, ``high``, ``expected`` and ``likeness``; systems that
-        exchange nothing are left out.
-
-    >>> import polars as pl
-    >>> from memlab.figures import selection
-    >>> sides = {"side": ["out", "in"], "n": 9, "share": [0.3, 0.1], "low": [0.2, 0.0], "high": [0.4, 0.2]}
-    >>> rows = pl.DataFrame({"system": "mmr", **sides, "expected": [0.2, 0.1], "likeness": [0.7, 0.4]})
-    >>> len(selection.exchange(rows).data)
-    4
-    """
-    style.need(frame, ("system", "side", "n", "share", "low", "high", "expected", "likeness"), "exchange")
-    frame = frame.filter(pl.col("n") > 0).with_columns(pl.col("low", "high").fill_null(pl.col("share")))
-    style.need(frame, (), "exchange (of systems that exchange something)")
-    order = {name: i for i, name in enumerate(style.series(frame, "system"))}
-    marks, ticks = [], []
-    for row in sorted(frame.to_dicts(), key=lambda row: (order[row["system"]], row["side"] != "out")):
-        name, out = row["system"], row["side"] == "out"
-        tint = style.GREY if out else style.PALETTE[0]
-        cosine = "" if row["likeness"] is None else f", cosine {row['likeness']:.2f}".replace("0.", ".")
-        if row["share"] in (0, 1):  # a bootstrap has no spread there
-            (low,), (high,) = wilson(np.array([row["share"] * row["n"]]), np.array([row["n"]]), confidence=0.95)
-            row |= {"low": float(low), "high": float(high)}
-        numbers = f"{row['n']:,} {'out' if out else 'in'}: {row['share']:.1%}{cosine}"
-        marks.append({**row, "name": name, "x": row["share"], "numbers": numbers, "tint": tint,
-                      "fill": "white" if out else tint})  # fmt: skip
-        if row["expected"] is not None:
-            ticks.append({"name": name, "x": row["expected"], "nth": 0 if out else 1})
-    xlabel = f"evidence among turns out of and into the first {k}"
-    key = "○ out, ● in; | what the ranks that they come from hold on average"
-    return marked_rows(marks, xlabel=xlabel, key=key, title=title, ticks=ticks, xaxis={"zeroline": False})
 
 
 def spans(frame: pl.DataFrame, *, title: str = "") -> go.Figure:

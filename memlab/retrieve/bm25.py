@@ -13,9 +13,7 @@ OF_SESSIONS = 1.5, 0.75
 
 
 @stage
-def bm25(
-    bench: Bench, *, level: Level = "turn", k: int = 200, k1: float | None = None, b: float | None = None
-) -> Run:
+def bm25(bench: Bench, *, level: Level = "turn", k: int = 200, k1: float | None = None, b: float | None = None) -> Run:
     """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words, in the dataset's language.
 
     Document frequencies are those of the scope: a memory knows nothing of other people's. Documents without a word

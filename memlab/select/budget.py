@@ -63,7 +63,7 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000, content: str = "whole"
 
     The ranking is cut at the first document that does not fit. Tokens are words and punctuation marks, counted without
     a model, of what is kept of a document: more documents fit when each is shortened, but a shortened one may lose its
-    answer, which :func:`memlab.evaluate.kept.kept` measures.
+    answer.
 
     :param tokens: the budget of each query.
     :param content: ``whole`` documents, the ``head`` of each, or its best ``sentences``; see :func:`kept_text`.

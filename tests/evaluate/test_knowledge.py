@@ -1,9 +1,8 @@
-"""What is known of a chat, held against its sheet: by facts written by hand, and by the verb."""
+"""What is known of a chat, measured by its gold annotations: by facts written by hand, and by the verb."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 
 import memlab
 from memlab.errors import DataError
+from memlab.evaluate.gold import Annotations, read_gold
 from memlab.evaluate.knowledge import MEASURES, measure_chat, measure_frozen, totals, written
-from memlab.evaluate.sheets import Sheet, sheets
 from memlab.knowledge import resolve
 from memlab.records import Dataset, Fact, frame
 
@@ -44,18 +43,18 @@ RIGHT = [(1, "Mo", "works at", "the mill"), (1, "Mo's boss", "is", "Ada"), (3, "
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> tuple[Sheet, Dataset]:
+def chat(tmp_path: Path) -> tuple[Annotations, Dataset]:
     rows = [
         {"scope": "mo", "id": f"m{n}", "timestamp": when, "sender": "Mo", "text": text}
         for n, (when, text) in enumerate(MESSAGES, 1)
     ]
     for name, lines in (("mo.jsonl", rows), ("mo.gold.jsonl", LINES)):
         (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (sheet,) = sheets(tmp_path)
+    (sheet,) = read_gold(tmp_path)
     return sheet, memlab.datasets.load(sheet.log)
 
 
-def _measured(chat: tuple[Sheet, Dataset], told: list[tuple[int, str, str, str]]) -> pl.DataFrame:
+def _measured(chat: tuple[Annotations, Dataset], told: list[tuple[int, str, str, str]]) -> pl.DataFrame:
     sheet, data = chat
     turns = data.turns["turn_id"].to_list()
     facts = [
@@ -70,7 +69,7 @@ def _shares(outcomes: pl.DataFrame) -> dict[str, Any]:
     return dict(totals(outcomes).select("measure", "share").iter_rows())
 
 
-def test_who_reads_everything_right_has_full_marks(chat: tuple[Sheet, Dataset]) -> None:
+def test_who_reads_everything_right_has_full_marks(chat: tuple[Annotations, Dataset]) -> None:
     table = totals(_measured(chat, RIGHT))
     assert table["measure"].to_list() == list(MEASURES)
     assert table["share"].to_list() == [1.0] * len(MEASURES)
@@ -78,7 +77,7 @@ def test_who_reads_everything_right_has_full_marks(chat: tuple[Sheet, Dataset]) 
     assert table["n"].to_list() == [3, 3, 6, 6, 1, 1, 2]
 
 
-def test_who_says_nothing_is_silent_and_knows_nothing(chat: tuple[Sheet, Dataset]) -> None:
+def test_who_says_nothing_is_silent_and_knows_nothing(chat: tuple[Annotations, Dataset]) -> None:
     shares = _shares(_measured(chat, []))
     assert shares["current precision"] is None
     assert shares["closings precision"] is None
@@ -96,7 +95,9 @@ def test_who_says_nothing_is_silent_and_knows_nothing(chat: tuple[Sheet, Dataset
         ((3, "Mo", "works at", "the mill and the harbour"), "stale"),
     ],
 )
-def test_what_is_wrong_and_why(chat: tuple[Sheet, Dataset], told: tuple[int, str, str, str], verdict: str) -> None:
+def test_what_is_wrong_and_why(
+    chat: tuple[Annotations, Dataset], told: tuple[int, str, str, str], verdict: str
+) -> None:
     outcomes = _measured(chat, [told])
     assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == [(False, verdict)]
     assert outcomes.filter(~pl.col("hit"), measure="silence").height == (verdict == "trap")
@@ -111,41 +112,27 @@ def test_what_is_wrong_and_why(chat: tuple[Sheet, Dataset], told: tuple[int, str
         (3, "Mo", "hopes to work at", "the harbour"),
     ],
 )
-def test_what_counts_neither_way(chat: tuple[Sheet, Dataset], told: tuple[int, str, str, str]) -> None:
+def test_what_counts_neither_way(chat: tuple[Annotations, Dataset], told: tuple[int, str, str, str]) -> None:
     assert _measured(chat, [told]).filter(measure="current precision").height == 0
 
 
-def test_a_wrong_closing_counts_against_precision(chat: tuple[Sheet, Dataset]) -> None:
+def test_a_wrong_closing_counts_against_precision(chat: tuple[Annotations, Dataset]) -> None:
     outcomes = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
     assert outcomes.filter(measure="closings precision")["hit"].to_list() == [True, False]
 
 
-def test_of_a_closed_sheet_only_totals_are_told(chat: tuple[Sheet, Dataset]) -> None:
+def test_of_closed_annotations_only_totals_are_written(chat: tuple[Annotations, Dataset]) -> None:
     outcomes = _measured(chat, [(1, "Mo", "works at", "the mill")])
     text = written(outcomes)
     assert "stale: mo: Mo | works at | the mill" in text
-    assert "| terse |" in text
     closed = written(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
     assert text.startswith(closed)
     assert "mo" not in closed.replace("moment", "")
 
 
-@pytest.mark.slow
-def test_the_verb_measures_a_folder(
-    chat: tuple[Sheet, Dataset], tmp_path: Path, memlab_cli: Callable[..., Any]
-) -> None:
-    assert chat
-    done = memlab_cli("knowledge", str(tmp_path), "--encoder", "hashing", "--errors", "1", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "| silence | 2 | 1.000 |" in done.out
-    refused = memlab_cli("knowledge", str(tmp_path / "none"), "--encoder", "hashing", cwd=tmp_path)
-    assert refused.code == 2
-    assert "no answer sheets" in refused.err
-
-
-@pytest.mark.parametrize(("text", "word"), [(None, "cannot be read"), ("{", "line 1"), ('{"scope": "u"}', "'id'")])
+@pytest.mark.parametrize(("text", "word"), [(None, "frozen"), ("{", "line 1"), ('{"scope": "u"}', "id")])
 def test_a_file_of_facts_that_is_missing_or_broken_is_named(tmp_path: Path, text: str | None, word: str) -> None:
-    file = tmp_path / "facts.jsonl"
+    file = tmp_path / "frozen.jsonl"
     if text is not None:
         file.write_text(text)
     with pytest.raises(DataError, match=word):

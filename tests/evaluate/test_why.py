@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from talk import excerpt, write
+from talk import excerpt
 
 import memlab
-from memlab import Bench, datasets
+from memlab import Bench
 from memlab.errors import DataError
 from memlab.evaluate import explain
 from memlab.records import Dataset
@@ -65,66 +64,9 @@ def test_the_stage_that_loses_it_is_named(data: Dataset, bench: Bench, monkeypat
     assert "| … \\| loses | –" in str(why)
 
 
-def test_words_and_cosine(data: Dataset, bench: Bench) -> None:
-    query = cited(data)["query_id"][0]
-    both = pl.concat([part.select("words", "cosine") for part in (explain(query, "bm25", bench, data).above,)])
-    assert both["cosine"].is_between(-1.001, 1.001).all()
-    scored = explain(query, "bm25", bench, data, k=1).above
-    assert (scored["words"] != "").all(), "bm25 puts first what shares a word"
-    plain = explain(query, "bm25", Bench.of(data, encoder=None), data)
-    assert plain.evidence["cosine"].null_count() == plain.evidence.height
-    assert plain.stages["stage"].unique().to_list() == ["bm25"]
-
-
 def test_what_cannot_be_explained_is_refused(data: Dataset, bench: Bench) -> None:
     with pytest.raises(DataError, match="no question 'q'; the ids look like"):
         explain("q", "bm25", bench, data)
     silent = data.questions.filter(pl.col("evidence").list.len() == 0)["query_id"]
     with pytest.raises(DataError, match="has no evidence among the turns"):
         explain(silent[0], "bm25", bench, data)
-
-
-def test_the_command(memlab_cli: Any, tmp_path: Any) -> None:
-    write(tmp_path / "talk.jsonl", excerpt(100, scopes=("nadia", "owen")))
-    query = cited(datasets.load(tmp_path / "talk.jsonl"))["query_id"][0]
-    done = memlab_cli("why", query, "talk.jsonl", "--pipeline", "hybrid | mmr", "--encoder", "hashing", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "**Rank after each stage**" in done.out
-    missing = memlab_cli("why", "nobody", "talk.jsonl", "--encoder", "hashing", cwd=tmp_path)
-    assert "no question 'nobody'" in missing.err
-
-
-def test_token_pairs_are_those_of_late_interaction() -> None:
-    data = excerpt(50, scopes=["owen"])
-    bench = Bench.of(data, encoder="minilm", progress=False)
-    question = cited(data).row(0, named=True)
-    why = explain(question["query_id"], "late", bench, data)
-    pairs = why.tokens.filter(pl.col("turn_id") == question["evidence"][0])
-    assert pairs.height == 5
-    text = question["text"].lower()
-    assert all(token.removeprefix("##") in text or token in ("[CLS]", "[SEP]") for token in pairs["asked"])
-    assert pairs["cosine"].is_between(-1, 1.001).all()
-    assert pairs["weight"].sum() <= 1.0001
-    assert "Best token pairs" in str(why)
-
-
-@pytest.mark.slow
-def test_a_learned_score_is_taken_apart(data: Dataset, tmp_path: Path) -> None:
-    from memlab.rerank import ablate, train, training_lists
-
-    bench = Bench.of(data, encoder="minilm", progress=False)
-    model = (tmp_path / "model.safetensors").as_posix()
-    train(training_lists(bench, data)).save(model)
-    run = memlab.pipeline("combsum").run(bench)
-    ranks = ablate(run, bench, model=model)
-    learned = memlab.pipeline(f"combsum | learned(model='{model}')").run(bench).frame
-    joined = ranks.unique(["query_id", "doc_id"]).join(learned, on=["query_id", "doc_id"], suffix="_learned")
-    assert joined.height == learned.height
-    assert (joined["rank"] == joined["rank_learned"]).all()
-    assert ranks["group"].n_unique() > 8
-    assert (ranks["rank"] != ranks["without"]).any()
-    every = ranks.group_by("query_id", "group").agg(same=pl.col("rank").sort() == pl.col("without").sort())
-    assert every["same"].explode().all(), "a group moves candidates, and loses none"
-    query = cited(data)["query_id"][0]
-    why = explain(query, f"combsum | learned(model='{model}')", bench, data)
-    assert set(why.features.columns) == {"turn_id", "rank", "group", "without"}

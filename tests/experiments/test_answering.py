@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from llama_server import llama_server
 from model_server import KEY, KEY_ENV, ModelServer, running, say, send
-from talk import excerpt, write
+from talk import excerpt
 
 import memlab
-from memlab.errors import DataError, ModelError
+from memlab.errors import DataError
 from memlab.experiments import BOUNDS, answer_questions, system_contexts
-from memlab.llm import Service
 from memlab.records import Dataset
 
 
@@ -67,8 +64,6 @@ def test_without_a_service_contexts_are_measured() -> None:
     assert held["whole history"] >= held["bm25"] > held["latest"] >= held["nothing"] == 0
     assert held["evidence"] > held["another's"]
     assert done.costs.is_empty()
-    assert done.abstaining["system"].unique().to_list() == ["bm25"], "the memory gives no scores"
-    assert done.abstaining["errors are"].unique(maintain_order=True).to_list()[-1] == "answer not in the context"
     assert "Contexts that hold the answer" in str(done)
 
 
@@ -98,7 +93,7 @@ def test_the_whole_chain_with_answerer_and_judge(data: Dataset, server: ModelSer
     times = ("seconds", "judge_seconds")
     assert ask().per_query.drop(times).equals(done.per_query.drop(times))
     assert len(server.requests) == n, "nothing is asked twice"
-    done.write(tmp_path / "out")
+    done.export(tmp_path / "out")
     kept = json.loads((tmp_path / "out" / "answers.json").read_text())
     assert (kept["about"]["service"]["name"], kept["about"]["judge"]["model"]) == ("one", "j")
     assert kept["about"]["prompts"]["judge"] in (tmp_path / "out" / "answers.md").read_text()
@@ -136,33 +131,6 @@ def test_failures_are_counted_and_a_second_run_mends_them(data: Dataset, server:
     assert answer_questions("bm25", one, **ask).costs["p50 ms"].to_list() == [None, None]
 
 
-def test_questions_with_points_have_a_score(data: Dataset, server: ModelServer) -> None:
-    one = data.take(data.scopes[:1])
-    points = pl.Series("rubric", [["a", "b"]] + [None] * (one.questions.height - 1), dtype=pl.List(pl.String))
-    one = replace(one, questions=one.questions.with_columns(points, answer=pl.lit(None, pl.String)).head(1))
-
-    def half(handler: Any, request: dict) -> None:
-        asked = json.loads(request["messages"][1]["content"])
-        met = json.dumps({"reason": "so", "met": "fully" if asked.get("point") == "a" else "not"})
-        (say(met) if "point" in asked else oracle)(handler, request)
-
-    server.modes = [half]
-    done = answer_questions("bm25", one, service=server.service(), encoder=None, bounds=[])
-    assert done.table.select("n", "correct", "score", "judged").row(0) == (1, 0.0, 0.5, 1)
-    assert done.kinds["kind"].to_list() == ["points"]
-
-
-def test_a_service_that_cannot_be_asked_is_an_error_before_anything_runs(data: Dataset) -> None:
-    def never(turns: pl.DataFrame, query: str, k: int) -> list[str]:
-        raise AssertionError("asked")
-
-    service = Service("lab", "http://127.0.0.1:9/v1", "m", api_key_env="NO_SUCH_VARIABLE")
-    with pytest.raises(ModelError, match="NO_SUCH_VARIABLE"):
-        answer_questions(never, data, service=service, encoder=None)
-    with pytest.raises(ModelError, match="no language model 'zzz'"):
-        answer_questions(never, data, service="zzz", encoder=None)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -177,50 +145,3 @@ def test_bad_input(data: Dataset, options: dict[str, Any], message: str) -> None
     systems = options.pop("systems", "bm25")
     with pytest.raises(DataError, match=message):
         answer_questions(systems, data, encoder=None, **options)
-
-
-def test_a_dataset_without_answers(data: Dataset) -> None:
-    silent = data.questions.with_columns(answer=pl.lit(None, pl.String), abstention=pl.lit(False))
-    with pytest.raises(DataError, match="has an answer; answers are compared"):
-        answer_questions("bm25", replace(data, questions=silent), encoder=None)
-
-
-@pytest.mark.slow
-def test_the_command_line(memlab_cli: Callable[..., Any], server: ModelServer, tmp_path: Path) -> None:
-    write(tmp_path / "talk.jsonl", excerpt(300))
-    common = ("answer", "talk.jsonl", "--system", "bm25", "--bound", "nothing", "--encoder", "hashing")
-    (tmp_path / "memlab.toml").write_text(
-        f'[llm.services.lab]\nbase_url = "{server.url}"\nmodel = "m"\n'
-        'record = "answers.jsonl"\ninput_price = 0.5\noutput_price = 1.5\n'
-    )
-    shown = memlab_cli(*common, "--show-prompts", cwd=tmp_path)
-    assert shown.code == 0, shown.err
-    assert "Prompts, version" in shown.out
-    assert not server.requests
-    done = memlab_cli(*common, "--service", "lab", "--judge", "lab", "--out", "out", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "| bm25 |" in done.out
-    n = len(server.requests)
-    again = memlab_cli(*common, "--service", "lab", "--out", "out", cwd=tmp_path)
-    assert again.out.partition("Cost")[0] == done.out.partition("Cost")[0]
-    assert len(server.requests) == n
-    wrong = memlab_cli(*common[:-4], "--bound", "everything", cwd=tmp_path)
-    assert wrong.code == 2
-    assert "whole history" in wrong.err
-
-
-@pytest.mark.slow
-def test_the_whole_chain_against_a_real_server(data: Dataset, tmp_path: Path) -> None:
-    few = data.take(data.scopes[:1])
-    few = replace(few, questions=few.questions.head(1))
-    with llama_server(context=2048) as url:
-        service = Service("local", url, "smollm2", timeout=1800, max_output=60, record=str(tmp_path / "a.jsonl"))
-        done = answer_questions("bm25", few, service=service, encoder=None, bounds=["nothing"], budget=100)
-        rows = done.per_query
-        # What it says is not the point: a model of 135 million parameters.
-        assert rows.height == 2
-        given = rows["error"] == ""
-        assert rows.filter(~given)["error"].str.contains("does not fit").all()
-        assert (rows.filter(given)["tokens_read"] > 50).all()
-        again = answer_questions("bm25", few, service=service, encoder=None, bounds=["nothing"], budget=100)
-    assert again.per_query.filter(given)["answer"].to_list() == rows.filter(given)["answer"].to_list()

@@ -11,8 +11,8 @@ import pytest
 from stand_in import StandIn
 from talk import purchases
 
-from memlab import DataError, pipeline, rerank
-from memlab.experiments import folds, train_folds, untrained, with_models
+from memlab import rerank
+from memlab.experiments import folds, train_folds
 from memlab.records import Dataset
 from memlab.rerank import learned, listwise, training
 from memlab.retrieve import Bench, hybrid
@@ -84,16 +84,6 @@ def test_what_they_depend_on_is_trained_again(
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "{}", "\x00"])
-def test_a_note_that_cannot_be_read_is_no_note(
-    data: Dataset, bench: Bench, tmp_path: Path, trained: list[int], content: str
-) -> None:
-    (tmp_path / data.fingerprint()).mkdir()
-    (tmp_path / data.fingerprint() / "about.json").write_text(content)
-    train_folds(bench, data, tmp_path)
-    assert len(trained) == 3
-
-
 @pytest.mark.parametrize("before", [False, True], ids=["first", "over finished folds"])
 def test_a_kill_between_folds_leaves_no_note(
     data: Dataset, bench: Bench, tmp_path: Path, before: bool, monkeypatch: pytest.MonkeyPatch
@@ -117,41 +107,3 @@ def test_a_kill_between_folds_leaves_no_note(
     train_folds(bench, data, tmp_path)
     assert (place / "about.json").is_file()
     assert learned(hybrid(bench), bench, model=str(tmp_path)).frame.height
-
-
-def test_one_conversation_cannot_be_cross_validated(data: Dataset, tmp_path: Path) -> None:
-    one = data.take(data.scopes[:1])
-    with pytest.raises(DataError, match="needs two conversations with evidence"):
-        train_folds(Bench.of(one, encoder=StandIn()), one, tmp_path)
-    assert not list(tmp_path.rglob("about.json"))
-
-
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        (["hybrid"], False),
-        (["hybrid", "bm25 | learned"], True),
-        (["bm25 | learned(model='m.safetensors')"], False),
-        (["bm25 | learned(model='')"], True),
-        (["bm25 | learned(candidates=50)"], True),
-        ([], False),
-    ],
-)
-def test_untrained(texts: list[str], expected: bool) -> None:
-    assert untrained([pipeline(text) for text in texts]) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("hybrid | mmr", "hybrid | mmr"),
-        ("hybrid | learned", "hybrid | learned(model='a/b')"),
-        ("hybrid | learned(candidates=9) | mmr", "hybrid | learned(model='a/b', candidates=9) | mmr"),
-        ("hybrid | learned(model='c')", "hybrid | learned(model='c')"),
-        ("hybrid | learned(model='', candidates=9)", "hybrid | learned(model='a/b', candidates=9)"),
-    ],
-)
-def test_with_models(text: str, expected: str) -> None:
-    (made,) = with_models([pipeline(text)], Path("a") / "b")
-    assert str(made) == str(pipeline(expected))
-    assert not untrained([made])

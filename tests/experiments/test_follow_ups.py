@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from memlab import DataError, llm
+from memlab import llm
 from memlab.conversation import follow_ups
 from memlab.conversation.rewriting import Rewritten
 from memlab.experiments import compare_forms, forms_table
@@ -39,18 +39,6 @@ def bench() -> Bench:
     turns = [Turn(f"u/{n}", "u", "u/s", n, "Ann", "user", text) for n, text in enumerate(texts, 1)]
     sessions = frame(Session, [Session("u/s", "u", 1, None, None, len(turns), [])])
     return Bench.of(Dataset("small", "chatlog", frame(Turn, turns), sessions), encoder=None)
-
-
-def test_follow_ups_are_read(file: Path) -> None:
-    rows = follow_ups(file)
-    assert rows["query_id"].to_list() == ["t1/1", "t1/2"]
-    assert rows["history"][1].to_list() == NEXT["history"]
-    file.write_text(json.dumps({"thread": "t1"}))
-    with pytest.raises(DataError, match="no field 'scope'"):
-        follow_ups(file)
-    file.write_text("{")
-    with pytest.raises(DataError, match="cannot be read"):
-        follow_ups(file)
 
 
 def test_each_form_is_searched_for(file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,9 @@ import pytest
 from polars.testing import assert_frame_equal
 from talk import excerpt
 
-from memlab import Bench, Dataset, MemoryStore, Run, embed, pipeline, retrieve
-from memlab.embed import EncoderIdentity
+from memlab import Bench, Dataset, MemoryStore, Run, pipeline, retrieve
 from memlab.errors import StoreError
-from memlab.experiments.replaying import _name, replay
+from memlab.experiments.replaying import replay
 from memlab.pipelines import stages
 
 
@@ -89,35 +88,6 @@ def test_another_encoder(store: MemoryStore, data: Dataset) -> None:
         replay(store, store.runs.save(local))
 
 
-@pytest.mark.parametrize(
-    ("described", "name"),
-    [
-        ("hashing words-bigrams-trigrams (1), 64-d, sum pooling", "hashing:64"),
-        ("transformer minilm (53aa51172d14), 384-d, mean pooling, at most 256 tokens", "minilm"),
-        ("transformer BAAI/bge-small-en (5c38ec7c405e), 384-d, cls pooling", "BAAI/bge-small-en"),
-        ("transformer my-model (5c38ec7c405e), 384-d, cls pooling", None),
-        ("endpoint owner/name, 768-d, server pooling", None),
-        ("something else", None),
-    ],
-)
-def test_names_of_described_encoders(described: str, name: str | None) -> None:
-    assert _name(described) == name
-
-
-def test_a_description_leads_back_to_the_encoder() -> None:
-    assert _name(embed.load("hashing:48").identity.describe()) == "hashing:48"
-    hub = EncoderIdentity("transformer", "a/b", "0a1b", "mean (assumed)", "q: ", "", 512, True, 384)
-    assert _name(hub.describe()) == "a/b"
-
-
-def test_rows_of_an_earlier_file_of_the_name(store: MemoryStore, data: Dataset) -> None:
-    store.ingest(data)
-    shorter = replace(data, questions=data.questions.head(3))
-    run_id, _ = saved(store, shorter, "bm25")
-    with pytest.raises(StoreError, match=r"the run saw fingerprint .* perhaps with rows of an earlier file"):
-        replay(store, run_id)
-
-
 def test_ranks_that_differ(store: MemoryStore, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id, _ = saved(store, data, "bm25(k=9)")
 
@@ -156,13 +126,3 @@ def test_a_model_file_is_what_is_in_it(
     assert not run([chosen], [data], store=store, encoder=None, levels=["turn"]).cells["read"].item()
     with pytest.raises(StoreError, match=r"model '.*model\.bin' is gone or is not the one"):
         replay(store, run_id)
-
-
-def test_a_model_directory_is_its_files(tmp_path: Path, with_model: Callable[..., Run]) -> None:
-    (tmp_path / "m").mkdir()
-    (tmp_path / "m" / "a").write_text("one")
-    chosen = pipeline(f"bm25 | toy(model={str(tmp_path / 'm')!r})")
-    before = chosen.reads()["files"]
-    (tmp_path / "m" / "a").rename(tmp_path / "m" / "b")
-    assert before.keys() == chosen.reads()["files"].keys()
-    assert before != chosen.reads()["files"]

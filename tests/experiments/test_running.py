@@ -16,9 +16,10 @@ import pytest
 from polars.testing import assert_frame_equal
 from talk import excerpt, write
 
-from memlab import Bench, Dataset, MemoryStore, datasets, embed, run_grid, run_pipelines
+import memlab
+from memlab import Bench, Dataset, MemoryStore, datasets, embed
 from memlab.errors import DataError, PipelineError, StoreError
-from memlab.experiments import Experiment, code, identity, reopen, run, running
+from memlab.experiments import Experiment, benches, code, identity, reopen, run
 
 WORKER = Path(grid_worker.__file__)
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
@@ -68,7 +69,7 @@ def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experimen
     assert not grid.cells["read"].any()
     assert set(grid.cells["run_id"]) == set(store.runs.listing()["run_id"])
     for data in two:
-        alone = run_pipelines(TEXTS, Bench.of(data, encoder="hashing:32"), data, seed=4)
+        alone = run(TEXTS, data, bench=Bench.of(data, encoder="hashing:32"), seed=4)
         experiment = grid[data.name]
         for ranked, other in zip(experiment.runs, alone.runs, strict=True):
             assert_frame_equal(ranked.frame, other.frame)
@@ -77,18 +78,6 @@ def test_each_cell_is_what_it_is_alone(two: list[Dataset], done: tuple[Experimen
         assert alone.to_markdown() in grid.to_markdown()
     with pytest.raises(DataError, match="no dataset 'none'; it has nadia"):
         grid["none"]
-
-
-def test_comparisons_stand_side_by_side(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
-    table = done[0].compare("recall_all@10", level="session", where=pl.col("n_evidence_sessions") >= 2)
-    assert table["dataset"].to_list() == [data.name for data in two for _ in TEXTS]
-    assert table["system"].to_list() == [*TEXTS, *TEXTS]
-    assert table["difference"].null_count() == 2, "the baseline of each dataset"
-    rows = [i for i, level in enumerate(done[0].cells["level"]) if level == "turn"]
-    runs, reports = (tuple(values[i] for i in rows) for values in (done[0].runs, done[0].reports))
-    turns = replace(done[0], runs=runs, reports=reports, cells=done[0].cells[rows])
-    with pytest.raises(DataError, match="ranks no sessions"):
-        turns.compare("mrr", level="session")
 
 
 def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
@@ -101,16 +90,6 @@ def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: t
     assert_same(grid, again)
     for report, read in zip(grid.reports, again.reports, strict=True):
         assert str(report.to_dict()) == str(read.to_dict()), "a report does not show that its run was read"
-
-
-def test_only_what_is_new_is_run(two: list[Dataset], done: tuple[Experiment, MemoryStore], tmp_path: Path) -> None:
-    store = done[1]
-    more = run(["dense", *TEXTS], two[:1], store=store, encoder="hashing:32")
-    assert dict(more.cells.group_by("pipeline").agg(pl.col("read").all()).iter_rows()) == {
-        "dense": False,
-        **dict.fromkeys(TEXTS, True),
-    }
-    assert more.name == two[0].name
 
 
 @pytest.mark.slow
@@ -133,7 +112,7 @@ def test_a_run_of_something_else_is_not_read(
     assert read(header=("participants",))
     asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert not read(data=replace(data, questions=asked))
-    monkeypatch.setattr(running, "code", lambda: "memlab 99 (abc)")
+    monkeypatch.setattr(benches, "code", lambda: "memlab 99 (abc)")
     assert not read()
     monkeypatch.undo()
     assert read()
@@ -141,18 +120,26 @@ def test_a_run_of_something_else_is_not_read(
 
 def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     package = tmp_path / "memlab"
-    for room in ("retrieve", "figures"):
+    for room in ("retrieve", "explorer"):
         (package / room).mkdir(parents=True)
         (package / room / "a.py").write_text("1")
     (package / "__init__.py").touch()
     monkeypatch.setattr(identity.memlab, "__file__", str(package / "__init__.py"))
     names = []
-    for room in ("", "figures", "retrieve"):
+    for room in ("", "explorer", "retrieve"):
         if room:
             (package / room / "a.py").write_text("2")
         names.append(code.__wrapped__())
-    assert names[0] == names[1], "a chart changes no ranking"
+    assert names[0] == names[1], "an edit of the explorer changes no ranking"
     assert names[1] != names[2]
+
+
+def test_every_stage_and_every_encoder_is_part_of_it() -> None:
+    root = Path(memlab.__file__).parent
+    assert all((root / name).is_dir() or (root / f"{name}.py").exists() for name in identity.RANKS)
+    functions = [*map(memlab.stages.__getitem__, memlab.stages), *map(memlab.encoders.__getitem__, memlab.encoders)]
+    rooms = {function.__module__.split(".")[1] for function in functions if function.__module__.startswith("memlab.")}
+    assert rooms <= set(identity.RANKS)
 
 
 @pytest.mark.slow
@@ -166,8 +153,10 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
     assert_same(grid, again)
     assert again.cells["read"].all()
     assert again.compare("recall_all@10").equals(grid.compare("recall_all@10"))
+    query = grid[two[0].name].worst(1)["query_id"][0]
+    assert str(again[two[0].name].why(query)) == str(grid[two[0].name].why(query))
     for folder, one in (("one", grid), ("two", again)):
-        one.write(tmp_path / folder)
+        one.export(tmp_path / folder)
     files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*"))
     assert {p.parts[0] for p in files} == {data.name for data in two}
     for file in files:
@@ -176,20 +165,6 @@ def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_pat
         reopen(store, "other")
     with pytest.raises(StoreError, match="it has: none"):
         reopen(MemoryStore.open(tmp_path / "empty"), "kept")
-
-
-@pytest.mark.slow
-def test_some_scopes_and_then_all_of_them(tmp_path: Path) -> None:
-    data = excerpt(400, scopes=("nadia", "owen"))
-    store = MemoryStore.open(tmp_path / "store")
-    part = data.take(data.scopes[1:])
-    grids = [
-        run(["bm25"], [held], store=store, encoder=None, name=name)
-        for name, held in (("first", part), ("all", data), ("again", data.take(data.scopes[:1])), ("last", part))
-    ]
-    assert [grid.cells["read"].all() for grid in grids] == [False, False, False, True]
-    for grid in grids:
-        assert_same(grid, reopen(store, grid.name))
 
 
 @pytest.mark.parametrize(
@@ -245,30 +220,14 @@ def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_d
     write(tmp_path / "talk.jsonl", excerpt(100, scopes=["owen"]))
     done = run("bm25", tmp_path / "talk.jsonl", store=tmp_path / "store", encoder=None)
     data = datasets.load(tmp_path / "talk.jsonl")
-    assert run_grid(["bm25"], data, store=str(tmp_path / "store"), encoder=None).cells["read"].all()
+    assert run(["bm25"], data, store=str(tmp_path / "store"), encoder=None).cells["read"].all()
     assert_same(reopen(tmp_path / "store", done.name), done)
-    held = run_pipelines("bm25", Bench.of(data, encoder=None), data)
+    held = run("bm25", data, bench=Bench.of(data, encoder=None))
     assert held.cells["run_id"].null_count() == held.cells.height, "in memory nothing is saved"
     with pytest.raises(DataError, match=r"a dataset is what memlab\.datasets\.load gives, or a file, not Bench"):
         run("bm25", [Bench.of(data, encoder=None)])  # type: ignore[list-item]
     with pytest.raises(DataError, match="bench= is for one dataset in memory"):
         run("bm25", data, bench=Bench.of(data, encoder=None), store=tmp_path / "store")
-
-
-def test_what_is_printed_is_short(done: tuple[Experiment, MemoryStore]) -> None:
-    page = done[0]._repr_html_()
-    assert "recall_all@10" in page
-    assert ".compare(" in page
-    assert len(page) < 6_000
-    assert len(repr(done[0])) < 300
-    bench = Bench.of(done[0].datasets[0], encoder="hashing:32")
-    assert len(bench._repr_html_()) < 1_500
-    assert len(repr(bench)) < 300
-
-
-def test_another_way_to_train_is_refused_before_anything_runs(two: list[Dataset]) -> None:
-    with pytest.raises(DataError, match="what there is: 'scope'"):
-        run("bm25", two, encoder=None, cross_validate="turns")
 
 
 def test_the_best_are_compared_where_nothing_is_named(two: list[Dataset]) -> None:

@@ -11,9 +11,8 @@ import pytest
 from talk import excerpt, write
 
 import memlab
-from memlab import compare_systems
+from memlab import compare
 from memlab.errors import DataError, PipelineError
-from memlab.experiments import explain_memory, with_rankings
 from memlab.memories import PipelineMemory
 from memlab.records import Dataset
 
@@ -28,7 +27,7 @@ def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
 
 
 def test_a_pipeline_measures_as_it_does_alone_and_as_a_memory(data: Dataset) -> None:
-    done = compare_systems({"stage": "bm25", "memory": PipelineMemory("bm25", encoder=None)}, data, encoder=None)
+    done = compare({"stage": "bm25", "memory": PipelineMemory("bm25", encoder=None)}, data, encoder=None)
     report = memlab.run("bm25", data, encoder=None, levels=["turn"]).reports[0]
     alone = report.per_query.select("query_id", "recall_all@10", "recall_any@10")
     for name in ("stage", "memory"):
@@ -38,11 +37,11 @@ def test_a_pipeline_measures_as_it_does_alone_and_as_a_memory(data: Dataset) -> 
         for measure in ("recall_all@10", "recall_any@10"):
             assert joined[measure].to_list() == joined[f"{measure}_alone"].to_list()
     assert done.tests["difference"].abs().max() == 0
-    alone = compare_systems(PipelineMemory("bm25", encoder=None), data, encoder=None)
-    assert alone.table["system"].to_list() == ["PipelineMemory"]
+    alone = compare(PipelineMemory("bm25", encoder=None), data, encoder=None)
+    assert alone.systems["system"].to_list() == ["PipelineMemory"]
     assert "Found" in str(alone)
-    assert done.table["named"].to_list() == [1.0, 1.0]
-    assert done.table["ingest s"].null_count() == 1
+    assert done.systems["named"].to_list() == [1.0, 1.0]
+    assert done.systems["ingest s"].null_count() == 1
 
 
 def test_returning_everything_does_not_win(data: Dataset) -> None:
@@ -58,7 +57,7 @@ def test_returning_everything_does_not_win(data: Dataset) -> None:
         own = turns.filter(pl.col("text").is_in(evidence[query]))
         return own.select("text", source_ids=pl.concat_list("id"))
 
-    table = compare_systems([perfect, everything], data, encoder=None).table
+    table = compare([perfect, everything], data, encoder=None).systems
     assert table["recall_all@1000 tokens"].to_list() == [1.0, 0.0]
     assert table["recall_any@10"][0] == 1.0
     assert table["tokens returned"][1] > 20 * table["tokens returned"][0]
@@ -72,9 +71,9 @@ def test_scopes_that_fail_count_as_not_answered(data: Dataset) -> None:
             raise RuntimeError("no luck")
         return turns["text"].head(k)
 
-    done = compare_systems(["bm25", broken], data, encoder=None)
-    row = done.table.row(1, named=True)
-    assert (row["failed scopes"], row["problems"], row["n"]) == (1, 1, done.table["n"][0])
+    done = compare(["bm25", broken], data, encoder=None)
+    row = done.systems.row(1, named=True)
+    assert (row["failed scopes"], row["problems"], row["n"]) == (1, 1, done.systems["n"][0])
     own = done.per_query.filter((pl.col("system") == "broken") & (pl.col("scope") == data.scopes[0]))
     assert own["recall_any@10"].sum() == 0
 
@@ -85,11 +84,11 @@ def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     ids = {q: rows["doc_id"].to_list() for (q,), rows in run.frame.group_by("query_id", maintain_order=True)}
     (tmp_path / "ids.json").write_text(json.dumps(ids))
     files = [tmp_path / "theirs.trec", tmp_path / "ids.json"]
-    done = compare_systems([latest], data, runs=files, baseline="theirs", encoder=None)
-    assert done.table["system"].to_list() == ["latest", "theirs", "ids"]
-    assert done.table["recall_all@10"][1] == done.table["recall_all@10"][2]
+    done = compare([latest], data, runs=files, baseline="theirs", encoder=None)
+    assert done.systems["system"].to_list() == ["latest", "theirs", "ids"]
+    assert done.systems["recall_all@10"][1] == done.systems["recall_all@10"][2]
     assert set(done.tests["system"]) == {"latest", "ids"}
-    done.write(tmp_path / "out")
+    done.export(tmp_path / "out")
     content = json.loads((tmp_path / "out" / "systems.json").read_text())
     assert content["schema_version"] == 1
     assert [row["system"] for row in content["systems"]] == ["latest", "theirs", "ids"]
@@ -98,33 +97,12 @@ def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     assert "**Against theirs**" in (tmp_path / "out" / "systems.md").read_text()
 
 
-def test_stopped_and_started_again_it_gives_the_same_table(data: Dataset, tmp_path: Path) -> None:
-    untimed = pl.exclude("ingest s", "until found s", "p50 ms", "p95 ms")
-    whole = compare_systems(["bm25", latest], data, encoder=None)
-
-    calls: list[str] = []
-
-    class Stopped(PipelineMemory):
-        def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-            calls.append(scope)
-            super().ingest(scope, turns)
-
-    first = compare_systems({"m": Stopped("bm25", encoder=None)}, data, encoder=None, folder=tmp_path)
-    next(iter(sorted(tmp_path.iterdir()))).unlink()
-    again = compare_systems({"m": Stopped("bm25", encoder=None)}, data, encoder=None, folder=tmp_path)
-    assert len(calls) == len(data.scopes) + 1
-    assert again.table.select(untimed).equals(first.table.select(untimed))
-    assert (
-        compare_systems(["bm25", latest], data, encoder=None).table.select(untimed).equals(whole.table.select(untimed))
-    )
-
-
 @pytest.mark.parametrize(
     ("systems", "options", "error", "reason"),
     [
         ([], {}, DataError, "give at least one"),
         (["bm25", "bm25"], {}, DataError, "each its own name"),
-        (["bm25"], {"baseline": "best"}, DataError, "the baseline 'best'"),
+        (["bm25"], {"baseline": "best"}, DataError, "no system is called 'best'"),
         (["bm52"], {}, PipelineError, "no stage is called 'bm52'.*a memory is written module:name"),
         (["no_module:search"], {}, DataError, "cannot be imported"),
         ([7], {}, DataError, "int has no search"),
@@ -134,7 +112,7 @@ def test_what_cannot_be_compared_is_refused(
     data: Dataset, systems: Any, options: Any, error: type[Exception], reason: str
 ) -> None:
     with pytest.raises(error, match=reason):
-        compare_systems(systems, data, encoder=None, **options)
+        compare(systems, data, encoder=None, **options)
 
 
 def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> None:
@@ -158,12 +136,12 @@ def test_the_page_shows_what_each_returned_and_why_the_rest_is_missed(data: Data
     def rude(turns: pl.DataFrame, query: str, k: int) -> list[str]:
         return [hostile]
 
-    done = compare_systems(["bm25", rude], data, encoder=None)
+    done = compare(["bm25", rude], data, encoder=None)
     pieces = data.questions.filter(~pl.col("abstention"))["evidence"].list.n_unique().sum()
     assert done.missed.filter(pl.col("system") == "rude").height == pieces
     lost = done.missed.filter(pl.col("system") == "bm25")
     assert lost["rank"].drop_nulls().min() > 10
-    place = done.write(tmp_path / "out")
+    place = done.export(tmp_path / "out")
     page = (place / "report.html").read_text()
     assert hostile not in page
     assert page.count("<script") == 2
@@ -172,60 +150,22 @@ def test_the_page_shows_what_each_returned_and_why_the_rest_is_missed(data: Data
     assert len(content["questions"]) == done.per_query["query_id"].n_unique()
     assert hostile in content["texts"]
     complete = [each["systems"][0]["complete"] for each in content["questions"]]
-    assert sum(complete) == round(done.table["recall_all@10"][0] * len(complete))
+    assert sum(complete) == round(done.systems["recall_all@10"][0] * len(complete))
     for each in content["questions"]:
         first = each["systems"][0]
         assert first["pieces"] + len(first["missed"]) == len(each["evidence"])
         assert first["complete"] == (not first["missed"])
 
 
-def test_what_a_memory_says_of_its_use_is_summed(data: Dataset) -> None:
-    class Counting(PipelineMemory):
-        def usage(self, scope: str) -> dict[str, Any]:
-            return {"bytes": 500_000, "tokens_read": 7, "else": "?"}
-
-    class Muddled(PipelineMemory):
-        def usage(self, scope: str) -> dict[str, Any]:
-            return {"bytes": "many"}
-
-    systems = {"counts": Counting("bm25", encoder=None), "muddles": Muddled("bm25", encoder=None)}
-    done = compare_systems({**systems, "silent": "bm25"}, data, encoder=None)
-    assert done.table["MB"].to_list() == [len(data.scopes) * 0.5, None, None]
-    assert done.table["tokens read"].to_list() == [len(data.scopes) * 7, None, None]
-    assert done.table["failed scopes"].sum() == 0
-    assert done.table["problems"].to_list() == [0, len(data.scopes), 0]
-    assert "tokens written" not in done.tables()["Cost"].columns
-
-
-def test_of_one_question_a_memory_says_what_it_returned_and_missed(data: Dataset) -> None:
-    asked = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
-    told = explain_memory(asked["query_id"][0], latest, data, encoder=None)
-    assert asked["text"][0] in told
-    assert "**Returned" in told
-    assert "**Missed**" in told
-    with pytest.raises(DataError, match="no question 'nobody'"):
-        explain_memory("nobody", latest, data, encoder=None)
-
-
-def test_a_ranking_from_elsewhere_is_evaluated_as_it_was_here(data: Dataset, tmp_path: Path) -> None:
-    done = memlab.run(["bm25", "bm25(b=0)"], data, encoder=None)
-    turns = next(run for run in done.runs if run.level == "turn")
-    memlab.evaluate.write_run(turns, tmp_path / "theirs.trec")
-    both = with_rankings(done, [tmp_path / "theirs.trec"])
-    assert [report.level for report in both.reports[-2:]] == ["turn", "session"]
-    assert both.cells["pipeline"].to_list()[-2:] == ["theirs", "theirs"]
-    mine, theirs = both.of("turn")[0], both.of("turn")[-1]
-    assert theirs.per_query["recall_all@10"].equals(mine.per_query["recall_all@10"])
-    assert "theirs" in both.to_markdown()
-    with pytest.raises(DataError, match="two rankings are called 'theirs'"):
-        with_rankings(both, [tmp_path / "theirs.trec"])
-    (tmp_path / "odd.json").write_text('{"nobody": ["x"]}')
-    with pytest.raises(DataError, match="nobody"):
-        with_rankings(done, [tmp_path / "odd.json"])
-
-
-def test_the_store_that_pipelines_share_is_weighed(data: Dataset, tmp_path: Path) -> None:
-    done = compare_systems("bm25", data, encoder=None, store=tmp_path / "store")
-    size = sum(path.stat().st_size for path in (tmp_path / "store").rglob("*") if path.is_file()) / 1e6
-    assert done.about["store MB"] == pytest.approx(size)
-    assert compare_systems("bm25", data, encoder=None).about["store MB"] is None
+def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> None:
+    done = compare(["bm25", latest], data, encoder=None)
+    report = memlab.run("bm25", data, encoder=None, levels=["turn"]).reports[0]
+    assert done.reports[0].per_query["recall_all@10"].equals(report.per_query["recall_all@10"])
+    own = done.compare("recall_all@10").row(1, named=True)
+    stated = done.tests.row(by_predicate=pl.col("measure") == "recall_all@10", named=True)
+    assert {name: own[name] for name in ("n", "difference", "low", "high", "p")} == {
+        name: stated[name] for name in ("n", "difference", "low", "high", "p")
+    }
+    query = done.worst(1, system="latest")["query_id"][0]
+    assert "**Missed**" in str(done.why(query, system="latest"))
+    assert "Rank after each stage" in str(done.why(query, system="bm25"))

@@ -12,7 +12,6 @@ import pytest
 from drawn_words import drawn
 
 from memlab.errors import DataError
-from memlab.evaluate.abstaining import BEST, risk_coverage
 from memlab.figures import anatomy, corpus, curves, maps, selection, similarity, style, sweeps
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
@@ -39,13 +38,6 @@ def recalls(systems: tuple[str, ...] = ("bm25", "dense", LONG), top: float = 0.8
         for k in (1, 5, 10, 50)
     ]
     return pl.DataFrame(rows, schema=["system", "k", "mean", "low", "high", "chance", "ceiling"], orient="row")
-
-
-def risks() -> pl.DataFrame:
-    errors = np.array([1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 1])
-    signals = {"top score": np.arange(12.0)[::-1], BEST: -errors}
-    parts = [risk_coverage(sure, errors).with_columns(signal=pl.lit(name)) for name, sure in signals.items()]
-    return pl.concat(parts).with_columns(low=pl.col("risk") * 0.8, high=pl.col("risk") * 1.2)
 
 
 def hits() -> pl.DataFrame:
@@ -109,10 +101,6 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "map": (lambda: maps.embedding_map(points(), terms=terms(), title=NASTY), [NASTY, "evidence (3)", "word"]),
     "recall": (lambda: curves.recall_curves(recalls(), title="t"), [LONG, "recall_all@k", "chance", "k (log scale)"]),
     "independent": (lambda: curves.independent_hits(HITS_BY_N, label=LONG), ["if found independently", "n=30", LONG]),
-    "risk": (
-        lambda: curves.risk_coverage(risks(), risk=NASTY),
-        [NASTY, "top score, 95 %", "any order", "best order", "12 questions"],
-    ),
     "similarity": (lambda: similarity.evidence_similarity(pairs()), ["evidence", "random", "n = 50"]),
     "matrix": (matrix, ["★ 1 Dr. Lee", ".40", "<script>"]),
     "anatomy": (
@@ -171,7 +159,6 @@ def test_same_frame_gives_the_same_figure() -> None:
         (maps.embedding_map, points()),
         (curves.recall_curves, recalls()),
         (curves.independent_hits, HITS_BY_N),
-        (curves.risk_coverage, risks()),
         (similarity.evidence_similarity, pairs()),
         (anatomy.question_anatomy, hits()),
         (corpus.question_kinds, KINDS),
@@ -226,20 +213,6 @@ def test_recall_starts_at_nought_and_names_a_ceiling_that_is_off_the_scale() -> 
     assert near.layout.yaxis.range[1] > 0.99
     assert far.layout.yaxis.range[1] < 0.3
     assert any("ceiling (≥ 0.99, off the scale)" in a.text for a in far.layout.annotations)
-
-
-def test_risk_is_drawn_from_a_tenth_to_all_and_ends_at_the_share_of_errors() -> None:
-    others = risks().with_columns(signal=pl.lit("margin to @2"))
-    band, *drawn = curves.risk_coverage(pl.concat([others, risks()])).data
-    lines = {trace.name: trace for trace in drawn}
-    assert set(lines) == {"top score, 95 %", "any order", BEST}  # one signal: those that are alike say nothing together
-    assert lines["top score, 95 %"].x[0] == pytest.approx(2 / 12)
-    assert max(band.y) == pytest.approx(1.2 * max(lines["top score, 95 %"].y))
-    assert curves.risk_coverage(others, signal="margin to @2").data[1].name == "margin to @2, 95 %"
-    with pytest.raises(DataError, match="nothing to draw"):
-        curves.risk_coverage(others)
-    assert {line.y[-1] for line in lines.values()} == {5 / 12}
-    assert lines["any order"].y[0] == 5 / 12
 
 
 def test_end_labels_do_not_overlap() -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import anatomy, decay, ladder, learning, selection, style, sweeps, systems
+from memlab.figures import anatomy, decay, ladder, selection, style, sweeps, systems
 from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
@@ -55,11 +55,6 @@ def compared() -> go.Figure:
     return selection.forest(frame.with_columns(p_holm=1.0, n=67, baseline=pl.lit("combsum")), measure="recall_all@k")
 
 
-def exchanged() -> go.Figure:
-    frame = crossed(pl.Series("share", [0.06, 0.3, 0.2]), system=SELECTORS, side=["out", "in"])
-    return selection.exchange(frame.with_columns(n=110, expected=0.05, likeness=0.66))
-
-
 def swept(measures: list[str], parameters: list[str], *, log_x: bool) -> go.Figure:
     frame = crossed(
         pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), panel=PANELS, measure=measures, value=[200, 400, 800, 1600]
@@ -84,21 +79,11 @@ def climbed() -> go.Figure:
     return ladder.climb(frame.with_columns(later.then(value).alias(name) for name, value in tested.items()))
 
 
-GROUPS, LOSSES = [f"group {i}" for i in range(14)], [0.27 - i / 100 for i in range(28)]
 CHARTS = {
     "forest": compared,
-    "exchange": exchanged,
     "sweep": lambda: swept(MEASURES, ["min_cluster_size", *["diversity"] * 8], log_x=False),
     "budget": lambda: swept(MEASURES[:1], ["tokens"] * 9, log_x=True),
     "climb": climbed,
-    "importance": lambda: learning.importance(
-        crossed(pl.Series("loss", LOSSES), kind=["group"], name=GROUPS, questions=["all", "≥ 2"])
-        .with_columns(n=137)
-    ),
-    "learning curve": lambda: learning.learning_curve(
-        crossed(pl.Series("mean", [0.4, 0.5, 0.6]), questions=["all", "≥ 2"], conversations=[1, 2, 3])
-        .with_columns(n=137, untrained=0.42)
-    ),
     "reliability": lambda: decay.reliability(
         crossed(pl.Series("share", [0.3, 0.6, 0.9]), family=["constant", "exponential"],
                 fit=["pooled", "per predicate"], bin=[3, 6, 9]).with_columns(n=100, chance=pl.col("bin") / 10)
@@ -119,29 +104,7 @@ def test_a_column_is_no_taller_than_it_may_be_and_hides_nothing(name: str) -> No
     assert clipped(svg(fig, "full")) == []
 
 
-def test_a_column_shows_the_groups_that_lose_most_and_what_the_others_are_within() -> None:
-    fig = CHARTS["importance"]()
-    shown = {width: " ".join(text["words"] for text in read(svg(fig, width))["texts"]) for width in style.WIDTHS}
-    rest = "6 more groups, not shown: all intervals within [−.050, +.170]"
-    assert rest in shown["column"]
-    assert rest not in shown["full"]
-    assert sum(group in shown["full"] for group in GROUPS) == len(GROUPS)
-    assert sum(f"{group} " in shown["column"] for group in GROUPS) == 8
-
-
-def test_what_is_not_significant_after_correction_is_open() -> None:
-    groups = crossed(pl.Series("loss", [0.2, 0.1]), kind=["group"], name=["a", "b"], questions=["all"])
-    groups = groups.with_columns(n=137)
-    fills = [
-        [mark.marker.color == "white" for mark in learning.importance(frame).data]
-        for frame in (groups, groups.with_columns(p_holm=pl.Series([0.01, 0.051])))
-    ]
-    assert fills == [[False, False], [False, True]]
-    shown = read(svg(learning.importance(groups.with_columns(p_holm=0.01))))["texts"]
-    assert any("filled: p < 0.05 after Holm's correction" in text["words"] for text in shown)
-
-
-@pytest.mark.parametrize("name", ["forest", "exchange", "climb", "importance"])
+@pytest.mark.parametrize("name", ["forest", "climb"])
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
     fig = CHARTS[name]()

@@ -1,4 +1,4 @@
-"""Small panels over a parameter, forests of several measures, and what a selection exchanges."""
+"""Small panels over a parameter, and forests of several measures."""
 
 from __future__ import annotations
 
@@ -104,41 +104,3 @@ def test_a_forest_gives_each_measure_a_shape_and_each_system_a_row() -> None:
     assert texts.count("mmr") == texts.count("dpp") == 1
     assert "−.050 [−.080, −.020] p=.001<br>+.060 [+.020, +.100] p=.010" in texts
     assert any("● all@10, ■ all@20" in text for text in texts)
-
-
-def swaps() -> pl.DataFrame:
-    rows = [
-        ("mmr", "out", 12, 0.25, 0.1, 0.4, 0.2, 0.7),
-        ("mmr", "in", 12, 0.05, 0.0, 0.1, 0.1, 0.3),
-        ("still", "out", 0, None, None, None, None, None),
-        ("still", "in", 0, None, None, None, None, None),
-        ("expand", "out", 1, 0.0, None, None, 0.1, None),
-        ("expand", "in", 1, 1.0, None, None, None, None),
-    ]
-    schema = ["system", "side", "n", "share", "low", "high", "expected", "likeness"]
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def test_an_exchange_has_an_open_mark_for_what_leaves_and_ticks_where_a_rank_is_known() -> None:
-    fig = selection.exchange(swaps(), k=5)
-    marks = [t for t in fig.data if t.marker.symbol == "circle"]
-    assert [(t.name, t.x[0], t.marker.color == "white") for t in marks] == [
-        ("mmr", 0.25, True),
-        ("mmr", 0.05, False),
-        ("expand", 0.0, True),
-        ("expand", 1.0, False),
-    ]
-    ticks = [t for t in fig.data if t.marker.symbol == "line-ns"]
-    assert [t.x[0] for t in ticks] == [0.2, 0.1, 0.1]
-    assert [t.y[0] for t in ticks] == [marks[i].y[0] for i in (0, 1, 2)], "each beside its mark"
-    texts = [note.text for note in fig.layout.annotations]
-    assert "12 out: 25.0%, cosine .70<br>12 in: 5.0%, cosine .30" in texts
-    assert "1 out: 0.0%<br>1 in: 100.0%" in texts
-    assert "still" not in texts
-
-
-def test_an_exchange_of_nothing_is_refused() -> None:
-    with pytest.raises(DataError, match="exchange something"):
-        selection.exchange(swaps().filter(pl.col("system") == "still"))
-    with pytest.raises(DataError, match=r"exchange needs the column\(s\) likeness"):
-        selection.exchange(swaps().drop("likeness"))

@@ -12,9 +12,8 @@ import polars as pl
 import pytest
 
 import memlab
-from memlab.evaluate import knowledge as evaluated
+from memlab.evaluate.gold import json_lines, read_gold
 from memlab.evaluate.knowledge import frozen, measure_chat, totals
-from memlab.evaluate.sheets import sheets
 from memlab.knowledge import active, extraction, resolve
 from memlab.llm import Answer
 from memlab.records import Turn, frame
@@ -120,13 +119,13 @@ def test_patterns(text: str, expected: list[tuple[str, str, str]]) -> None:
 
 def test_recorded_answers_give_the_frozen_facts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(FACTS / "recorded.jsonl")]))
-    sheet = next(sheet for sheet in sheets(FACTS / "dev") if sheet.scope == "nora")
-    data = memlab.datasets.load(sheet.log)
-    stated = frozen(evaluated.stated(FACTS / "frozen.jsonl"), sheet, data)
+    gold = next(gold for gold in read_gold(FACTS / "dev") if gold.scope == "nora")
+    data = memlab.datasets.load(gold.log)
+    stated = frozen(json_lines(FACTS / "frozen.jsonl"), gold, data)
     found = extraction.extract(data.turns, service="recorded")
     assert set(found.outcomes["status"]) == {"ok"}
     columns = ["fact_id", "subject", "predicate", "object", "evidence"]
     assert found.facts.select(columns).sort("fact_id").equals(stated.select(columns).sort("fact_id"))
-    shares = dict(totals(measure_chat(sheet, data, partial(resolve, stated))).select("measure", "share").iter_rows())
+    shares = dict(totals(measure_chat(gold, data, partial(resolve, stated))).select("measure", "share").iter_rows())
     assert shares["current precision"] >= 0.8
     assert shares["closings recall"] >= 0.65

@@ -139,7 +139,7 @@ class Hostile(dict):
 )
 def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem: str, kept: int) -> None:
     good = {"text": "My sister Ida adopted a grey cat named Muri.", "source_ids": ["turn-1"]}
-    done = memlab.compare_systems({"mine": giving([good, row])}, data.take(["ann"]), encoder=None)
+    done = memlab.compare({"mine": giving([good, row])}, data.take(["ann"]), encoder=None)
     assert done.returned["query_id"].to_list() == sorted(["ann/q0", "ann/q1"] * (1 + kept))
     assert all(problem in line for line in done.problems["problem"])
     assert done.problems.height == (2 if problem else 0)
@@ -175,7 +175,7 @@ def test_no_mutated_rows_end_a_comparison(data: Dataset) -> None:
             return text
 
     for _ in range(25):
-        memlab.compare_systems({"mine": search}, data, encoder=None)
+        memlab.compare({"mine": search}, data, encoder=None)
 
 
 def test_more_than_k_and_endless_rows_are_cut(data: Dataset) -> None:

@@ -97,7 +97,7 @@ class Batches:
 
 @pytest.mark.parametrize("system", [by_turns, Mem0Like, Mem0Like(), OfOne, FourVerbs, Batches(), by_index])
 def test_every_shape_finds_the_same(system: Any, data: Dataset) -> None:
-    done = memlab.compare_systems({"m": system}, data, encoder=None)
+    done = memlab.compare({"m": system}, data, encoder=None)
     assert done.problems.is_empty()
     first = done.returned.filter(pl.col("rank") == 1)
     turns = dict(zip(first["query_id"], first["turn_ids"].list.first(), strict=True))
@@ -257,8 +257,8 @@ def test_mem0_itself(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _agrees_with_dense(system: Any, data: Dataset) -> None:
-    done = memlab.compare_systems({"dense": "dense", "theirs": system}, data, encoder="hashing")
+    done = memlab.compare({"dense": "dense", "theirs": system}, data, encoder="hashing")
     assert done.problems.is_empty()
-    dense, theirs = done.table["recall_any@10"]
+    dense, theirs = done.systems["recall_any@10"]
     assert theirs == dense > 0
-    assert done.table["named"].to_list() == [1.0, 1.0]
+    assert done.systems["named"].to_list() == [1.0, 1.0]

@@ -10,7 +10,7 @@ import pytest
 
 import memlab
 from memlab.errors import DataError, MemlabError
-from memlab.experiments.returns import from_file
+from memlab.experiments.returns import Asked
 from memlab.memories import read_ranking, written
 from memlab.records import Dataset
 
@@ -50,9 +50,9 @@ def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None
     (tmp_path / "half.json").write_text(
         json.dumps({"ann/q0": ["m1", "D1:1", 5, None], "q9": ["m1"], "bo/q0": ["ann/m1"]})
     )
-    done = memlab.compare_systems([], data, runs=[tmp_path / "half.json"], encoder=None)
+    done = memlab.compare([], data, runs=[tmp_path / "half.json"], encoder=None)
     assert done.returned["turn_ids"].to_list() == [["ann/m1"]]
-    assert done.table["failed scopes"].item() == 0
+    assert done.systems["failed scopes"].item() == 0
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_no_mutated_ranking_raises_anything_else(data: Dataset, tmp_path: Path) 
             content[at : at + rng.randrange(4)] = rng.choice(odd)
         (tmp_path / name).write_bytes(content)
         try:
-            found = from_file(tmp_path / name, data, 50)
+            (found,) = Asked(runs=[tmp_path / name]).files(data)
             if number % 10 == 0:
-                memlab.compare_systems([], data, runs=[tmp_path / name], encoder=None)
+                memlab.compare([], data, runs=[tmp_path / name], encoder=None)
             written(found)
         except MemlabError:
             pass

@@ -1,20 +1,17 @@
-"""Answer sheets: whether a fact says what a line says, judged by hand; and that the sheets of the repository hold."""
+"""Gold annotations: whether a fact says what an entry says, judged by hand; and that those of the repository hold."""
 
 from __future__ import annotations
 
-from collections import Counter
-from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from memlab.errors import DataError
-from memlab.evaluate.sheets import Entry, Sheet, agrees, occurs, same_words, sheets
+from memlab.evaluate.gold import Entry, agrees, read_gold, same_words
 
 ROOT = Path(__file__).parents[2] / "data" / "facts"
-HALVES = {half: sheets(ROOT / half) for half in ("dev", "heldout")}
-SHEETS = [sheet for half in HALVES.values() for sheet in half]
+HALVES = {half: read_gold(ROOT / half) for half in ("dev", "heldout")}
+CHATS = [gold for half in HALVES.values() for gold in half]
 
 # subject (its other names) | mode | words of the relation | wordings of the value
 JOB = "Una,Una's | is | work job employ start teach | Ferris Dairy; the dairy"
@@ -118,78 +115,20 @@ def test_pairs_judged_by_hand(fact: str, line: str, same: bool) -> None:
 
 def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
     verbs = {"is": "{}", "not": "does not {}", "plan": "plans to {}", "was": "used to {}"}
-    for sheet in SHEETS:
-        for entry in sheet.entries:
+    for gold in CHATS:
+        for entry in gold.entries:
             if entry.kind != "neutral":
                 relation = verbs[entry.mode].format(entry.about[0])
                 row = {"subject": entry.names[-1], "predicate": relation, "object": entry.value[0], "speaker": None}
-                assert same_words(row, entry), (sheet.scope, entry.id)
-                assert agrees(row, entry) or sheet.closed or entry.mode == "is", (sheet.scope, entry.id)
+                assert same_words(row, entry), (gold.scope, entry.id)
+                assert agrees(row, entry) or gold.closed or entry.mode == "is", (gold.scope, entry.id)
 
 
-def test_sheets_name_messages_in_order_and_dates_within_the_chat() -> None:
-    for sheet in SHEETS:
-        ids = [entry.id for entry in sheet.entries]
-        assert len(set(ids)) == len(ids), sheet.scope
-        first, last = min(sheet.times.values()), max(sheet.times.values())
-        assert len(sheet.dates) == 3
-        assert list(sheet.dates) == sorted(sheet.dates)
-        assert all(first <= day <= last for day in sheet.dates), sheet.scope
-        assert list(sheet.times.values()) == sorted(sheet.times.values()), sheet.scope
-        for entry in sheet.entries:
-            assert entry.until is None or sheet.times[entry.since] < sheet.times[entry.until], (sheet.scope, entry.id)
-            assert entry.kind != "trap" or entry.trap, (sheet.scope, entry.id)
-
-
-def test_every_value_was_written_by_somebody() -> None:
-    for sheet in SHEETS:
-        text = "\n".join(sheet.texts.values())
-        missing = [entry.id for entry in sheet.entries if not any(occurs(text, value) for value in entry.value)]
-        assert missing == [], sheet.scope
-
-
-def test_quotas_of_the_halves() -> None:
-    for half, read in HALVES.items():
-        assert len(read) == {"dev": 9, "heldout": 11}[half]
-        assert all(sheet.closed == (half == "heldout") for sheet in read)
-        assert sum(1 for sheet in read for entry in sheet.of("fact") if entry.until) >= 75
-        assert sum(len(sheet.of("trap")) for sheet in read) >= 75
-        assert all(40 <= len(sheet.times) <= 80 for sheet in read)
-        assert sum(map(_short_sessions, read)) >= 6
-        kinds = Counter(entry.trap for sheet in read for entry in sheet.of("trap"))
-        wanted = {
-            "plan",
-            "negation",
-            "moment",
-            "other",
-            "quote",
-            "label",
-            "hypothetical",
-            "sarcasm",
-            "question",
-            "joke",
-        }
-        assert wanted | {"past"} <= set(kinds)
-
-
-def test_no_person_is_in_both_halves() -> None:
-    people = [{names[0].casefold() for sheet in read for names in sheet.people} for read in HALVES.values()]
-    # Things ("rent") and kin are in many chats, and two authors may think of one first name.
-    assert len(people[0] & people[1]) < 0.2 * min(map(len, people))
-
-
-def test_what_is_no_sheet_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no answer sheets"):
-        sheets(tmp_path)
+def test_what_is_no_annotation_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no gold annotations"):
+        read_gold(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"scope": "a", "id": "m1", "timestamp": "2025-01-01", "text": "x"}\n')
     head = '{"is": "gold", "scope": "a", "style": "s", "dates": [], "people": []}\n'
     (tmp_path / "a.gold.jsonl").write_text(head + '{"id": "f", "is": "fact", "subject": "B", "value": ["x"]}\n')
     with pytest.raises(DataError, match="line 2"):
-        sheets(tmp_path)
-
-
-def _short_sessions(sheet: Sheet) -> bool:
-    """Whether some message stands alone, by the half hour that ends a session."""
-    times = [*sheet.times.values()]
-    gaps = [True, *(b - a > timedelta(minutes=30) for a, b in pairwise(times)), True]
-    return any(a and b for a, b in pairwise(gaps))
+        read_gold(tmp_path)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.evaluate import compare, evaluate, groups_table, results_table, to_latex, to_markdown
-from memlab.evaluate.printing import latex_escape, number, to_html
+from memlab.evaluate import Table, compare, evaluate, results_table, short_names, to_latex, to_markdown
+from memlab.evaluate.printing import latex_escape, number
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,6 @@ def test_results_table(reports):
         results_table(reports, by="evidence_sessions", group="9")
 
 
-def test_groups_table(reports):
-    table = groups_table(reports, "recall_all@5", by="question_type")
-    assert [re.sub(r"\d+", "#", c) for c in table.columns] == ["system", "multi (n = #)", "single (n = #)"]
-    single = reports[1].per_query.filter(question_type="single")
-    assert table.item(1, 2) == pytest.approx(single["recall_all@5"].mean(), rel=1e-14)
-
-
 def test_markdown(reports):
     lines = to_markdown(results_table(reports, measures=["recall_all@5", "mrr"])).split("\n")
     assert lines[1] == "|:---|---:|---:|"
@@ -76,34 +69,34 @@ def test_bold_is_shown_to_be_best_and_never_a_tie(made, run_on):
     table = results_table(helped, measures="mrr")
     p = compare(helped, measure="mrr")["p"][1]
     assert p < 0.05
-    assert dict(table.shown) == {"mrr": "b"}
+    assert dict(table.best) == {"mrr": "b"}
     assert [("**" in line) for line in to_markdown(table).split("\n")] == [False, False, False, True, False, False]
     twin = evaluate(run_on(made, "session", seed=1, help_=0.6, name="twin"), made)
-    assert not results_table([*helped, twin], measures="mrr").shown, "a tie"
-    assert not results_table(helped[:1], measures="mrr").shown, "alone"
+    assert not results_table([*helped, twin], measures="mrr").best, "a tie"
+    assert not results_table(helped[:1], measures="mrr").best, "alone"
     few = [replace(report, per_query=report.per_query.head(4)) for report in helped]
-    assert not results_table(few).shown, "four questions"
+    assert not results_table(few).best, "four questions"
     assert "**" not in to_markdown(table.head(2))
 
 
-@pytest.mark.parametrize("wide", [False, True])
-def test_a_latex_table_wraps_its_names_and_a_wide_one_says_so(wide):
-    name = "best | learned(model='results/cross-validated')"
-    text = to_latex(pl.DataFrame({"system": [name], "mrr": [0.5]}), caption="c", label="l", wide=wide)
-    assert (r"\begin{table*}[t]" in text) == wide
-    assert r"learned(\allowbreak{}model=\allowbreak{}'results/\allowbreak{}cross" in text
-    assert r"\begin{tabular}{p{.25\textwidth}r}" if wide else r"\begin{tabular}{p{.34\columnwidth}r}" in text
+@given(st.lists(st.text("ab|= ", min_size=1, max_size=30), min_size=1, max_size=6, unique=True), st.integers(5, 20))
+def test_short_names_stay_different_and_keep_their_ends(names: list[str], width: int) -> None:
+    short = short_names(names, width=width)
+    assert len(set(short.values())) == len(names)
+    for name, cut in short.items():
+        head, _, tail = cut.partition("…")
+        assert name.startswith(head)
+        assert name.endswith(tail)
 
 
-def test_a_long_head_is_stacked_where_words_end():
-    frame = pl.DataFrame(
-        {"system": ["a"], "single-session-preference (n = 17)": [0.5], "recall_all@10": [0.5], "mrr": [1.0]}
-    )
-    head = to_latex(frame, caption="c", label="l").split("\n")[6]
-    assert (
-        r"\shortstack[r]{single- \\ session- \\ preference \\ (n = 17)} & \shortstack[r]{recall\_ \\ all@10} & mrr"
-        in head
-    )
+def test_a_table_prints_intervals_in_their_cells_and_pipelines_that_differ() -> None:
+    names = [f"best | by_cluster(clustering='hdbscan', min_cluster_size={n}) | budget" for n in (2, 5)]
+    columns = {"n": 1234, "mean": 0.5, "difference": [None, 0.1], "low": [None, 0.02], "high": [None, 0.18]}
+    table = Table(pl.DataFrame({"system": names, **columns}))
+    first, second = str(table).splitlines()[2:]
+    assert len({re.split(r"(?<!\\)\|", line)[1] for line in (first, second)}) == 2
+    assert second.endswith("| 1,234 | 0.500 | 0.100 [0.020, 0.180] |")
+    assert "0.100 [0.020, 0.180]" in table._repr_html_()
 
 
 def test_latex(reports):
@@ -111,7 +104,7 @@ def test_latex(reports):
     for piece in (r"\toprule", r"\bottomrule", r"\caption{$\geq$ 2 sessions \& 95 \%}", r"\label{tab:x-y-z}"):
         assert piece in text
     assert text.count(r"\midrule") == 2
-    assert r"hybrid \textbar{} mmr(\allowbreak{}lambda\_\allowbreak{}=\allowbreak{}0.7) & \textbf{" in text
+    assert r"hybrid \textbar{} mmr(lambda\_=0.7) & \textbf{" in text
     rows = [line for line in text.split("\n") if line.endswith(r" \\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(reports[0].measures)}
     assert all(ord(c) < 128 for c in text)
@@ -124,16 +117,3 @@ def test_latex_escape_leaves_no_special_character(text):
     bare = re.sub(r"\\(?:[&%$#_{}]|text\w+\{\}|ldots\{\})|\$[<>]\$|\$-\$|\$\\\w+\$", "", escaped)
     assert not re.search(r"[&%$#_{}\\^<>|]", bare)
     assert "\n" not in escaped
-
-
-def test_negative_numbers_in_latex():
-    assert latex_escape("-0.012") == "$-$0.012"
-    assert latex_escape(">-0.001") == "$>$$-$0.001"
-    assert latex_escape("by-session") == "by-session"
-
-
-def test_html_is_escaped():
-    page = to_html(pl.DataFrame({"<a>": ["<img src=x>"], "n": [0.5]}))
-    assert "<img" not in page
-    assert "&lt;img src=x&gt;" in page
-    assert "0.500" in page

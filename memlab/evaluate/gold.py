@@ -1,4 +1,4 @@
-"""Answer sheets: what there is to know of a chat, what must not be read into it, and whether a fact says the same."""
+"""Gold annotations: what there is to know of a chat, what must not be read into it, and whether a fact agrees."""
 
 from __future__ import annotations
 
@@ -19,30 +19,24 @@ from memlab.language.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSES
 
 SUFFIX = ".gold.jsonl"
 TOGETHER = "sample.jsonl"
-"""The chats of a folder in one file, where a sheet has no chat of its name beside it: ``data/sample``."""
 _OWNED = ARTICLES | POSSESSIVES | DEMONSTRATIVES
+"""The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
 _FREE = frozenset(bases("new old current first own real actual name now"))
 _NAMING = frozenset(bases("have be name named call called"))
-_READ_AS: Mapping[str, frozenset[str]] = {
-    "is": frozenset({"is"}),
-    "not": frozenset({"not"}),
-    "plan": frozenset({"plan", "is"}),
-    "was": frozenset({"was", "not"}),
-}
+_READ_AS = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
-_BREAKS = re.compile(r"[^0-9a-z]+")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a sheet; see ``data/README.md``.
+    """An annotation; see ``data/README.md``.
 
     :param kind: ``fact``, ``trap`` or ``neutral``; ``trap`` says of a trap why it is one.
     :param names: what the subject is called.
     :param about: words of the relation, of which one must occur; ``value``: wordings of which one must.
-    :param mode: how it was told: ``is``, ``not``, ``plan`` or ``was``.
-    :param since: the message that tells it (of a trap and a neutral line: the message meant); ``until``: that ends it.
-    :param same: the id of another line that says the same of another subject: to know one is enough.
+    :param mode: how it was stated: ``is``, ``not``, ``plan`` or ``was``.
+    :param since: the message that states it (of a trap and a neutral line: the message meant); ``until``: that ends it.
+    :param same: the id of another entry that says the same of another subject: to know one is enough.
     """
 
     id: str
@@ -75,12 +69,11 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Sheet:
-    """The answers of one chat.
+class Annotations:
+    """The gold annotations of one chat.
 
-    :param log: the chat's file; ``times``: when each of its messages was said, by id.
-    :param texts: what each says.
-    :param dates: the ends of the days on which what was true is asked.
+    :param log: the chat's file; ``times``: when each of its messages was said, by id; ``texts``: what each says.
+    :param dates: the ends of the days for which knowledge is measured as of.
     :param closed: only totals may be printed.
     """
 
@@ -94,83 +87,102 @@ class Sheet:
     people: tuple[tuple[str, ...], ...] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)
 
-    def of(self, kind: str) -> list[Entry]:
-        """Give the lines of one kind."""
+    def of_kind(self, kind: str) -> list[Entry]:
+        """Give the entries of one kind."""
         return [entry for entry in self.entries if entry.kind == kind]
 
-    def said(self, entry: Entry, when: datetime | None = None) -> bool:
-        """Whether it had been told by a time (``None``: the end)."""
+    def stated(self, entry: Entry, when: datetime | None = None) -> bool:
+        """Whether it had been stated by a time (``None``: the end)."""
         return when is None or self.times[entry.since] <= when
 
-    def holds(self, entry: Entry, when: datetime | None = None) -> bool:
-        """Whether a fact was believed at a time by who understood everything told by then (``None``: the end)."""
+    def active(self, entry: Entry, when: datetime | None = None) -> bool:
+        """Whether a fact was active at a time, by everything stated until then (``None``: the end)."""
         over = entry.until is not None and (when is None or self.times[entry.until] <= when)
-        return self.said(entry, when) and not over
+        return self.stated(entry, when) and not over
 
 
-def sheets(folder: str | Path) -> list[Sheet]:
-    """Read the answer sheets of a folder, each beside its chat or the file :data:`TOGETHER`, by name.
+def read_gold(folder: str | Path) -> list[Annotations]:
+    """Read the gold annotations of a folder, each beside its chat or the file :data:`TOGETHER`, by name.
 
-    :raises DataError: when there is none, or one cannot be read: with file, line and reason.
+    :raises DataError: when there are none, or a line cannot be read: with file, line and reason.
 
-    >>> from memlab.evaluate.sheets import sheets
-    >>> len(sheets("data/facts/dev"))
+    >>> from memlab.evaluate.gold import read_gold
+    >>> len(read_gold("data/facts/dev"))
     9
     """
     files = sorted(Path(folder).glob(f"*{SUFFIX}"))
     if not files:
-        raise DataError(f"{folder} has no answer sheets; give a folder with NAME.jsonl and NAME{SUFFIX}")
-    return [_sheet(file) for file in files]
+        raise DataError(f"{folder} has no gold annotations; give a folder with NAME.jsonl and NAME{SUFFIX}")
+    return [_read(file) for file in files]
 
 
-def _sheet(file: Path) -> Sheet:
-    head, *rows = _lines(file)
+def _read(file: Path) -> Annotations:
+    head, *rows = json_lines(file)
     log = file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl")
     if not log.exists():
         log = file.with_name(TOGETHER)
-    messages = [row for row in _lines(log) if "text" in row and row.get("scope", head["scope"]) == head["scope"]]
+    messages = [row for row in json_lines(log) if "text" in row and row.get("scope", head["scope"]) == head["scope"]]
     times = {row["id"]: datetime.fromisoformat(row["timestamp"]) for row in messages}
-    called = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
+    people = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
     entries = []
     for n, row in enumerate(rows, 2):
         try:
-            since, until = row.get("since") or row["message"], row.get("until")
-            entry = Entry(
-                row["id"], row["is"], row["subject"], called[row["subject"]], tuple(row["value"]), since,
-                tuple(row.get("about", ())), row.get("mode", "is"), until, row.get("corrected", False),
-                row.get("kind"), row.get("same"),
-            )  # fmt: skip
+            entry = _entry(row, people)
         except KeyError as error:
-            raise DataError(
-                f"{file}, line {n}: {error} is missing, or is not among the people; see its README"
-            ) from None
-        if entry.mode not in POLARITIES or since not in times or (until or since) not in times:
-            raise DataError(f"{file}, line {n}: mode {entry.mode!r} or message {since!r}, {until!r} is not there")
+            raise DataError(f"{file}, line {n}: {error} is missing, or is not among the people") from None
+        if entry.mode not in POLARITIES or entry.since not in times or (entry.until or entry.since) not in times:
+            raise DataError(f"{file}, line {n}: mode {entry.mode!r} or a message of {entry.id!r} is not there")
         entries.append(entry)
-    dates = [datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"]]
-    texts = {row["id"]: row["text"] for row in messages}
-    return Sheet(
-        head["scope"], head["style"], log, tuple(dates), head.get("closed", False), times, texts,
-        tuple(called.values()), tuple(entries),
-    )  # fmt: skip
+    dates = tuple(datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"])
+    texts, closed = {row["id"]: row["text"] for row in messages}, head.get("closed", False)
+    return Annotations(
+        head["scope"], head["style"], log, dates, closed, times, texts, tuple(people.values()), tuple(entries)
+    )
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
+def _entry(row: Mapping[str, Any], people: Mapping[str, tuple[str, ...]]) -> Entry:
+    return Entry(
+        row["id"],
+        row["is"],
+        row["subject"],
+        people[row["subject"]],
+        tuple(row["value"]),
+        row.get("since") or row["message"],
+        tuple(row.get("about", ())),
+        row.get("mode", "is"),
+        row.get("until"),
+        row.get("corrected", False),
+        row.get("kind"),
+        row.get("same"),
+    )
+
+
+def json_lines(file: str | Path) -> list[dict[str, Any]]:
+    """Read a file of JSON lines.
+
+    :raises DataError: when it cannot be read, or a line is no JSON.
+    """
     try:
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError) as error:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{file}: {error}") from error
+    rows = []
+    for n, line in enumerate(lines, 1):
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except ValueError as error:
+            raise DataError(f"{file}, line {n}: {error}") from None
+    return rows
 
 
 def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact speaks of an entry's subject, relation and value, however it is meant.
+    """Say whether a fact speaks of an entry's subject, relation and value, whatever its polarity.
 
     The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the entry's
     subject, and what else it holds belong to the relation ("Nora's boss"); or hold nothing but the relation ("gym
-    code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the
-    relation must occur, and all words of one wording of the value, in predicate and object, without what a value is set
-    against. Words are compared by base form and stem, numbers by their value, codes and telephone numbers without
-    their signs.
+    code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the relation must
+    occur, and all words of one wording of the value, in predicate and object, without what a value is contrasted with.
+    Words are compared by base form and stem, numbers by their value, codes and telephone numbers without their signs.
 
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
@@ -187,9 +199,9 @@ def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
 
 
 def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact says what an entry of a sheet says: the same words, meant in the same way.
+    """Say whether a fact says what an entry says: the same words, with the same polarity or modality.
 
-    >>> from memlab.evaluate.sheets import Entry, agrees
+    >>> from memlab.evaluate.gold import Entry, agrees
     >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
     >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
     >>> agrees(row, boss), agrees(row | {"predicate": "no longer reports to"}, boss)
@@ -199,27 +211,28 @@ def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
 
 
 def meant(fact: Mapping[str, Any], entry: Entry) -> str:
-    """Say how a fact is meant, where an entry's relation is asked."""
+    """Give the polarity or modality of a fact with respect to an entry's relation."""
     return polarity(str(fact["predicate"]), str(fact["object"]), relation=entry.relation)
 
 
 def occurs(text: str, value: str) -> bool:
     """Say whether a text holds the words of a value, or its code.
 
-    >>> from memlab.evaluate.sheets import occurs
+    >>> from memlab.evaluate.gold import occurs
     >>> occurs("She's got a third cat", "3 cats"), occurs("it is 44-17 now", "4417"), occurs("344178", "4417")
     (True, True, False)
     """
-    if _CODE.fullmatch(value):
-        return _code(value).search(text.lower()) is not None
-    return set(bases(text)).issuperset(bases(value))
+    if not _CODE.fullmatch(value):
+        return set(bases(text)).issuperset(bases(value))
+    # A code may be spaced and signed otherwise, and does not stand within a longer one.
+    signs = r"[^0-9a-z]?".join(map(re.escape, re.sub(r"[^0-9a-z]+", "", value.lower())))
+    return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
 
 
 def wording(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
     """Give the words of an entry's value that a fact holds."""
     text = f"{fact['subject']} {fact['predicate']} {told(fact['object'])}"
-    held = (value for value in entry.value if occurs(text, value))
-    return frozenset(word for value in held for word in bases(value))
+    return frozenset(word for value in entry.value if occurs(text, value) for word in bases(value))
 
 
 def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
@@ -229,12 +242,12 @@ def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
     return any(words.issuperset(owner) for owner in entry.owners) and _has(whole, entry)
 
 
-def names_somebody(fact: Mapping[str, Any], sheet: Sheet) -> bool:
+def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
     """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
-    said = set(bases(f"{fact['predicate']} {fact['object']}")) - _NAMING
-    for names in sheet.people:
+    words = set(bases(f"{fact['predicate']} {fact['object']}")) - _NAMING
+    for names in gold.people:
         known = [set(bases(name)) for name in names]
-        if said and said <= set().union(*known) and sum(said >= name for name in known) > 1:
+        if words and words <= set().union(*known) and sum(words >= name for name in known) > 1:
             return True
     return False
 
@@ -255,9 +268,3 @@ def _about(words: set[str], entry: Entry) -> bool:
 
 def _has(text: str, entry: Entry) -> bool:
     return any(occurs(text, value) for value in entry.value)
-
-
-def _code(value: str) -> re.Pattern[str]:
-    """Match a code however it is spaced and signed, and not within a longer one."""
-    signs = _BREAKS.sub("", value.lower())
-    return re.compile(r"(?<![0-9a-z])" + r"[^0-9a-z]?".join(map(re.escape, signs)) + r"(?![0-9a-z])")
