@@ -55,6 +55,7 @@ def facts(
     import polars as pl
 
     from memlab.knowledge import normal
+    from memlab.knowledge.recall import statements
 
     if undo or redo:
         typer.echo(_undone(place, undo, redo, why))
@@ -68,7 +69,7 @@ def facts(
         rows = rows.filter([normal.relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(closings, place, most)
+        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], statements(resolved.facts), strict=True)))
         return
     rows = chosen(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
@@ -139,12 +140,11 @@ def _print_fact(head: str, row: dict[str, Any]) -> None:
     typer.echo(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
-def _print_log(rows: pl.DataFrame, place: Place, most: int) -> None:
+def _print_log(rows: pl.DataFrame, place: Place, most: int, texts: dict[str, str]) -> None:
     for row in rows.tail(most).iter_rows(named=True):
         typer.echo(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
-        print_wrapped(f"old: {row['old_object']}  ({row['old']})", indent=11, first=6)
-        statement = f"{row['subject']} {row['predicate']} {row['new_object']}"
-        print_wrapped(f"new: {statement}  ({row['new']})", indent=11, first=6)
+        print_wrapped(f"old: {texts[row['old']]}  ({row['old']})", indent=11, first=6)
+        print_wrapped(f"new: {texts[row['new']]}  ({row['new']})", indent=11, first=6)
         typer.echo(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
@@ -155,4 +155,4 @@ def _print_log(rows: pl.DataFrame, place: Place, most: int) -> None:
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    return f"{row['subject']} {row['predicate']} {row['object']}"
+    return row["text"] or f"{row['subject']} {row['predicate']} {row['object']}"

@@ -52,9 +52,9 @@ facts: one statement each.
   only follows.
 Worth a fact: who people are to each other ("Mel's sister" is "Anna"), where they live, work and study, their health
 and doctors, food, habits, tastes and fears; what they own, pay, earn, owe and are owed; numbers, codes, sizes and rules
-that will be used again; what is decided, booked or planned, and when; and what happened in somebody's life or work, each
-time that it happened (a visit to a doctor, a journey, a purchase, an exam, a gift, a loss), since somebody may ask how
-often, when or how much.
+that will be used again; what is decided, booked or planned, and when; and what happened in somebody's life or work,
+each time that it happened (a visit to a doctor, a journey, a purchase, an exam, a gift, a loss), since somebody may ask
+how often, when or how much.
 A change is two facts: the old value, "ended", where it can be told, and the new one.
 Leave out: questions, wishes, offers, suppositions, rumours, jokes, sarcasm and exaggeration; what is quoted or read
 aloud (labels, recipes, songs, signs); what is over in hours or days (moods, meals, errands, being tired, ill or on the
@@ -257,7 +257,7 @@ def _facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> Iterator[F
         if turns := _cited(fact.turns, rows):
             value = f"not {fact.corrects} but {fact.object}" if fact.corrects else fact.object
             said = (fact.subject, in_mode(fact.relation, fact.mode), value)
-            yield make(turns, said, source=fact.source, near=fact.object)
+            yield make(turns, said, source=fact.source, text=fact.sentence)
 
 
 def _ended(
@@ -283,7 +283,7 @@ def _ended(
             if old and turns:
                 value = told(old["object"]).strip()
                 said = (old["subject"], in_mode(old["predicate"], "ended"), value)
-                ended.append(make(turns, said, source="observed", near=value))
+                ended.append(make(turns, said, source="observed", text=end.sentence))
         yield session, answer.error, ended
 
 
@@ -300,7 +300,7 @@ def _shown(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[dict[str, An
     best = facts.with_columns(shared=shared).sort("shared", "said_at", descending=True, maintain_order=True)
     return [
         {"id": _short_id(fact), "said": f"{fact['said_at']:%Y-%m-%d}",
-         "statement": f"{fact['subject']} {fact['predicate']} {fact['object']}"}
+         "statement": fact["text"] or f"{fact['subject']} {fact['predicate']} {fact['object']}"}
         for fact in best.head(SHOWN).sort("said_at").iter_rows(named=True)
     ]  # fmt: skip
 

@@ -24,9 +24,10 @@ def listed(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolv
     """
     if kind == "timeline" and resolved is not None:
         facts = resolved.facts.with_columns(text=statements(resolved.facts)).filter(pl.col("status") != "repeat")
-        over = pl.format("{} {}: {} → {} ({})", "subject", "predicate", "old_object", "new_object", "rule")
-        sessions = resolved.facts.select("session_id", new="fact_id")
-        log = resolved.log.join(sessions, on="new", how="left").with_columns(text=over)
+        states = resolved.facts.select("session_id", new="fact_id", after=statements(resolved.facts))
+        before = states.select(old="new", before="after")
+        log = resolved.log.join(states, on="new", how="left").join(before, on="old", how="left")
+        log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
         parts = [_of_summaries("summaries", summaries), _rows(facts, "fact", "said_at"), _rows(log, "supersession")]
         rows = pl.concat(parts)
     elif kind == "entities":

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.language.lemmas import bases
 from memlab.language.sentences import sentences
 from memlab.records import Fact
 
@@ -85,19 +84,17 @@ def facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
                 if what := match.groupdict().get("what"):
                     code = _CODE.search(sentence, match.end("what"), match.start("o"))
                     subject = f"{subject}'s {what}{code[0] if code else ''}"
-                yield make([turn], (subject, predicate, match["o"]), source="stated", near=match["o"])
+                yield make([turn], (subject, predicate, match["o"]), source="stated")
                 break
 
 
-def make(turns: list[dict[str, Any]], said: tuple[str, str, str], *, source: str, near: str) -> Fact:
-    """Make a fact of what turns say: subject, predicate and object; its text is the sentence nearest to a value.
+def make(turns: list[dict[str, Any]], said: tuple[str, str, str], *, source: str, text: str | None = None) -> Fact:
+    """Make a fact of what turns say: subject, predicate and object, and the sentence that says it alone.
 
     It is named by the first turn and by what it says: other turns and other facts change no id.
     """
-    first, words = turns[0], set(bases(near))
+    first = turns[0]
     system = all(turn["role"] == "system" for turn in turns)
-    lines = sentences(first["text"]) or [first["text"]]
-    text = max(lines, key=lambda line: len(words.intersection(bases(line))))
     digest = hashlib.blake2b("\x1f".join((*said[:2], said[2].casefold())).encode(), digest_size=6).hexdigest()
     return Fact(
         f"{first['turn_id']}/f{digest}", first["scope"], *said, "system" if system else source,

@@ -137,8 +137,9 @@ def current_first(
 
 
 def statements(facts: pl.DataFrame) -> pl.Series:
-    """Write facts as texts."""
-    return facts.select(statement=pl.concat_str("subject", "predicate", "object", separator=" ")).to_series()
+    """Write facts as sentences: their own where they have one, else subject, predicate and object."""
+    said = pl.concat_str("subject", "predicate", "object", separator=" ")
+    return facts.select(statement=pl.coalesce("text", said)).to_series()
 
 
 def similarity(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:

@@ -17,7 +17,7 @@ class Fact:
     :param asserted_at: when it was said or observed, in UTC.
     :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at`` for a late arrival.
     :param speaker: who said it.
-    :param text: the sentence that it was read from, kept whole.
+    :param text: the statement as a sentence that stands alone; ``None`` where nobody wrote one.
     :param session_id: in which it was said; ``None`` where its source knows no sessions.
     """
 
