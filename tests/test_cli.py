@@ -438,7 +438,7 @@ def test_corrections_stand_beside_the_original(memlab_cli: Any, tmp_path: Path) 
     done = memlab_cli(*measured, "errors.json", cwd=tmp_path)
     assert done.code == 0, done.err
     assert "errors.json: the evidence of 1 of 1 questions is corrected" in done.out
-    assert "beside the evidence that errors.json corrects" in done.out
+    assert "with the evidence that errors.json corrects" in done.out
     judged = [(tmp_path / "out" / at / "qrels.turn.trec").read_text().split()[2] for at in ("", "corrected")]
     assert judged == ["a/session_1/1", "a/session_1/2"]
     (tmp_path / "errors.json").write_text("[{}]")

@@ -61,7 +61,7 @@ from memlab.datasets import fields, streams
 from memlab.datasets.fields import Bad, Record, micros, moment, show
 from memlab.datasets.identity import encoded, joined, messages_of, with_session_ids, with_turn_ids
 from memlab.datasets.questions import named, names_of, read_annotation, read_question
-from memlab.datasets.reading import Source
+from memlab.datasets.reading import Source, printable
 from memlab.errors import DataError
 from memlab.language.analysis import LANGUAGES
 from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, frame, id_part, schema
@@ -347,7 +347,7 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     order = sessions.select("session_id").with_row_index("place")
     turns = whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
     tables = turns, sessions, frame(Question, questions), frame(Annotation, annotations), source.report.take_issues()
-    return Dataset(source.path.stem, log.kind, *tables, language=source.language or "en")
+    return Dataset(printable(source.path.stem), log.kind, *tables, language=source.language or "en")
 
 
 def _placed(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:

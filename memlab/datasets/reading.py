@@ -227,11 +227,11 @@ class Source:
     # What was odd or bad
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
-        raise DataError(_printable(f"{self.path}: {message}")) from cause
+        raise DataError(printable(f"{self.path}: {message}")) from cause
 
     def note(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
-        self.report.issues.append(Issue(_printable(f"{self.path.name}: {where}"), _printable(found), action))
+        self.report.issues.append(Issue(printable(f"{self.path.name}: {where}"), printable(found), action))
 
     def drop(self, kind: str, scope: str = "", n: int = 1) -> None:
         """Count what is left out, by kind in the plural."""
@@ -301,6 +301,6 @@ class Label:
     text: str
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -130,7 +130,7 @@ def test_of_closed_annotations_only_totals_are_written(chat: tuple[Annotations, 
     assert "mo" not in closed.replace("moment", "")
 
 
-@pytest.mark.parametrize(("text", "word"), [(None, "frozen"), ("{", "line 1"), ('{"scope": "u"}', "id")])
+@pytest.mark.parametrize(("text", "word"), [(None, "frozen"), ("{", "line 1"), ('{"scope": "nora"}', "row 1")])
 def test_a_file_of_facts_that_is_missing_or_broken_is_named(tmp_path: Path, text: str | None, word: str) -> None:
     file = tmp_path / "frozen.jsonl"
     if text is not None:
