@@ -34,8 +34,8 @@ _REGISTRIES = {
 }  # fmt: skip
 _ROOMS = (
     "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
-    "explorer", "figures", "indexing", "knowledge", "language", "llm", "memories", "pipelines", "records",
-    "registry", "rerank", "retrieve", "select", "sessions", "store", "summaries",
+    "explorer", "figures", "indexing", "knowledge", "llm", "memories", "pipelines", "records",
+    "registry", "rerank", "retrieve", "select", "sessions", "store", "summaries", "text",
 )  # fmt: skip
 
 __all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]

@@ -155,8 +155,8 @@ def question(at: Place) -> Iterator[Row]:
 def questions(at: Place) -> Iterator[Row]:
     import bm25s
 
-    from memlab.language.analysis import tokenize
     from memlab.retrieve import bm25, dense, hybrid
+    from memlab.text.analysis import tokenize
 
     bench, depth = at.bench(), 200
     vectors = bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])]

@@ -18,7 +18,7 @@ LINE = [
     ("distributed", "files"),
     ("config", "records", "sources"),
     ("registry",),
-    ("language",),
+    ("text",),
     ("sessions", "terminal"),
     ("llm",),
     ("datasets",),

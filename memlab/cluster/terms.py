@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError
-from memlab.language.phrases import called, content_words, phrases, written
-from memlab.language.tokens import Token, stem, tokens
+from memlab.text.phrases import called, content_words, phrases, written
+from memlab.text.tokens import Token, stem, tokens
 
 # Weights of a word that every cluster has, of each further word of a phrase, and of a word that several speakers use:
 # chosen on three conversations of LoCoMo.
@@ -32,7 +32,7 @@ def cluster_terms(
     """Name each cluster by the phrases that set it apart: class-based TF-IDF.
 
     A cluster's texts count as one document; a word weighs how often the cluster has it, by how few other clusters do,
-    three times as much where several speakers use it. A phrase (:mod:`memlab.language.phrases`) weighs the mean of its
+    three times as much where several speakers use it. A phrase (:mod:`memlab.text.phrases`) weighs the mean of its
     words, more with each further word and with the root of how often it occurs; in other languages than English, one of
     several words counts only where it occurs twice. Of phrases that share a word the best stays.
 

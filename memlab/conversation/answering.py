@@ -11,7 +11,7 @@ from pydantic import BaseModel, StringConstraints
 
 from memlab import llm
 from memlab.errors import DataError
-from memlab.language.questions import aggregation
+from memlab.text.questions import aggregation
 
 SYSTEM = (
     "You answer questions about earlier conversations from the notes that you are given. Use only the notes. Answer in "

@@ -12,11 +12,11 @@ import polars as pl
 from memlab.conversation.contexts import TITLES
 from memlab.conversation.tokens import counted
 from memlab.errors import DataError
-from memlab.language.calendar import MONTH_NAME, says
-from memlab.language.dates import dates
-from memlab.language.numbers import numbers
-from memlab.language.tokens import plain, stem, without, words
-from memlab.language.words import NUMBERS, STOP_WORDS
+from memlab.text.calendar import MONTH_NAME, says
+from memlab.text.dates import dates
+from memlab.text.numbers import numbers
+from memlab.text.tokens import plain, stem, without, words
+from memlab.text.words import NUMBERS, STOP_WORDS
 
 UNMEASURABLE = ("none", "yes/no", "open")
 """Kinds of answers that cannot be looked for in a text."""

@@ -13,8 +13,8 @@ import polars as pl
 from memlab.conversation.sources import LINE
 from memlab.conversation.tokens import clean, counted, minilm_tokens
 from memlab.errors import DataError
-from memlab.language.calendar import written
-from memlab.language.tokens import words
+from memlab.text.calendar import written
+from memlab.text.tokens import words
 
 # In the order in which they stand in a context, from the most general to the newest.
 TITLES = {

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.conversation.rewriting import content
 from memlab.errors import DataError
-from memlab.language.tokens import base
+from memlab.text.tokens import base
 
 FOLLOW_UP = pl.Schema({
     "thread": pl.String(), "scope": pl.String(), "kind": pl.String(), "question": pl.String(),

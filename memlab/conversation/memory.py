@@ -15,9 +15,9 @@ from memlab import llm
 from memlab.conversation.messages import Message
 from memlab.conversation.rewriting import content, is_name
 from memlab.errors import DataError
-from memlab.language.sentences import sentences
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
+from memlab.text.sentences import sentences
 
 FACTOR = 1.15
 """What scores of sessions in play are multiplied by."""

@@ -14,8 +14,8 @@ from pydantic import BaseModel, Field
 from memlab import llm
 from memlab.conversation.messages import Message, messages
 from memlab.errors import DataError
-from memlab.language.tokens import Token, base, tokens
-from memlab.language.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
+from memlab.text.tokens import Token, base, tokens
+from memlab.text.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
 
 VERSION = 1
 READ = 6

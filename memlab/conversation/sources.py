@@ -9,10 +9,10 @@ import polars as pl
 
 from memlab.embed.text import turn_text
 from memlab.errors import DataError
-from memlab.language.calendar import written
-from memlab.language.dates import dated
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
+from memlab.text.calendar import written
+from memlab.text.dates import dated
 
 LINE = pl.Schema({
     "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "head": pl.String(), "text": pl.String(),

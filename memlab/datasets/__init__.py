@@ -28,10 +28,10 @@ from memlab.datasets.importers import IMPORTERS
 from memlab.datasets.pooling import pool
 from memlab.datasets.reading import QUARANTINE, Source
 from memlab.errors import DataError
-from memlab.language.analysis import check_language
 from memlab.records import Dataset, concat, id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
+from memlab.text.analysis import check_language
 
 __all__ = [
     "FORMATS", "benchmarks", "chatlog", "corrected", "detect", "fetch", "folders", "importers", "load", "pool",
@@ -167,7 +167,7 @@ def stream(
     :param batch_turns: a batch is given out once it has this many turns.
     :param pool: make every LongMemEval question a haystack of this many sessions, see :func:`pool`.
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
-    :param language: that people speak in it, a code of :data:`memlab.language.analysis.LANGUAGES`; by default what the
+    :param language: that people speak in it, a code of :data:`memlab.text.analysis.LANGUAGES`; by default what the
         header of a chat log says, else English.
     :param into: gives what is there of some scopes (``lambda scopes: store.dataset(name, scopes=scopes)``), where the
         file goes on a chat log: the batches are what its scopes are then, without the questions that were there.

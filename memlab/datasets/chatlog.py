@@ -39,7 +39,7 @@ A **question** line, for evaluation; anywhere in the file::
 =====================  ==============================================================================================
 
 The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped": true, …}}``. ``language`` is the code
-of the language that people speak in it, ``en`` where it is left out (:data:`memlab.language.analysis.LANGUAGES`);
+of the language that people speak in it, ``en`` where it is left out (:data:`memlab.text.analysis.LANGUAGES`);
 ``grouped`` promises that the lines of a scope stand together, so that the file streams scope by scope in bounded
 memory; anything else describes how the file was made. Other keys of a line are passed over.
 
@@ -63,9 +63,9 @@ from memlab.datasets.identity import encoded, joined, messages_of, with_session_
 from memlab.datasets.questions import named, names_of, read_annotation, read_question
 from memlab.datasets.reading import Source, printable
 from memlab.errors import DataError
-from memlab.language.analysis import LANGUAGES
 from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, frame, id_part, schema
 from memlab.sessions import sessionize, sessions_of
+from memlab.text.analysis import LANGUAGES
 
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
 _SCHEMA: dict[str, Any] = {**dict.fromkeys(_TEXTS, pl.String()), "timestamp": pl.Int64(), "n": pl.Int32()}

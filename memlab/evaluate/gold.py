@@ -13,9 +13,9 @@ from typing import Any
 
 from memlab.errors import DataError
 from memlab.evaluate.polarity import POLARITIES, ending, polarity
-from memlab.language.lemmas import bases, told
-from memlab.language.tokens import plain
-from memlab.language.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSESSIVES
+from memlab.text.lemmas import bases, told
+from memlab.text.tokens import plain
+from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSESSIVES
 
 SUFFIX = ".gold.jsonl"
 TOGETHER = "sample.jsonl"

@@ -1,7 +1,7 @@
 """Groups of questions: by kind, by number of evidence sessions, by form.
 
 A mean over all questions hides the ones that need several evidence items. The form of a question is known when it is
-asked, before any label: :mod:`memlab.language.questions`.
+asked, before any label: :mod:`memlab.text.questions`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.language.questions import FORMS, aggregation, question_form
 from memlab.records import Dataset, Level, qrels
+from memlab.text.questions import FORMS, aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
 """The derived group of questions whose evidence lies in two or more sessions."""

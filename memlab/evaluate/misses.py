@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.language.analysis import tokenize
-from memlab.language.tokens import stem
-from memlab.language.words import STOP_WORDS
 from memlab.records import Dataset, Run, qrels
+from memlab.text.analysis import tokenize
+from memlab.text.tokens import stem
+from memlab.text.words import STOP_WORDS
 
 CAUSES = {
     "budget": "the answer needs more turns than k",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from memlab.language.lemmas import base, told, uncontracted
-from memlab.language.tokens import plain, stem, words
-from memlab.language.words import HAVE, NEGATIONS, wordset
+from memlab.text.lemmas import base, told, uncontracted
+from memlab.text.tokens import plain, stem, words
+from memlab.text.words import HAVE, NEGATIONS, wordset
 
 POLARITIES = ("is", "not", "plan", "was")
 

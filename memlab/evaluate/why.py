@@ -9,12 +9,12 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.printing import titled
-from memlab.language.analysis import tokenize
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
 from memlab.terminal import short
+from memlab.text.analysis import tokenize
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import memlab
 _KEY = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
 """By their names in the provenance."""
 RANKS = (
-    *("cluster", "embed", "language", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select"),
+    *("cluster", "embed", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select", "text"),
     *("sessions", "store", "summaries"),
 )
 """The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""

@@ -12,11 +12,11 @@ import polars as pl
 from memlab.conversation import holding
 from memlab.embed import Encoder
 from memlab.evaluate import Table, misses, paired
-from memlab.language.analysis import tokenize
 from memlab.memories import Returned, attribute, ranked, within, written
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
+from memlab.text.analysis import tokenize
 
 BUDGETS = (200, 500, 1_000, 2_000, 4_000)
 ANSWER_BUDGET = 1_000

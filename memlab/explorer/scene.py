@@ -11,11 +11,11 @@ import polars as pl
 
 from memlab.cluster import cluster_labels, cluster_terms, project
 from memlab.errors import DataError
-from memlab.language.analysis import tokenize
-from memlab.language.sentences import sentences
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
+from memlab.text.analysis import tokenize
+from memlab.text.sentences import sentences
 
 NEIGHBOURS = 15
 

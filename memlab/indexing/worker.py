@@ -19,7 +19,6 @@ from memlab.embed import Encoder
 from memlab.errors import ModelError
 from memlab.indexing.known import remember, undone
 from memlab.knowledge import extraction
-from memlab.language.analysis import english
 from memlab.llm import RECORDED, Service, configured, recording
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.sessions import GAP
@@ -27,6 +26,7 @@ from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
 from memlab.summaries import summarize
 from memlab.summaries.asking import SESSION
+from memlab.text.analysis import english
 
 EXTRACTIVE = "extractive"
 EARLIER, EARLIER_CHARS = 8, 300

@@ -15,9 +15,9 @@ from pydantic import BaseModel, Field
 from memlab.knowledge import patterns
 from memlab.knowledge.patterns import make
 from memlab.knowledge.supersession import active, resolve
-from memlab.language.lemmas import bases, infinitive, third, told
 from memlab.llm import Answer, Request, Service, ask
 from memlab.records import Entity, Fact, frame
+from memlab.text.lemmas import bases, infinitive, third, told
 
 PATTERNS = "patterns"
 VERSION = 2

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from memlab.language.tokens import plain, stem, words
-from memlab.language.words import ARTICLES, STOP_WORDS
+from memlab.text.tokens import plain, stem, words
+from memlab.text.words import ARTICLES, STOP_WORDS
 
 if TYPE_CHECKING:
     import networkx

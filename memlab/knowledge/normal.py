@@ -10,11 +10,11 @@ import re
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from memlab.language.dates import dates
-from memlab.language.lemmas import forms
-from memlab.language.numbers import numbers
-from memlab.language.tokens import plain, stem
-from memlab.language.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
+from memlab.text.dates import dates
+from memlab.text.lemmas import forms
+from memlab.text.numbers import numbers
+from memlab.text.tokens import plain, stem
+from memlab.text.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
 
 IS, NOT, PLAN = "is", "not", "plan"
 _KEPT = 100_000  # texts of which the normal form is remembered

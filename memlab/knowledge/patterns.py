@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.language.sentences import sentences
 from memlab.records import Fact
+from memlab.text.sentences import sentences
 
 MEASURED = "patterns for facts, which find 1 of 150 in ordinary chats (a large model 6 of 10)"
 _PROPER = r"[A-ZÀ-Þ0-9][\w'&-]*(?: (?:of |the |and |& )?[A-ZÀ-Þ0-9][\w'&-]*){0,4}"

@@ -15,8 +15,8 @@ from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import merging, normal
 from memlab.knowledge.normal import IS, NOT, PLAN, Statement, Value, relation, value
-from memlab.language.words import wordset
 from memlab.records import TIMESTAMP, Fact, schema
+from memlab.text.words import wordset
 
 ONE, MANY = "one", "many"
 _SINGLE = {

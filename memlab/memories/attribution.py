@@ -9,10 +9,10 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.embed.text import turn_texts
-from memlab.language.analysis import tokenize
-from memlab.language.sentences import sentences
 from memlab.memories.collecting import Returned
 from memlab.records import Dataset, Level, Run, run_from_scores, session_of
+from memlab.text.analysis import tokenize
+from memlab.text.sentences import sentences
 
 THRESHOLD = 0.5
 """Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""

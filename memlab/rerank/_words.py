@@ -10,15 +10,15 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.text import ROLES
-from memlab.language.analysis import tokenize
-from memlab.language.calendar import days
-from memlab.language.dates import dates
-from memlab.language.questions import QUESTION_SHAPES, TURN_SHAPES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import once
 from memlab.retrieve.index import numbered, rarity
 from memlab.retrieve.speakers import by_assistant
+from memlab.text.analysis import tokenize
+from memlab.text.calendar import days
+from memlab.text.dates import dates
+from memlab.text.questions import QUESTION_SHAPES, TURN_SHAPES
 
 
 def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:

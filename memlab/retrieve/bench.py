@@ -16,9 +16,9 @@ import polars as pl
 from memlab.embed.base import some_direction
 from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
-from memlab.language.analysis import tokenize
 from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels
 from memlab.retrieve.documents import Documents, documents_of
+from memlab.text.analysis import tokenize
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder

@@ -20,12 +20,12 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenEncoder
-from memlab.language.analysis import tokenize
 from memlab.records import Question, frame
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import RRF_K
 from memlab.retrieve.late import scope_tokens
 from memlab.retrieve.passages import passage_vectors
+from memlab.text.analysis import tokenize
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder

@@ -8,14 +8,14 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab.errors import at_least
-from memlab.language.analysis import english
-from memlab.language.parts import question_parts
-from memlab.language.questions import aggregation
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import depth, of_turns
 from memlab.retrieve.subqueries import ask, joined, written
+from memlab.text.analysis import english
+from memlab.text.parts import question_parts
+from memlab.text.questions import aggregation
 
 WINDOWS = 8
 """Stretches of equally many sessions that the time of each scope is cut into, at most one a session."""
@@ -46,7 +46,7 @@ def decompose(
     """Ask for the parts of a question, and fuse the union of what they find with the run.
 
     A question that joins, compares or lists several things is asked once for each
-    (:func:`memlab.language.parts.question_parts`), so that one of them cannot fill the first places alone. An
+    (:func:`memlab.text.parts.question_parts`), so that one of them cannot fill the first places alone. An
     aggregation also brings the best turn of each of eight stretches of the scope's time. A turn that several parts find
     gains from each. Every other question keeps its ranking.
 

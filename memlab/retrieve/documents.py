@@ -13,11 +13,11 @@ import polars as pl
 
 from memlab.embed.text import session_texts, turn_texts
 from memlab.errors import DataError
-from memlab.language.analysis import tokenize
-from memlab.language.tokens import PIECE
 from memlab.records import Level
 from memlab.retrieve.arrays import units
 from memlab.retrieve.index import ScopeWords
+from memlab.text.analysis import tokenize
+from memlab.text.tokens import PIECE
 
 TIES = 0
 """Seed of the order of documents that tie."""
@@ -86,7 +86,7 @@ class Documents:
 
     @cached_property
     def words(self) -> list[list[str]]:
-        """Each document's words, see :func:`memlab.language.analysis.tokenize`."""
+        """Each document's words, see :func:`memlab.text.analysis.tokenize`."""
         return tokenize(self.texts, language=self.language)
 
     def words_in(self, span: slice) -> ScopeWords:

@@ -8,12 +8,12 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab.errors import at_least
-from memlab.language.analysis import tokenize
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import depth, of_turns
 from memlab.retrieve.subqueries import ask, joined, written
+from memlab.text.analysis import tokenize
 
 # Turns that are read before each follow-up, and names and words that are added to the question; a name leads to other
 # turns more surely than a word as rare.

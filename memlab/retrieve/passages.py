@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.text import turn_texts
-from memlab.language.sentences import spans
-from memlab.language.tokens import PIECE
 from memlab.retrieve.bench import Bench, once
+from memlab.text.sentences import spans
+from memlab.text.tokens import PIECE
 
 LONG = 220
 """Words and signs of a turn up to which it is read as one: about what MiniLM reads, 256 tokens."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from memlab.language.questions import OF_ASSISTANT
 from memlab.retrieve.bench import Bench, once
+from memlab.text.questions import OF_ASSISTANT
 
 ASSISTANT = 1.0
 """Standard deviations: of 0, .5, 1, 1.5 and 2 on chats of ``data/train`` and the sample; see ``docs/results.md``."""

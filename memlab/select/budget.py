@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, at_least
-from memlab.language.analysis import tokenize
-from memlab.language.questions import aggregation
-from memlab.language.sentences import sentences
-from memlab.language.tokens import PIECE
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import scaled
+from memlab.text.analysis import tokenize
+from memlab.text.questions import aggregation
+from memlab.text.sentences import sentences
+from memlab.text.tokens import PIECE
 
 CONTENTS = ("whole", "head", "sentences")
 
@@ -31,7 +31,7 @@ def adaptive(run: Run, bench: Bench, *, k: int = 10) -> Run:
     """Cut each ranking at k · √(contenders / 10), and at 1.5 times that where the question counts or lists.
 
     A question that counts, sums or lists needs several evidence items
-    (:func:`memlab.language.questions.aggregation`). Where one document stands out by its score it is likely to be the
+    (:func:`memlab.text.questions.aggregation`). Where one document stands out by its score it is likely to be the
     answer; where many score nearly the same, the evidence lies deeper. Nothing is reordered. Compare with a fixed k of
     the same mean (``n_retrieved`` in a report), by a measure as deep as what is kept, such as recall_all@100.
 

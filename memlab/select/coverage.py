@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import at_least, between
-from memlab.language.analysis import english
-from memlab.language.parts import question_parts
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import of_turns, scaled
 from memlab.retrieve.subqueries import ask
 from memlab.select.candidates import candidates_of, reordered
+from memlab.text.analysis import english
+from memlab.text.parts import question_parts
 
 
 @stage

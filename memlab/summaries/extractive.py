@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.text import ROLES
-from memlab.language.analysis import tokenize
-from memlab.language.sentences import sentences
 from memlab.summaries.asking import Item, Supported, unique
+from memlab.text.analysis import tokenize
+from memlab.text.sentences import sentences
 
 MOST, FEWEST, ONE_OF = 6, 2, 4
 _ENOUGH, _SPECIFIC, _PERSONAL, _ASIDE, _DIVERSITY, _SAME_MATTER = 8, 1.5, 0.3, 1.0, 0.5, 0.3

@@ -11,10 +11,10 @@ import polars as pl
 
 from memlab import llm
 from memlab.cluster import cluster_terms
-from memlab.language.sentences import sentences
 from memlab.records import Node, schema
 from memlab.summaries.asking import Group, Item, Supported, Task, checked, evidence_of, request, unique
 from memlab.summaries.extractive import carried_on, extract
+from memlab.text.sentences import sentences
 
 NODES = pl.Schema(schema(Node))
 EXTRACTIVE = "extractive"

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 import memlab
-from memlab.language.sentences import sentences
 from memlab.retrieve import passages
+from memlab.text.sentences import sentences
 
 PIPELINES = ("dense", "late", "bm25", "combsum", "best")
 MEASURES = {"turn": "recall_all@10", "session": "recall_all@5"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import memlab
 from memlab.errors import DataError
 from memlab.explorer import answer, lay_out, locate, snippet
-from memlab.language.analysis import tokenize
+from memlab.text.analysis import tokenize
 
 
 def test_a_map_made_before_is_taken_as_it_is() -> None:

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.rerank import light
 from memlab.retrieve import Bench, sessions_from_turns
+from memlab.text.analysis import tokenize
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
 WORDS = ["doctor", "rose", "water", "dentist", "bike", "the"]

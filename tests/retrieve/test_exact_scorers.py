@@ -16,12 +16,12 @@ from hypothesis.extra import numpy as hnp
 from remembering import minilm
 
 from memlab.errors import DataError
-from memlab.language.analysis import tokenize
 from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, bm25, dense, late
 from memlab.retrieve.arrays import best_of, cosines
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.ranking import top
+from memlab.text.analysis import tokenize
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 

@@ -73,7 +73,7 @@ def test_pipelines_work(data: Dataset, text: str) -> None:
 
 
 def test_english_rules_say_so_once(data: Dataset, caplog: pytest.LogCaptureFixture) -> None:
-    from memlab.language.analysis import english
+    from memlab.text.analysis import english
 
     english.cache_clear()
     bench = Bench.of(data, encoder="hashing:64")

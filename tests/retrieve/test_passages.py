@@ -18,12 +18,12 @@ from remembering import minilm
 import memlab
 from memlab.embed import load
 from memlab.embed.text import turn_texts
-from memlab.language.tokens import PIECE
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late import late_scores, query_tokens, scope_tokens, totals
 from memlab.retrieve.passages import LONG, SIZE, passages, split
+from memlab.text.tokens import PIECE
 
 ADVICE = (
     "Weigh the flour, since cups vary by a fifth. Let the dough rest overnight in the fridge. A covered pot gives the "

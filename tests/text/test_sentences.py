@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memlab.language.sentences import sentences, spans
+from memlab.text.sentences import sentences, spans
 
 
 @pytest.mark.parametrize(

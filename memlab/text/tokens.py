@@ -33,7 +33,7 @@ class Token(NamedTuple):
 def tokens(text: str) -> list[Token]:
     """Cut a text into words with their places.
 
-    >>> from memlab.language.tokens import tokens
+    >>> from memlab.text.tokens import tokens
     >>> [token.text for token in tokens("I don't pay $1,250 for a well-known café.")]
     ['I', "don't", 'pay', '1,250', 'for', 'a', 'well', 'known', 'café']
     """
@@ -43,7 +43,7 @@ def tokens(text: str) -> list[Token]:
 def words(text: str) -> list[str]:
     """Give the words of a text in the form in which they are compared.
 
-    >>> from memlab.language.tokens import words
+    >>> from memlab.text.tokens import words
     >>> words("Mel’s dog DIDN’T eat.")
     ['mel', 'dog', "didn't", 'eat']
     """
@@ -78,7 +78,7 @@ def stem(words: Iterable[str], language: str = "en") -> list[str]:
 
     :param language: a code of ISO 639-1 that Snowball has a stemmer for.
 
-    >>> from memlab.language.tokens import stem
+    >>> from memlab.text.tokens import stem
     >>> stem(["doctors", "visited"])
     ['doctor', 'visit']
     """

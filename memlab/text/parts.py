@@ -8,7 +8,7 @@ from itertools import groupby, takewhile
 
 import polars as pl
 
-from memlab.language.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, lists, wordset
+from memlab.text.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, lists, wordset
 
 _QUOTED = r"(?<!\w)(?:'.+?'|\".+?\"|“.+?”|‘.+?’)(?!\w)"
 _TOKEN = re.compile(
@@ -35,7 +35,7 @@ def question_parts(queries: pl.DataFrame) -> pl.DataFrame:
     :returns: ``query_id`` and ``text``, in the order of the questions; one that asks for one thing has no rows.
 
     >>> import polars as pl
-    >>> from memlab.language.parts import question_parts
+    >>> from memlab.text.parts import question_parts
     >>> asked = pl.DataFrame({"query_id": ["q"], "text": ["What do Ann and Bob both like?"]})
     >>> question_parts(asked)["text"].to_list()
     ['What do Ann like', 'What do Bob like']

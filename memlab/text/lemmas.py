@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
-from memlab.language.numbers import numbers
-from memlab.language.tokens import plain, stem, words
-from memlab.language.words import ARTICLES, BE, DO, HAVE, lists
+from memlab.text.numbers import numbers
+from memlab.text.tokens import plain, stem, words
+from memlab.text.words import ARTICLES, BE, DO, HAVE, lists
 
 _AUXILIARIES = {
     **dict.fromkeys(BE | {"'m", "'re"}, "be"),
@@ -28,7 +28,7 @@ _CONTRASTED = (
 def forms() -> dict[str, str]:
     """Give every form of the known verbs with its base; one that two verbs share ("found") belongs to the first.
 
-    >>> from memlab.language.lemmas import forms
+    >>> from memlab.text.lemmas import forms
     >>> [forms()[word] for word in ("bought", "teaches", "studied", "driving")]
     ['buy', 'teach', 'study', 'drive']
     """
@@ -46,7 +46,7 @@ def _conjugated(base: str, past: str = "", participle: str = "", ing: str = "") 
 def base(word: str) -> str:
     """Give the base of a verb form, auxiliaries too; any other word itself.
 
-    >>> from memlab.language.lemmas import base
+    >>> from memlab.text.lemmas import base
     >>> base("sold"), base("were"), base("tea")
     ('sell', 'be', 'tea')
     """
@@ -62,7 +62,7 @@ def third(base: str) -> str:
 def infinitive(verb: str) -> str:
     """Give the infinitive of a verb in the third person.
 
-    >>> from memlab.language.lemmas import infinitive
+    >>> from memlab.text.lemmas import infinitive
     >>> infinitive("teaches"), infinitive("studies"), infinitive("is")
     ('teach', 'study', 'be')
     """
@@ -79,7 +79,7 @@ def _before_ending(base: str) -> str:
 def bases(text: str) -> tuple[str, ...]:
     """Give the words of a text in the form in which wordings are compared: base forms, stems, numerals; no articles.
 
-    >>> from memlab.language.lemmas import bases
+    >>> from memlab.text.lemmas import bases
     >>> bases("She's got a third cat, isn't it?"), bases("twenty-one cats")
     (('she', 'get', '3', 'cat', 'be', 'not', 'it'), ('21', 'cat'))
     """
@@ -98,7 +98,7 @@ def uncontracted(text: str) -> str:
 def told(text: str) -> str:
     """Leave out what a value is contrasted with: "not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee".
 
-    >>> from memlab.language.lemmas import told
+    >>> from memlab.text.lemmas import told
     >>> [told(t).strip() for t in ("not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee")]
     ['Bergen', 'to Bergen', 'tea']
     """

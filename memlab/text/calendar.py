@@ -10,7 +10,7 @@ import re
 from calendar import monthrange
 from datetime import date, timedelta
 
-from memlab.language.words import MONTHS, WEEKDAYS
+from memlab.text.words import MONTHS, WEEKDAYS
 
 MONTH_NAME = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
@@ -38,7 +38,7 @@ def stepped(now: date, n: int, unit: str) -> str:
     :raises ValueError: outside the years 1 to 9999; ``OverflowError`` too.
 
     >>> from datetime import date
-    >>> from memlab.language.calendar import stepped
+    >>> from memlab.text.calendar import stepped
     >>> [stepped(date(2023, 5, 8), -1, unit) for unit in ("day", "week", "weekend", "month")]
     ['2023-05-07', '2023-W18', '2023-05-06/2023-05-07', '2023-04']
     """
@@ -60,7 +60,7 @@ def stepped(now: date, n: int, unit: str) -> str:
 def days(value: str) -> tuple[date, date] | None:
     """Give the first and the last day of a date; ``None`` for one without a year.
 
-    >>> from memlab.language.calendar import days
+    >>> from memlab.text.calendar import days
     >>> [str(day) for day in days("2023-05")]
     ['2023-05-01', '2023-05-31']
     """
@@ -79,7 +79,7 @@ def days(value: str) -> tuple[date, date] | None:
 def says(stated: str, wanted: str) -> bool:
     """Say whether a date states another: it may be more precise, and may leave out the year of a day.
 
-    >>> from memlab.language.calendar import says
+    >>> from memlab.text.calendar import says
     >>> says("2023-05-07", "2023-05"), says("05-07", "2023-05-07"), says("2023-05", "2023-05-07")
     (True, True, False)
     >>> says("2023-05-07", "2023-W18"), says("2023-05-07", "05"), says("2023-05-07", "sun")

@@ -21,7 +21,7 @@ def sentences(text: str) -> list[str]:
     Lines are sentences of their own, code between fences stays whole, and what has no word (an emoji, "!!") stays with
     the sentence before it.
 
-    >>> from memlab.language.sentences import sentences
+    >>> from memlab.text.sentences import sentences
     >>> sentences("I met Dr. Lee at 3 p.m. today. It cost $1,250! 😊")
     ['I met Dr. Lee at 3 p.m. today.', 'It cost $1,250! 😊']
     """

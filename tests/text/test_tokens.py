@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.language import words as classes
-from memlab.language.tokens import key, stem, tokens, words
+from memlab.text import words as classes
+from memlab.text.tokens import key, stem, tokens, words
 
 TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | st.characters(), max_size=60)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.language.words import FINITE_AUXILIARIES, MONTHS
+from memlab.text.words import FINITE_AUXILIARIES, MONTHS
 
 
 def _any_of(*phrases: str) -> str:
@@ -135,7 +135,7 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     :param text: name of the column, or an expression.
 
     >>> import polars as pl
-    >>> from memlab.language.questions import question_form
+    >>> from memlab.text.questions import question_form
     >>> asked = pl.DataFrame({"text": ["How many doctors did I see?", "What pets do I have?", "Did I go?"]})
     >>> asked.select(question_form())["form"].to_list()
     ['how many', 'list', 'yes-no']
@@ -156,7 +156,7 @@ def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     :param text: name of the column, or an expression.
 
     >>> import polars as pl
-    >>> from memlab.language.questions import aggregation
+    >>> from memlab.text.questions import aggregation
     >>> asked = pl.DataFrame({"text": ["How many doctors did I see?", "Where do I live?"]})
     >>> asked.select(aggregation())["aggregation"].to_list()
     [True, False]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import regex
 from text_to_num import Token, find_numbers
 
-from memlab.language.tokens import without
+from memlab.text.tokens import without
 
 _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMERAL = re.compile(
@@ -55,7 +55,7 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
 
     :param ordinals: list "first" and "3rd" too.
 
-    >>> from memlab.language.numbers import numbers
+    >>> from memlab.text.numbers import numbers
     >>> [n.value for n in numbers("Two hundred and fifty of 1,250 cost $1.5 million; one of them came first.")]
     [250.0, 1250.0, 1500000.0]
     >>> [n.text for n in numbers("in nineteen ninety-nine we had one dog")]

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import regex
 
-from memlab.language.calendar import MONTH_NAME, month, stepped, written
-from memlab.language.numbers import numbers
-from memlab.language.tokens import without
-from memlab.language.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
+from memlab.text.calendar import MONTH_NAME, month, stepped, written
+from memlab.text.numbers import numbers
+from memlab.text.tokens import without
+from memlab.text.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
 
 # Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is no verb.
 _MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
@@ -78,7 +78,7 @@ _GOES_ON = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last we
 class Date(NamedTuple):
     """A date in a text.
 
-    :param value: see :mod:`memlab.language.calendar`.
+    :param value: see :mod:`memlab.text.calendar`.
     :param text: as it is written.
     :param start: where it begins; ``end`` where it ends.
     :param offset: of a relative date: how many of which unit after ``now``, or after the date that it names.
@@ -102,7 +102,7 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     :param now: the day on which the text was written.
 
     >>> from datetime import date
-    >>> from memlab.language.dates import dates
+    >>> from memlab.text.dates import dates
     >>> [d.value for d in dates("May I come on May 3rd, or in June? We ran 12 marathons, 2023.")]
     ['05-03', '06']
     >>> [d.value for d in dates("last Friday, two weeks ago, the week before 9 June 2023", date(2023, 5, 8))]
@@ -124,7 +124,7 @@ def dated(text: str, day: date) -> str:
     do not always mean.
 
     >>> from datetime import date
-    >>> from memlab.language.dates import dated
+    >>> from memlab.text.dates import dated
     >>> dated("We met yesterday and moved last month.", date(2023, 1, 1))
     'We met yesterday (31 December 2022) and moved last month (December 2022).'
     >>> dated("She left two weeks ago, not last Friday.", date(2023, 5, 8))

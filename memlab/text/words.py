@@ -1,6 +1,6 @@
 """Closed classes of English words, and the lists of ``words.toml``.
 
-Everything is lower case and written with a straight apostrophe, as :func:`memlab.language.tokens.key` gives it.
+Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.key` gives it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def wordset(text: str) -> frozenset[str]:
 @cache
 def lists() -> dict[str, Any]:
     """Read ``words.toml``: texts and tables of words by name."""
-    return tomllib.loads(files("memlab.language").joinpath("words.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(files("memlab.text").joinpath("words.toml").read_text(encoding="utf-8"))
 
 
 ARTICLES = wordset("a an the")
@@ -62,4 +62,4 @@ WEEKDAYS = tuple(lists()["weekdays"].split())
 TIMES = frozenset({*MONTHS, *WEEKDAYS}) - {"may"} | wordset(lists()["times"])
 """Words of time; "may" is a verb, and "day" a greeting, more often than not."""
 NUMBERS = wordset(lists()["numbers"])
-"""Words of number and of place in an order; their values are read by :mod:`memlab.language.numbers`."""
+"""Words of number and of place in an order; their values are read by :mod:`memlab.text.numbers`."""

@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.language import tokens
-from memlab.language.words import FUNCTION_WORDS, lists
+from memlab.text import tokens
+from memlab.text.words import FUNCTION_WORDS, lists
 
 _log = logging.getLogger("memlab")
 
@@ -65,7 +65,7 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     :returns: the words of each text, in its order.
     :raises DataError: for an unknown language.
 
-    >>> from memlab.language.analysis import tokenize
+    >>> from memlab.text.analysis import tokenize
     >>> tokenize(["How many doctors did I see when I moved?"])
     [['doctor', 'see', 'move']]
     >>> tokenize(["Wie viele Ärzte habe ich besucht?"], language="de")
@@ -95,7 +95,7 @@ def _stop_series(language: str) -> pl.Series:
 def stop_words(language: str = "en") -> frozenset[str]:
     """Give the words that retrieval leaves out: function words alone, since any other may be what is asked for.
 
-    English has the closed classes of :mod:`memlab.language.words`, eleven languages have NLTK's lists as ``bm25s``
+    English has the closed classes of :mod:`memlab.text.words`, eleven languages have NLTK's lists as ``bm25s``
     brings them, thirteen those of ``stopwordsiso``, and all these the words that questions begin with. Finnish, Greek,
     Hungarian and Indonesian leave out the latter alone, and Persian, Nepali, Serbian, Tamil and Yiddish nothing: there
     is no list, or one of more than 700 words, with "year" and "place" among them.

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.language.calendar import days, month, says, stepped
-from memlab.language.dates import dates
-from memlab.language.numbers import numbers
+from memlab.text.calendar import days, month, says, stepped
+from memlab.text.dates import dates
+from memlab.text.numbers import numbers
 
 PHRASES = [line.split("\t") for line in (Path(__file__).parent / "dates.tsv").read_text().splitlines()]
 

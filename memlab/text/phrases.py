@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 
-from memlab.language.analysis import LANGUAGES, stop_words
-from memlab.language.lemmas import forms
-from memlab.language.tokens import Token, tokens
-from memlab.language.words import CONTRACTIONS, MODALS, NUMBERS, POSSESSIVES, PRONOUNS, STOP_WORDS, TIMES, lists
+from memlab.text.analysis import LANGUAGES, stop_words
+from memlab.text.lemmas import forms
+from memlab.text.tokens import Token, tokens
+from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, POSSESSIVES, PRONOUNS, STOP_WORDS, TIMES, lists
 
 MOST_WORDS = 4
 SHORTEST_NICKNAME = 3
@@ -28,8 +28,8 @@ def content_words(language: str) -> Callable[[Token], bool]:
     English leaves out function words, courtesy, times and vague words, other languages the stop words of
     ``stopwordsiso``. Without such a list there are no content words, and a line in the log says so.
 
-    >>> from memlab.language.phrases import content_words
-    >>> from memlab.language.tokens import tokens
+    >>> from memlab.text.phrases import content_words
+    >>> from memlab.text.tokens import tokens
     >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if content_words("de")(word)]
     ['trinke', 'Wasser']
     """
@@ -54,7 +54,7 @@ def phrases(text: str, *, language: str = "en") -> Iterator[tuple[Token, ...]]:
 
     English has noun phrases; another language has runs of content words with nothing but a space or a hyphen between.
 
-    >>> from memlab.language.phrases import phrases
+    >>> from memlab.text.phrases import phrases
     >>> [" ".join(word.text for word in phrase) for phrase in phrases("I adopted a guinea pig.")]
     ['guinea pig', 'pig']
     """

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.language.parts import question_parts
-from memlab.language.questions import FORMS, OF_ASSISTANT, ORDER, SUMMARY, aggregation, question_form
+from memlab.text.parts import question_parts
+from memlab.text.questions import FORMS, OF_ASSISTANT, ORDER, SUMMARY, aggregation, question_form
 
 EXAMPLES = [
     ("How many different doctors did I visit?", "how many", True),

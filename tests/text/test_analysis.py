@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memlab.errors import DataError
-from memlab.language.analysis import LANGUAGES, check_language, stop_words, tokenize
+from memlab.text.analysis import LANGUAGES, check_language, stop_words, tokenize
 
 
 def test_words_that_may_be_what_is_asked_for_stay() -> None:
