@@ -28,6 +28,11 @@ _START = re.compile(
     r"([^\d\[\]:–-]{0,16}?)"
     r"(\](?:[ \u200e\u200f]|$)|[ \xa0][-–](?:[ \xa0]|$)|:[ \xa0])"
 )
+_TIME_FIRST = re.compile(
+    rf"^([\ufeff]?{_M}\[?{_M})(\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}})?(?:[ \u202f][AaPp]\.? ?[Mm]\.?)?), "
+    r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})(?=\]| [-–])"
+)
+"""As Vietnamese phones export, and as messages come that are copied out of WhatsApp Web; the date is put first."""
 _SENDER = re.compile("([^\n]{1,80}?)[ \xa0]?:(?:[ \xa0]|$|(?=[\u200e\u200f]))")
 ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 """Order of the parts of a date: where year, month and day stand."""
@@ -53,7 +58,7 @@ def detect(file: Source) -> bool:
     if file.head.lstrip()[:1] == "{":
         return False
     lines = [line for line in file.head.translate(words.DIGITS).split("\n")[:60] if line.strip()]
-    found = [line for line in lines if _START.match(line)]
+    found = [line for line in lines if _header(line)]
     return bool(found) and (found[0] in lines[:5]) and len(found) * 20 >= len(lines)
 
 
@@ -74,7 +79,7 @@ def records(source: Source) -> Iterator[Message]:
 def _lines(text: str) -> Iterator[_Line | str]:
     for raw in text.split("\n"):
         raw = raw.rstrip("\r")
-        found = _START.match(raw[:120].translate(words.DIGITS))
+        found = _header(raw[:120].translate(words.DIGITS))
         if found is None:
             yield raw
             continue
@@ -83,6 +88,10 @@ def _lines(text: str) -> Iterator[_Line | str]:
         clock = (int(hour), int(minute), int(second_ or 0))
         half = f"{before} {after}".strip(" ,،")
         yield _Line((int(a), int(b), int(c)), clock, half, shape, raw[found.end() :], raw, [])
+
+
+def _header(line: str) -> re.Match[str] | None:
+    return _START.match(_TIME_FIRST.sub(r"\1\3, \2", line))
 
 
 def _joined(lines: Iterator[_Line | str]) -> list[_Line]:

@@ -51,6 +51,8 @@ def counts(data: Dataset) -> set[str]:
         ("\u200f٢\u200f/١\u200f/٢٠٢٦، ٩:٤١ م - ", "\u200f١٣\u200f/١\u200f/٢٠٢٦، ٩:٤٢ ص - "),  # ar
         ("2/1/2569 21:41 - ", "13/1/2569 09:42 - "),  # th, the Buddhist calendar
         ("02.01.26, 21:41:10: ", "13.01.26, 09:42:10: "),  # iPhones of 2017
+        ("21:41, 02/01/2026 - ", "09:42, 13/01/2026 - "),  # vi
+        ("[9:41 PM, 1/2/2026] ", "[9:42 AM, 1/13/2026] "),  # copied out of WhatsApp Web
     ],
 )
 def test_dates_of_locales(tmp_path: Path, first: str, second: str) -> None:
