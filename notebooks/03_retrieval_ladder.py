@@ -304,6 +304,8 @@ steps_of = {
 aside_of = {v: beside.filter(pl.col("verdict") == v).height for v in ("better", "worse", "equivalent", "inconclusive")}
 near = (missed["rank"] <= 2 * k).sum() / max(missed.height, 1)
 ordered = causes.filter(pl.col("group") == list(groups)[-1]).sort("n", descending=True, maintain_order=True)
+least = climbs["turn"]["detectable"].min()
+smallest = "no size" if least is None else f"{least:.1%}"
 lines = [
     f"- {data.name}, {list(groups)[-1]} (n = {hard_rows['n'][0]:,}): {measure} is {hard_rows['mean'][0]:.1%} for "
     f"{hard_rows['system'][0]} and {hard_rows['mean'][top]:.1%} for {hard_rows['system'][top]}"
@@ -313,7 +315,7 @@ lines = [
         else "; no step reaches more."
     ),
     f"- Single steps (one family of {climbs['turn']['p'].count()} tests): shown to help {steps_of['better'] or 'none'}; to hurt "
-    f"{steps_of['worse'] or 'none'}. Steps from {climbs['turn']['detectable'].min():.1%} would have been seen; the rest is "
+    f"{steps_of['worse'] or 'none'}. Steps from {smallest} would have been seen; the rest is "
     "inconclusive.",
     f"- Aside, against “{best_plain}” ({sum(aside_of.values())} tests): {aside_of['better']} shown to help, {aside_of['worse']} to "
     f"hurt, {aside_of['equivalent']} equivalent within ± 5%, {aside_of['inconclusive']} inconclusive.",

@@ -143,7 +143,7 @@ def evaluate(
         engine=engine,
     )
     done.export(directory)
-    typer.echo(str(done))
+    typer.echo(f"{done}\n")
     for one in done.reports:
         if tied := one.provenance["ties"]:
             n = one.per_query.height

@@ -272,7 +272,9 @@ def _ended(
     for session, rows in sessions.items():
         eve = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
         state = states.get(rows[0]["scope"])
-        if state and (shown := _shown(rows, active(state, as_of=eve))):
+        # A correction holds from when the wrong value was said, and nobody knew it then.
+        held = None if state is None else active(state, as_of=eve).filter(eve is None or pl.col("said_at") <= eve)
+        if held is not None and (shown := _shown(rows, held)):
             asked[session] = _request("endings", rows, Endings, ENDINGS, {"statements": shown})
     by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
     answers = ask(list(asked.values()), service) if service and asked else []
