@@ -55,7 +55,7 @@ def facts(
     import polars as pl
 
     from memlab.knowledge import normal
-    from memlab.knowledge.recall import statements
+    from memlab.knowledge.recall import sentences
 
     if undo or redo:
         typer.echo(_undone(place, undo, redo, why))
@@ -69,7 +69,7 @@ def facts(
         rows = rows.filter([normal.relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], statements(resolved.facts), strict=True)))
+        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], sentences(resolved.facts), strict=True)))
         return
     rows = chosen(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")

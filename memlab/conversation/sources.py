@@ -107,12 +107,12 @@ def _summaries(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.D
 
 def _facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     """Give the facts that :mod:`memlab.knowledge` ranks first for each question."""
-    from memlab.knowledge.recall import search_facts, statements
+    from memlab.knowledge.recall import search_facts, sentences
 
     asked = bench.queries.select("query_id", "scope", "text")
     ranked = search_facts(asked, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
-    sentences = facts.with_columns(text=statements(facts))
-    rows = ranked.join(sentences, on="fact_id", maintain_order="left").with_columns(
+    worded = facts.with_columns(text=sentences(facts))
+    rows = ranked.join(worded, on="fact_id", maintain_order="left").with_columns(
         source=pl.lit("facts"),
         ref="fact_id",
         head=pl.lit(""),

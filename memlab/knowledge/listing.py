@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.knowledge.recall import statements
+from memlab.knowledge.recall import sentences
 from memlab.knowledge.supersession import Resolved
 
 KINDS = {
@@ -23,8 +23,8 @@ def listed(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolv
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
-        facts = resolved.facts.with_columns(text=statements(resolved.facts)).filter(pl.col("status") != "repeat")
-        states = resolved.facts.select("session_id", new="fact_id", after=statements(resolved.facts))
+        facts = resolved.facts.with_columns(text=sentences(resolved.facts)).filter(pl.col("status") != "repeat")
+        states = resolved.facts.select("session_id", new="fact_id", after=sentences(resolved.facts))
         before = states.select(old="new", before="after")
         log = resolved.log.join(states, on="new", how="left").join(before, on="old", how="left")
         log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))

@@ -137,9 +137,16 @@ def current_first(
 
 
 def statements(facts: pl.DataFrame) -> pl.Series:
-    """Write facts as sentences: their own where they have one, else subject, predicate and object."""
-    said = pl.concat_str("subject", "predicate", "object", separator=" ")
-    return facts.select(statement=pl.coalesce("text", said)).to_series()
+    """Write facts as subject, predicate and object, which is what a question is compared with.
+
+    Their sentences say more (whose, when), and rank the current value below a stale one more often.
+    """
+    return facts.select(statement=pl.concat_str("subject", "predicate", "object", separator=" ")).to_series()
+
+
+def sentences(facts: pl.DataFrame) -> pl.Series:
+    """Write facts as sentences for a reader: their own where they have one, else subject, predicate and object."""
+    return facts.select(pl.coalesce("text", statements(facts).alias("said"))).to_series()
 
 
 def similarity(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
