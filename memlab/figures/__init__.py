@@ -12,7 +12,6 @@ from memlab.figures import (
     corpus,
     curves,
     decay,
-    decay_live,
     decay_truth,
     follow_ups,
     ladder,
@@ -28,7 +27,7 @@ from memlab.figures.export import Exported, export
 from memlab.figures.gallery import gallery
 
 __all__ = [
-    "Exported", "anatomy", "corpus", "curves", "decay", "decay_live", "decay_truth", "export",
+    "Exported", "anatomy", "corpus", "curves", "decay", "decay_truth", "export",
     "follow_ups", "gallery", "ladder", "maps", "rollup", "selection", "similarity", "style", "sweeps",
     "systems",
 ]  # fmt: skip

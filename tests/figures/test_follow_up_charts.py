@@ -20,10 +20,6 @@ def measured() -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def filled() -> pl.DataFrame:
-    return pl.DataFrame({"question": [1, 1, 2, 2], "source": ["recent", "facts"] * 2, "n_tokens": [10, 20, 30, 40]})
-
-
 def notes(fig: object) -> str:
     return " ".join(note.text for note in fig.layout.annotations)  # type: ignore[attr-defined]
 
@@ -37,31 +33,18 @@ def test_recall_is_drawn_and_written_for_each_form() -> None:
     assert "<alone>" not in notes(fig)
 
 
-def test_contexts_are_stacked_under_the_budget() -> None:
-    beyond = pl.DataFrame({"question": [1, 2], "n_tokens": [30, 500]})
-    fig = follow_ups.filling(filled(), budget=100, unbounded=beyond)
-    bars = [trace for trace in fig.data if trace.type == "bar"]
-    assert [(bar.name, list(bar.y)) for bar in bars] == [("recent", [10, 30]), ("facts", [20, 40])]
-    assert fig.layout.barmode == "stack"
-    lines = {line.name: list(line.y) for line in fig.data if line.type == "scatter"}
-    assert lines["budget (100)"] == [100, 100]
-    assert fig.layout.yaxis.range[1] > 500
-    assert follow_ups.filling(filled(), budget=100).layout.yaxis.range[1] == pytest.approx(108)
-
-
 @pytest.mark.parametrize("width", style.WIDTHS)
 def test_charts_are_laid_out_for_both_widths(width: style.Width) -> None:
-    for fig in (follow_ups.recall(measured()), follow_ups.filling(filled(), budget=99)):
-        laid_out = style.for_width(fig, width)
-        assert laid_out.layout.width == style.WIDTHS[width]
-        low, high = laid_out.layout.xaxis.range
-        drawn = [x for trace in laid_out.data for x in trace.x]
-        assert low <= min(drawn)
-        assert max(drawn) <= high
+    laid_out = style.for_width(follow_ups.recall(measured()), width)
+    assert laid_out.layout.width == style.WIDTHS[width]
+    low, high = laid_out.layout.xaxis.range
+    drawn = [x for trace in laid_out.data for x in trace.x]
+    assert low <= min(drawn)
+    assert max(drawn) <= high
 
 
 def test_nothing_to_draw_is_said() -> None:
     with pytest.raises(DataError, match="needs the column"):
         follow_ups.recall(pl.DataFrame({"kind": ["x"]}))
     with pytest.raises(DataError, match="no rows"):
-        follow_ups.filling(filled().clear(), budget=10)
+        follow_ups.recall(measured().clear())
