@@ -20,11 +20,11 @@
 #
 # - Of the 178 questions with evidence in two or more sessions, *some* is found for 48.9 % [41.6 %, 56.2 %] and *all* of
 #   it for 7.3 % [3.4 %, 11.2 %].
-# - Each evidence item is hard to find: of answers with several items 22.3 % of the items are found, of answers with one
-#   56.1 %. Were they as easy as these, 16.7 % of the 184 answers with several items would be complete; it is 7.6 % [4.6
+# - Each evidence item is hard to find: of answers with several items 22.6 % of the items are found, of answers with one
+#   55.1 %. Were they as easy as these, 15.9 % of the 184 answers with several items would be complete; it is 7.6 % [4.6
 #   %, 12.4 %].
-# - Items tend to be found together: found independently of each other they would complete 4.4 % [2.7 %, 6.5 %] of these
-#   answers, p = 0.003.
+# - Items tend to be found together: found independently of each other they would complete 4.5 % [2.7 %, 6.5 %] of these
+#   answers, p = 0.004.
 #
 # ![Complete recall by number of pieces](../figures/gallery/sample-independent-hits.png)
 #

@@ -20,8 +20,7 @@
 #
 # - Of 128 tests of other ways to choose among the candidates, 0 are significantly better than taking the first ten (6.7
 #   % complete), 3 are worse, 79 are equivalent within ± 5 %, and 46 are inconclusive.
-# - A difference of 7.0 % to 9.0 % would have been seen with the default settings, in the sweep of 64 tests one of 8.5 %
-#   to 10.0 %.
+# - Differences from 7.0 % would have been seen with the default settings, in the sweep of 64 tests from 8.5 %.
 # - The best setting, `expand_cluster` with cluster_size = 2, brings +2.8 % [-0.6 %, +6.7 %], p = 0.227 before
 #   correction.
 #

@@ -82,7 +82,7 @@ caption = f"Complete recall in the first {k} turns by kind of follow-up (n = {n}
 export(fig, "follow-up-recall", data=table, caption=caption, **about)
 
 # %%
-table.filter(kind="all")
+table.filter(kind="all").drop("kind", "win", "tie", "loss")
 
 # %% [markdown]
 # ## At every cut-off

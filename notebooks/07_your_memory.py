@@ -19,7 +19,7 @@
 # On the committed sample (four invented memories; complete recall of 291 questions in the first ten turns; tests over
 # questions, since four memories are too few to resample, and Holm over the systems):
 #
-# - The best pipeline completes 0.351. Significantly worse are memlab's own `combsum` (0.261) and `bm25` (0.192),
+# - The best pipeline completes 0.351. Significantly worse are memlab's own `combsum` (0.261) and `bm25` (0.196),
 #   LangChain and mem0 (0.268 each), the function of the cell (0.141) and bm25s (0.124).
 # - Of the 636 evidence items that the function misses, 82 % are not among the texts that it returned.
 # - With 4,000 tokens instead of 200 the function completes 0.241 instead of 0.131: a budget is part of every
