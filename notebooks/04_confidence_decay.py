@@ -20,7 +20,7 @@
 # resolved as of the date of each question; 90 % intervals):
 #
 # - The current value ranks above every stale one for 39.0% [27.5%, 51.9%] of the 41 questions with neither decay nor
-#   supersession, for 80.5% [68.6%, 88.6%] with decay, 78.0% [65.9%, 86.8%] with supersession and 95.1% [86.3%, 98.4%]
+#   supersession, for 75.6% [63.2%, 84.8%] with decay, 73.2% [60.6%, 82.9%] with supersession and 90.2% [80.0%, 95.5%]
 #   with both.
 # - The same questions put to the messages: 36.6% [25.4%, 49.4%] with `best` and 56.1% [43.4%, 68.1%] with
 #   `best | current`.
