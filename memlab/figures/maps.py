@@ -17,6 +17,7 @@ _MOST_POINTS = 6_000
 _LABEL_PX = {"column": 112, "full": 170}
 _HEIGHT_PX = {"column": 290, "full": 430}
 _SIDE = 8
+_WIDEST_GAP = 0.06
 _BETWEEN = " · "
 _QUIET = {"in no cluster": {"size": 2.6, "color": "#DADADA"}, "other clusters": {"size": 3.4, "color": style.NOISE}}
 
@@ -36,7 +37,7 @@ def embedding_map(
 
     The clusters that hold evidence and the largest others have a colour, six in all; the rest are pale grey, and
     points in no cluster paler and smaller. Both axes have one scale, and no numbers: a projection's coordinates mean
-    nothing, only who is near whom.
+    nothing, only who is near whom. Empty bands are narrowed, so that islands far apart do not shrink to specks.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), a row a turn; ``evidence`` (bool) marks the
         question's evidence, and ``rank`` (null where not) what was retrieved; ``text``, ``doc_id`` and ``session_id``
@@ -58,6 +59,7 @@ def embedding_map(
     turns = turns.with_columns(pl.col("x", "y").cast(pl.Float64), pl.col("evidence").fill_null(False))
     if not turns.select(pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()).item():
         raise DataError("embedding_map got a coordinate that is not finite; project the embeddings again")
+    turns, question = _closer(turns, question)
     sizes = turns.group_by("label").agg(size=pl.len(), evidence=pl.col("evidence").any()).filter(pl.col("label") >= 0)
     coloured = sizes.sort("evidence", "size", "label", descending=[True, True, False])["label"].head(_COLOURED)
     tints, names = {label: style.colour(i) for i, label in enumerate(coloured.sort())}, _names(terms)
@@ -97,6 +99,21 @@ def embedding_map(
         )  # fmt: skip
 
     return style.finish(traces, layout_for)
+
+
+def _closer(
+    turns: pl.DataFrame, question: tuple[float, float] | None
+) -> tuple[pl.DataFrame, tuple[float, float] | None]:
+    """Narrow what is empty between points, along each axis, to a share of its range."""
+    asked = np.empty((0, 2)) if question is None else np.array([question], dtype=float)
+    places = np.vstack([turns.select("x", "y").to_numpy(), asked])
+    for axis in places.T:
+        known = np.unique(axis)
+        if known.size > 2:
+            narrowed = np.cumsum(np.minimum(np.diff(known, prepend=known[0]), _WIDEST_GAP * np.ptp(known)))
+            axis[:] = np.interp(axis, known, narrowed)
+    moved = turns.with_columns(x=pl.Series(places[: turns.height, 0]), y=pl.Series(places[: turns.height, 1]))
+    return moved, None if question is None else (float(places[-1, 0]), float(places[-1, 1]))
 
 
 def _marks(turns: pl.DataFrame, question: tuple[float, float] | None) -> dict[str, tuple[pl.DataFrame, dict[str, Any]]]:
