@@ -28,28 +28,6 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """Give a folder to write to that takes its name only when everything is in it; as :func:`atomic` otherwise.
-
-    :raises ExportError: when it cannot be written.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> place = Path(tempfile.mkdtemp()) / "model"
-    >>> with atomic_folder(place) as folder:
-    ...     _ = (folder / "a").write_text("x")
-    ...     place.exists()
-    False
-    >>> (place / "a").read_text()
-    'x'
-    """
-    with _partial(path) as partial:
-        partial.mkdir()
-        with locked(partial):
-            yield partial
-
-
-@contextmanager
 def _partial(path: Path) -> Iterator[Path]:
     """Give the path of a partial file or folder, which is put at its place in the end, and removed after a failure."""
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"

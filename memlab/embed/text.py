@@ -72,11 +72,6 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequen
     )
 
 
-def session_lines(turns: pl.DataFrame) -> list[str]:
-    """Write turns as they stand in the text of their session."""
-    return turns.select(text=_body(" " + pl.col("caption")))["text"].to_list()
-
-
 def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     """Write each question with the header that its scope's turns have; what a question cannot know is left out.
 

@@ -102,10 +102,6 @@ class TransformerEncoder(Identified):
                 found[i] = self._worded(np.array(sequences[i][places[i]], np.int64), hidden[row, places[i]])
         return joined([found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension())
 
-    def token_texts(self, ids: np.ndarray) -> list[str]:
-        """Write tokens out, as the model's vocabulary has them."""
-        return [str(token) for token in self._model.tokenizer.convert_ids_to_tokens(ids.tolist())]
-
     def _read(
         self, sequences: list[list[int]], *, progress: bool, what: str, prompt: int = 0
     ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:

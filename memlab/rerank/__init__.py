@@ -1,6 +1,5 @@
 """Reranking: the same candidates, scored again with what retrieval does not look at."""
 
-from memlab.rerank.ablation import ablate
 from memlab.rerank.blend import position_aware
 from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import BOX, box_fits, learned
@@ -11,7 +10,6 @@ from memlab.rerank.training import cross_validate, held_out_scores, train, train
 __all__ = [
     "BOX",
     "Model",
-    "ablate",
     "box_fits",
     "cross_encoder",
     "cross_validate",
