@@ -321,13 +321,14 @@ judged.group_by("family", maintain_order=True).agg((pl.col("verdict") == kind).s
 default = tested.filter(pl.col("measure") == measures[0])
 top = swept.sort("difference", descending=True, maintain_order=True).row(0, named=True)
 n_of = {kind: (judged["verdict"] == kind).sum() for kind in kinds}
+least = [table["detectable"].min() for table in (tested, swept)]
+seen = ["no size" if size is None else f"{size:.1%}" for size in least]
 lines = [
     f"- {data.name}, {n:,} questions {which}: plain {base} completes {default['mean'][0]:.1%} in the first {k}. Of "
     f"{judged.height} tests in {len(families)} families {n_of['better']} ways to choose are significantly better, "
     f"{n_of['worse']} worse, {n_of['equivalent']} equivalent within ± {margin:.0%}, {n_of['inconclusive']} inconclusive.",
     f"- Inconclusive is not “no difference”: with defaults ({tested['p'].count()} tests) differences from "
-    f"{tested['detectable'].min():.1%} would have been seen, in the sweep ({swept.height} tests) from "
-    f"{swept['detectable'].min():.1%}.",
+    f"{seen[0]} would have been seen, in the sweep ({swept.height} tests) from {seen[1]}.",
     f"- The best of all settings, `{top['system']}` with {top['parameter']} = {top['value']:g}, changes {top['measure']} by "
     f"{top['difference']:+.1%} [{top['low']:+.1%}, {top['high']:+.1%}], p = {top['p_holm']:.3f} after "
     f"correction ({top['p']:.3f} before).",
