@@ -65,7 +65,7 @@ def test_a_stage_of_ones_own_stays_here(tmp_path: Path) -> None:
         return run
 
     try:
-        with pytest.raises(DataError, match="stage kept_here is none of memlab's own"):
+        with pytest.raises(DataError, match="stage kept_here is not of memlab"):
             memlab.run("bm25 | kept_here", data, engine="ray", store=tmp_path, encoder="hashing:64")
     finally:
         del memlab.stages["kept_here"]
