@@ -39,13 +39,11 @@ SYSTEM = (
 class SessionMemory:
     """What is kept of one conversation; a value: :func:`remember` gives a new one.
 
-    :param turn_count: turns of the conversation that were noted.
-    :param last_access: when the last one was.
+    :param last_access: when the last turn was noted.
     :param in_play: ids of turns or sessions, each once; the newest first.
     """
 
     session_id: str
-    turn_count: int = 0
     last_access: datetime | None = None
     in_play: tuple[str, ...] = ()
 
@@ -76,7 +74,7 @@ def remember(
     if now - last > ttl:
         memory = SessionMemory(memory.session_id)
     newest = dict.fromkeys([*in_play, *memory.in_play])
-    return replace(memory, turn_count=memory.turn_count + 1, last_access=now, in_play=tuple(newest)[:MOST_IN_PLAY])
+    return replace(memory, last_access=now, in_play=tuple(newest)[:MOST_IN_PLAY])
 
 
 def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], factor: float = FACTOR) -> Run:

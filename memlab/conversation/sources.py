@@ -111,8 +111,9 @@ def _facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
 
     asked = bench.queries.select("query_id", "scope", "text")
     ranked = search_facts(asked, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
-    worded = facts.with_columns(text=sentences(facts))
-    rows = ranked.join(worded, on="fact_id", maintain_order="left").with_columns(
+    rows = ranked.join(facts, on="fact_id", maintain_order="left")
+    rows = rows.with_columns(
+        text=sentences(rows),
         source=pl.lit("facts"),
         ref="fact_id",
         head=pl.lit(""),

@@ -9,25 +9,13 @@ from typing import Any
 
 import numpy as np
 
-# What the computation below is written for; another model goes through sentence-transformers.
-_FITTING = {"model_type": "bert", "hidden_act": "gelu"}
-
-
-def fits(path: Path) -> bool:
-    """Say whether a directory holds a plain BERT in one file of safetensors, with a fast tokenizer."""
-    if not all((path / name).is_file() for name in ("config.json", "model.safetensors", "tokenizer.json")):
-        return False
-    config = json.loads((path / "config.json").read_text(encoding="utf-8"))
-    absolute = config.get("position_embedding_type", "absolute") == "absolute"
-    return absolute and all(config.get(name) == value for name, value in _FITTING.items())
-
 
 class Bert:
     """Tokens and last hidden states of single texts, equal to transformers' up to the rounding of float32.
 
     Source: Devlin et al., BERT (NAACL 2019); the layers as ``transformers`` has them, without dropout.
 
-    :param path: a directory that :func:`fits`.
+    :param path: a directory with a plain BERT in one ``model.safetensors``, and ``tokenizer.json``.
     :param max_length: in tokens, the two special ones included; the rest of a text is left out.
     """
 

@@ -16,7 +16,7 @@ MIN_DIM, MAX_DIM = 16, 16384
 # Of words, pairs of words and trigrams, which outnumber words five to one.
 _WEIGHTS = np.array([1.0, 0.6, 0.3])
 
-_BATCH = 4096  # texts; their number takes 12 bits of a key
+_BATCH = 512  # texts, which bounds memory; their number takes at most 12 bits of a key
 _ROW_SHIFT, _HASH_SHIFT, _FAMILY = np.uint64(52), np.uint64(12), np.uint64(3)
 _BASE = np.uint64(0x100000001B3)
 _EMPTY = "\x00"

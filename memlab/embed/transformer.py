@@ -21,6 +21,7 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 # third slower), on a busy one smaller ones spend their time waiting for each other's threads.
 TOKEN_BUDGET = 2048
 
+_WINDOW = 8192  # texts that are tokenized and sorted together: it bounds memory
 _CHARS_PER_TOKEN = 16  # more than any language has on average over many tokens
 _FEW, _FEW_CHARS = 16, 4000  # texts that are not worth the ten seconds of importing torch
 _SPACES = "Ġ▁Ċ"  # how vocabularies write them
@@ -33,12 +34,13 @@ class TransformerEncoder(Identified):
     the work is padding. Made by :func:`memlab.embed.load`.
 
     :param path: directory of the model; kept.
-    :param identity: what the model's files say, see :func:`load_folder`. The weights are loaded for the first text,
-        and never where a store holds every vector.
+    :param identity: what the model's files say, see :func:`load_folder`, which loads the weights to learn it. MiniLM's
+        are loaded for the first text, and never where a store holds every vector.
+    :param light: whether :class:`memlab.embed.bert.Bert` reads as the model does: MiniLM, whose files are known.
     """
 
-    def __init__(self, path: Path, identity: EncoderIdentity) -> None:
-        self.path, self.identity = path, identity
+    def __init__(self, path: Path, identity: EncoderIdentity, *, light: bool = False) -> None:
+        self.path, self.identity, self._has_light = path, identity, light
         self._read_light = 0
 
     @cached_property
@@ -58,17 +60,20 @@ class TransformerEncoder(Identified):
         """
         checked, prompt = check_texts(texts, kind), self.prompt(kind)
         out = np.empty((len(checked), self.dim), np.float32)
-        if few := self._few(checked, kind):
+        if few := self._few(checked):
             out[:] = [few.read(text)[1].mean(axis=0) for text in checked]
         elif checked:
             tokenizer = self._model.tokenizer
             limit = {"truncation": True, "max_length": self.identity.max_length}
-            ids = self._tokenized([prompt + text for text in checked], **limit)
             # Nothing is read as one token, so that every text has a vector.
-            filled = [row or [tokenizer.eos_token_id or tokenizer.pad_token_id or 0] for row in ids]
+            nothing = [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
             opening = len(self._frame[0]) + len(self._plain([prompt])[0]) if prompt else 0
-            for rows, features in self._read(filled, progress=progress, what=self.identity.model, prompt=opening):
-                out[rows] = features["sentence_embedding"].float().cpu().numpy()
+            with self.bar(len(checked), progress=progress, what=self.identity.model) as bar:
+                for start in range(0, len(checked), _WINDOW):
+                    ids = self._tokenized([prompt + text for text in checked[start : start + _WINDOW]], **limit)
+                    for rows, features in self._read([row or nothing for row in ids], prompt=opening):
+                        out[start + rows] = features["sentence_embedding"].float().cpu().numpy()
+                        bar.update(len(rows))
         return unit_rows(out, of=f"encoder {self.identity.model}") if checked else out
 
     def encode_tokens(
@@ -89,22 +94,25 @@ class TransformerEncoder(Identified):
         """
         checked = check_texts(texts, kind)
         context = check_texts(before, kind) if before is not None else [""] * len(checked)
-        if not any(context) and (few := self._few(checked, kind)):
+        if not any(context) and (few := self._few(checked)):
             pairs = [few.read(text) for text in checked]
             return joined([self._worded(ids[1:-1], hidden[1:-1]) for ids, hidden in pairs], few.width)
         if not checked:
             return joined([], self.dim)
-        sequences, places = self._in_context(checked, context, self.prompt(kind))
         found: dict[int, TokenVectors] = {}
-        for rows, features in self._read(sequences, progress=progress, what=f"tokens of {self.identity.model}"):
-            hidden = features["token_embeddings"].cpu().numpy()
-            for row, i in enumerate(rows.tolist()):
-                found[i] = self._worded(np.array(sequences[i][places[i]], np.int64), hidden[row, places[i]])
+        with self.bar(len(checked), progress=progress, what=f"tokens of {self.identity.model}") as bar:
+            for start in range(0, len(checked), _WINDOW):
+                window = slice(start, start + _WINDOW)
+                sequences, places = self._in_context(checked[window], context[window], self.prompt(kind))
+                for rows, features in self._read(sequences):
+                    hidden = features["token_embeddings"].cpu().numpy()
+                    for row, i in enumerate(rows.tolist()):
+                        own = np.array(sequences[i][places[i]], np.int64)
+                        found[start + i] = self._worded(own, hidden[row, places[i]])
+                    bar.update(len(rows))
         return joined([found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension())
 
-    def _read(
-        self, sequences: list[list[int]], *, progress: bool, what: str, prompt: int = 0
-    ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+    def _read(self, sequences: list[list[int]], *, prompt: int = 0) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
         """Read token ids, in batches: which they are, and what the model gives, of each token and of the whole.
 
         :param prompt: leading tokens that the model may want left out of its pooling.
@@ -112,7 +120,7 @@ class TransformerEncoder(Identified):
         import torch
 
         fill = self._model.tokenizer.pad_token_id or 0
-        with self.bar(len(sequences), progress=progress, what=what) as bar, torch.inference_mode():
+        with torch.inference_mode():
             for rows in token_batches([len(ids) for ids in sequences]):
                 parts = [torch.tensor(sequences[i]) for i in rows]
                 ids = torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=fill)
@@ -124,7 +132,6 @@ class TransformerEncoder(Identified):
                 for module in list(self._model)[1:]:
                     features = module(features)
                 yield rows, features
-                bar.update(len(rows))
 
     def _in_context(self, texts: list[str], before: list[str], prompt: str) -> tuple[list[list[int]], list[slice]]:
         """Give what the model reads of texts after others: token ids, and where the tokens of the text itself are."""
@@ -173,13 +180,12 @@ class TransformerEncoder(Identified):
         length = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
         return TokenVectors(ids.astype(np.int32), (hidden / length).astype(np.float16), np.array([0, len(ids)]))
 
-    def _few(self, texts: Sequence[str], kind: Kind) -> bert.Bert | None:
+    def _few(self, texts: Sequence[str]) -> bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever it is asked."""
         self._read_light += len(texts)
         few = _FEW if self._read_light <= _FEW and "_model" not in vars(self) else 1
         fits = 0 < len(texts) <= few and sum(map(len, texts)) <= _FEW_CHARS
-        plain = self.identity.pooling == "mean" and not self.prompt(kind)
-        return self._light if fits and plain and bert.fits(self.path) else None
+        return self._light if fits and self._has_light else None
 
     @cached_property
     def _light(self) -> bert.Bert:
@@ -264,4 +270,4 @@ def load_minilm(*, half: bool = False) -> TransformerEncoder:
         )
     revision = digest[:12] + HALF * half
     identity = EncoderIdentity("transformer", "minilm", revision, "mean", "", "", 256, normalized=True, dim=384)
-    return TransformerEncoder(path, identity)
+    return TransformerEncoder(path, identity, light=True)

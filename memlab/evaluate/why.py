@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
 from memlab.evaluate.printing import titled
 from memlab.pipelines import Pipeline, pipeline
@@ -97,7 +98,7 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
 
 def _steps(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     """Give the simple rankings, and the pipeline up to each of its stages, by the names that they have in tables."""
-    tokens = hasattr(getattr(bench.encoder, "encoder", bench.encoder), "encode_tokens")
+    tokens = isinstance(bench.encoder, TokenEncoder)
     simple = ["bm25", *(["dense"] if bench.encoder else []), *(["late"] if tokens else [])]
     steps = {name: pipeline(name) for name in simple if str(read.stages[0]) != name}
     for n, each in enumerate(read.stages, 1):

@@ -235,11 +235,13 @@ def _body(service: Service, request: Request) -> dict[str, Any]:
 
 async def _posted(client: Client, body: dict[str, Any], shape: type[BaseModel]) -> bytes:
     """Post a request; where the server takes no schema, write it below the prompt, there and from then on."""
-    try:
-        return await client.post("/chat/completions", body)
-    except ModelError as error:
-        if "response_format" not in body or not re.search("response_format|json_schema", str(error)):
-            raise
+    if client.takes_schema or "response_format" not in body:
+        try:
+            return await client.post("/chat/completions", body)
+        except ModelError as error:
+            if "response_format" not in body or not re.search("response_format|json_schema", str(error)):
+                raise
+        client.takes_schema = False
     del body["response_format"]
     wanted = f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(shape.model_json_schema())}"
     *before, last = body["messages"]

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class Client:
-    """A connection to a service, for :func:`run`.
+    """A connection to a service, for one :meth:`run`.
 
     It is a transport of httpx without the client around it, so that no redirect is followed, nothing is decompressed,
     and no cookie, proxy or variable of the environment is used.
@@ -44,7 +44,7 @@ class Client:
                 f"service {service.name!r} takes its key from the environment variable {name}, which {wrong}; set it, "
                 "or leave api_key_env out for a server without keys"
             )
-        self.service, self._limit = service, limit
+        self.service, self._limit, self.takes_schema = service, limit, True
         self._headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
         self._headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         self._transport = httpx.AsyncHTTPTransport(verify=_certificates(), trust_env=False)

@@ -151,12 +151,9 @@ def _fitting(path: Path, bench: Bench) -> Model:
     state = path.stat() if path.is_file() else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
     encoder, header = bench.provenance.get("encoder"), list(bench.header)
-    wrong: dict[str, object] = {}
-    if _exact(model.about["encoder"]) != _exact(encoder):
-        wrong = {"encoder": encoder}
-    elif model.about["header"] != header:
-        wrong = {"header": header}
-    for name, own in wrong.items():
+    same_encoder = _exact(model.about["encoder"]) == _exact(encoder)
+    if not same_encoder or model.about["header"] != header:
+        name, own = ("header", header) if same_encoder else ("encoder", encoder)
         whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
         raise ModelError(
             f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: take the same {name}, or "

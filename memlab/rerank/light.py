@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, at_least
-from memlab.records import Run, Turn, frame
+from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
@@ -46,10 +46,11 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     at = documents.at(run.frame["doc_id"])
     session = bench.documents("session").ids[documents.session[at]]
     rows = run.frame.with_columns(at=pl.Series(at, dtype=pl.Int64), session_id=pl.Series(session, dtype=pl.String))
-    rows = _recency(bench.asked(rows, "row", "scope", "timestamp"), bench, half_life_hours)
+    rows = _recency(bench.asked(rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours)
     wanted = [frozenset(words) for words in bench.query_words]
+    held = {d: frozenset(documents.words[d]) for d in np.unique(at).tolist()}
     pairs = rows.select("row", "at").iter_rows()
-    shares = [len(wanted[q].intersection(documents.words[d])) / max(1, len(wanted[q])) for q, d in pairs]
+    shares = [len(wanted[q] & held[d]) / max(1, len(wanted[q])) for q, d in pairs]
     total = scaled("score") * RELEVANCE + pl.col("recency") * RECENCY + pl.Series(shares, dtype=pl.Float64) * SHARED
     rows = rows.join(_fitting(bench), on=["query_id", "session_id"], how="left", maintain_order="left")
     rows = rows.with_columns(score=total * pl.when("fits").then(LIFT).otherwise(1.0))
@@ -58,12 +59,13 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     return reranked(run, bench, rows)
 
 
-def _recency(rows: pl.DataFrame, bench: Bench, half_life_hours: float) -> pl.DataFrame:
+def _recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float) -> pl.DataFrame:
     """Add 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
     starts = bench.sessions.select("session_id", "start", "end")
     turns = bench.turns.join(starts, on="session_id", how="left").with_columns(time=pl.coalesce("timestamp", "start"))
     sessions = starts.select(time=pl.coalesce("end", "start"), doc_id="session_id")
-    times = pl.concat([turns.select("time", doc_id="turn_id"), sessions])
+    # A turn and a session may have one id: a chat log names both by what stands in it.
+    times = turns.select("time", doc_id="turn_id") if level == "turn" else sessions
     last = turns.group_by("scope").agg(last=pl.col("time").max())
     age = (pl.coalesce("timestamp", "last") - pl.col("time")).dt.total_seconds().clip(lower_bound=0) / 3600
     recency = (-np.log(2) * age / half_life_hours).exp()
@@ -91,7 +93,7 @@ def _fitting(bench: Bench) -> pl.DataFrame:
 def _covered(rows: pl.DataFrame, window: int) -> pl.Series:
     """Find the turns that have a better one of their session within ``window`` turns."""
     ranked = rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
-    found = pl.Series([False], dtype=pl.Boolean).new_from_index(0, rows.height)
+    found = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
     for step in (step for step in range(-window, window + 1) if step):
         beside = ranked.select("query_id", "session_id", pl.col("at") + step, beside="place")
         pairs = ranked.join(beside, on=["query_id", "session_id", "at"], how="left").sort("i")

@@ -150,7 +150,9 @@ class Bench:
         :param rows: of the questions.
         :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
         """
-        raw = {} if stored else {"store": None, "encoder": getattr(self.encoder, "encoder", self.encoder)}
+        from memlab.store import uncached
+
+        raw = {} if stored else {"store": None, "encoder": uncached(self.encoder)}
         part = self.but(queries=self.queries[rows], **raw)
         vars(part)["_part_of"] = self, rows
         return part
@@ -172,7 +174,9 @@ class Bench:
         if self.store is None:
             made = encoder.encode(turn_texts(self.turns, header=self.header), progress=self.progress)
             return some_direction(made, of=f"encoder {encoder.identity.key}")
-        vectors = self._stored(self.store, getattr(encoder, "encoder", encoder))
+        from memlab.store import uncached
+
+        vectors = self._stored(self.store, uncached(encoder))
         self.provenance["versions"] = self.store.versions()
         return vectors
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 from pydantic import BaseModel
 
@@ -74,8 +72,7 @@ def decompose(
     both = [facets.with_columns(lists=pl.col("part").n_unique().over("query_id")), _windows(run, bench, asked)]
     columns = ["query_id", "doc_id", "rank", "score", pl.col("lists").cast(pl.Int64)]
     hits = pl.concat(each.select(columns).with_columns(weight=weight / pl.col("lists")) for each in both)
-    fused = joined(run, bench, hits, weight=pl.col("weight"), k=depth(run))
-    return replace(fused, name=run.name, provenance=run.provenance)
+    return joined(run, bench, hits, weight=pl.col("weight"), k=depth(run))
 
 
 def parts(queries: pl.DataFrame, bench: Bench, service: str | None = None) -> pl.DataFrame:

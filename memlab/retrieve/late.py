@@ -157,9 +157,9 @@ def _tokens_of_scopes(bench: Bench) -> dict[int, ScopeTokens]:
         rows, inverse = np.unique(number[place].astype(np.int64), return_inverse=True)
         texts = tokens.take(rows)
         weight = documents.weight_in(slice(*span))
-        frequency = _frequency(texts, inverse, start, np.ones(len(start)) if weight is None else weight)
-        total = len(start) if weight is None else weight.sum()
-        scopes[span[0]] = ScopeTokens(texts, inverse, start, rarity(frequency, total).astype(np.float32))
+        weight = np.ones(len(start)) if weight is None else weight
+        rare = rarity(_frequency(texts, inverse, start, weight), weight.sum())
+        scopes[span[0]] = ScopeTokens(texts, inverse, start, rare.astype(np.float32))
     return scopes
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 from pydantic import BaseModel
 
@@ -85,7 +83,7 @@ def multi_hop(
         fused = joined(run, bench, pl.concat(lists), weight=weight, k=depth(run))
         # Only what was asked for again is read again.
         read = fused.frame.join(follow, on="query_id", how="semi", maintain_order="left")
-    return replace(fused, name=run.name, provenance=run.provenance)
+    return fused
 
 
 def _texts(ranked: pl.DataFrame, bench: Bench) -> pl.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ def joined(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Exp
     first = run.frame.filter((pl.col("rank") <= max(GUARD)) & (pl.col("score") > 0))
     guard = first.with_columns(gain=pl.col("rank").replace_strict(GUARD, return_dtype=pl.Float64))
     lists = [run.frame.with_columns(gain=gain(1.0)), hits.with_columns(gain=gain(weight)), guard]
-    return bench.show(added(lists, level=run.level, k=k))
+    return replace(bench.show(added(lists, level=run.level, k=k)), name=run.name, provenance=run.provenance)
 
 
 def written(

@@ -14,6 +14,6 @@ encoders gave; ``versions`` tags and cleans up.
 
 from __future__ import annotations
 
-from memlab.store.memory import CachedEncoder, MemoryStore, cached
+from memlab.store.memory import CachedEncoder, MemoryStore, cached, uncached
 
-__all__ = ["CachedEncoder", "MemoryStore", "cached"]
+__all__ = ["CachedEncoder", "MemoryStore", "cached", "uncached"]

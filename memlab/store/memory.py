@@ -167,7 +167,12 @@ def _sooner_read(encoder: Encoder, texts: Sequence[str], kind: Kind) -> bool:
     return kind == "query" and len(texts) == 1 and encoder.identity.kind == "transformer"
 
 
+def uncached(encoder: Any) -> Any:
+    """Give an encoder itself, without a store's cache around it."""
+    return encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
+
+
 def cached(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
     """Let an encoder read and fill a store's cache."""
-    raw = encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
+    raw = uncached(encoder)
     return (CachedTokenEncoder if isinstance(raw, TokenEncoder) else CachedEncoder)(store, raw)

@@ -34,8 +34,8 @@ def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
 def test_a_conversation_that_was_idle_begins_anew() -> None:
     memory = remember(SessionMemory("chat"), now=NOON, in_play=["s1"])
     soon, later = (remember(memory, now=NOON + timedelta(minutes=n)) for n in (29, 31))
-    assert (soon.in_play, soon.turn_count) == (("s1",), 2)
-    assert (later.in_play, later.turn_count) == ((), 1)
+    assert (soon.in_play, soon.last_access) == (("s1",), NOON + timedelta(minutes=29))
+    assert (later.in_play, later.last_access) == ((), NOON + timedelta(minutes=31))
 
 
 @pytest.mark.parametrize("now", [NOON - timedelta(seconds=1), NOON.replace(tzinfo=UTC)])
