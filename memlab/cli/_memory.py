@@ -91,6 +91,7 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
 
     from memlab import indexing
     from memlab.knowledge import ConfidenceSettings, score
+    from memlab.knowledge.recall import sentences
 
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
@@ -99,7 +100,8 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
         why = why or indexing.why_nothing(place.store, place.dataset, place.scope)
         raise DataError(f"no facts: {place.scope!r} of {place.dataset!r} {why}")
     at, present = _moment(place, now or as_of)
-    facts = score(resolved.facts, now=at, settings=ConfidenceSettings.of(place.chosen.confidence))
+    worded = resolved.facts.with_columns(text=sentences(resolved.facts))
+    facts = score(worded, now=at, settings=ConfidenceSettings.of(place.chosen.confidence))
     return resolved, facts, at, present
 
 

@@ -28,7 +28,7 @@ Now = Annotated[
 ]
 AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, from what was known by then.")]
 _SHOWN = (
-    "fact_id", "session_id", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
+    "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
     "last_access", "n_reinforced", "speaker", "superseded_by", "evidence",
 )  # fmt: skip
 
@@ -136,7 +136,7 @@ def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | 
 def _print_fact(head: str, row: dict[str, Any]) -> None:
     heard = f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""
     typer.echo(head + heard)
-    print_wrapped(_sentence(row), indent=6, first=6)
+    print_wrapped(row["text"], indent=6, first=6)
     typer.echo(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
@@ -152,7 +152,3 @@ def _print_log(rows: pl.DataFrame, place: Place, most: int, texts: dict[str, str
         typer.echo(f"undone on {day(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
     last = f", the last {most:,} are shown" if rows.height > most else ""
     typer.echo(f"{rows.height:,} supersessions, {undone.height:,} undone{last}")
-
-
-def _sentence(row: dict[str, Any]) -> str:
-    return row["text"] or f"{row['subject']} {row['predicate']} {row['object']}"

@@ -19,8 +19,8 @@ from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSESSIVE
 
 SUFFIX = ".gold.jsonl"
 TOGETHER = "sample.jsonl"
-_OWNED = ARTICLES | POSSESSIVES | DEMONSTRATIVES
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
+_OWNED = ARTICLES | POSSESSIVES | DEMONSTRATIVES
 _FREE = frozenset(bases("new old current first own real actual name now"))
 _NAMING = frozenset(bases("have be name named call called"))
 _READ_AS = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}

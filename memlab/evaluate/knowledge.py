@@ -31,6 +31,7 @@ from memlab.evaluate.gold import (
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson
 from memlab.knowledge import Resolved, active, resolve
+from memlab.knowledge.patterns import make
 from memlab.llm import Service
 from memlab.records import Dataset, Fact, frame
 from memlab.store import MemoryStore
@@ -156,29 +157,13 @@ def frozen(rows: Sequence[Mapping[str, Any]], gold: Annotations, data: Dataset) 
         try:
             if row["scope"] == gold.scope:
                 cited = [turns[gold.times[message], gold.texts[message]] for message in row["messages"]]
-                fact = _fact(row, cited)
+                value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
+                said = (row["subject"], row["predicate"], value)
+                fact = make(cited, said, source=row["source"], text=row["text"])
                 facts.setdefault(fact.fact_id, fact)
         except (KeyError, IndexError, TypeError) as error:
             raise DataError(f"stated facts, row {n}: {error!r}; see data/README.md for what a row holds") from None
     return frame(Fact, facts.values())
-
-
-def _fact(row: Mapping[str, Any], cited: list[dict[str, Any]]) -> Fact:
-    first = cited[0]
-    return Fact(
-        f"{first['turn_id']}/{row['id']}",
-        first["scope"],
-        row["subject"],
-        row["predicate"],
-        f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"],
-        row["source"],
-        [turn["turn_id"] for turn in cited],
-        first["timestamp"],
-        None,
-        first["speaker"],
-        row["text"],
-        first["session_id"],
-    )
 
 
 def totals(outcomes: pl.DataFrame) -> Table:

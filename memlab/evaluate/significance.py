@@ -202,7 +202,8 @@ def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         share = hits / n
         centre = (share + z * z / (2 * n)) / (1 + z * z / n)
         half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+    # Rounding must not push an end past the share of 0 or 1 that it meets.
+    return np.minimum(centre - half, share).clip(0), np.maximum(centre + half, share).clip(None, 1)
 
 
 def detectable(n: int, discordant: float, *, tests: int = 1) -> float | None:

@@ -122,8 +122,8 @@ def _sets(rows: pl.DataFrame, name: str, top: float) -> Iterator[go.Scatter]:
 def outranked(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -> go.Figure:
     """Draw how often the current value outranks the stale ones under each condition, with intervals.
 
-    :param frame: what :func:`memlab.knowledge.recall.current_first` gives: ``condition``, ``n``, ``share``, ``low`` and
-        ``high``; where there is ``data``, a mark of its own shape and colour for each.
+    :param frame: what :func:`memlab.knowledge.recall.current_first` gives (``condition``, ``n``, ``share``) with the
+        ends ``low`` and ``high`` of an interval; where there is ``data``, a mark of its own shape and colour for each.
     :param confidence: of the intervals.
     """
     style.need(frame, ("condition", "n", "share", "low", "high"), "outranked")

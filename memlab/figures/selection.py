@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.evaluate.significance import wilson
 from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._rows import marked_rows, verdict
 from memlab.figures._text import clean, p_text, signed
-from memlab.knowledge.calibration import wilson
 
 
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
@@ -93,7 +93,7 @@ def concentration(frame: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Fi
         above = np.array([(part["largest_share"].to_numpy()[:, None] >= grid - 1e-9).mean(axis=0) for part in draws])
         n = draws[0].height
         names.append(f"{clean(system)} (n = {n:,})" if len(draws) == 1 else clean(system))
-        ends = wilson(above[0] * n, np.full(len(grid), n), confidence=0.95)
+        ends = wilson(above[0] * n, np.full(len(grid), n))
         low, high = ends if len(draws) == 1 else np.quantile(above, (0.025, 0.975), axis=0)
         look: dict[str, Any] = {"width": 1.6, "dash": ("solid", "dash", "dot")[i % 3], "line": {"simplify": False}}
         traces += [style.band(grid, low, high, style.faded(style.colour(i), 0.2)),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from memlab.evaluate.significance import wilson
 from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain
-from memlab.knowledge.calibration import wilson
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 
@@ -50,7 +50,7 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
                                  showlegend=False, **style.axes(1)))  # fmt: skip
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
-        ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]), confidence=0.95)
+        ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]))
         told = f"{plain(row['system'])}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"
         traces.append(go.Scatter(
             x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -192,6 +192,7 @@ def extract(
     others = frame(Fact) if known is None else known
     others = others.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
     held = pl.concat([others, frame(Fact, facts.values())])
+    held = held.with_columns(recorded_at=pl.coalesce("recorded_at", "asserted_at", pl.lit(datetime.now(UTC))))
     answered = {session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS}
     for session, error, ended in _ended(answered, held, undone, service):
         if error:

@@ -67,7 +67,7 @@ def test_refuses_impossible_evidence(n, m):
 
 @pytest.mark.shared_data
 def test_chance_on_real_conversations(locomo_path):
-    datasets = pytest.importorskip("memlab.datasets")
+    from memlab import datasets
     from memlab.evaluate import describe_questions
 
     table = describe_questions(datasets.load(locomo_path), "session")

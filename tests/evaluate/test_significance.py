@@ -187,3 +187,14 @@ def test_wilson_like_scipy(n: int, share: float) -> None:
     theirs = binomtest(hits, n).proportion_ci(method="wilson")
     (low,), (high,) = wilson(np.array([hits]), np.array([n]))
     assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+def test_wilson_is_scipys_and_holds_its_share() -> None:
+    from scipy.stats import binomtest
+
+    hits, n = np.array([3, 0, 17]), np.array([17, 17, 17])
+    low, high = wilson(hits, n)
+    for row, k in enumerate(hits):
+        expected = binomtest(int(k), 17).proportion_ci(0.95, method="wilson")
+        assert (low[row], high[row]) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert ((low <= hits / n) & (hits / n <= high)).all()

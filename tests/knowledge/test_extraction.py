@@ -129,6 +129,13 @@ def test_a_correction_is_not_known_before_it_was_said(model: dict[str, Any]) -> 
     assert all("16" not in json.dumps(prompt["statements"]) for prompt in shown.values())
 
 
+def test_a_chat_without_times_is_read_by_a_model(model: dict[str, Any]) -> None:
+    model["facts: I work at Acme"] = {"facts": [_fact("Mel", "works at", "Acme")], "entities": []}
+    turns = _turns("I work at Acme").with_columns(timestamp=pl.lit(None, pl.Datetime("us", "UTC")))
+    found = extraction.extract(turns, service="lab")
+    assert (found.facts["object"].to_list(), found.outcomes["status"].to_list()) == (["Acme"], ["ok"])
+
+
 def test_recorded_answers_are_found_and_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(FACTS / "recorded.jsonl")]))
     gold = next(gold for gold in read_gold(FACTS / "dev") if gold.scope == "nora")

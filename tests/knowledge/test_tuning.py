@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from memlab.config import write_settings
 from memlab.errors import DataError
-from memlab.knowledge import calibration, tuning
+from memlab.knowledge import tuning
 from memlab.knowledge.decay import (
     Accesses,
     AnyCurve,
@@ -141,11 +141,3 @@ def test_a_file_that_cannot_be_changed_alone_is_left_as_it_is(tmp_path: Path, te
     with pytest.raises(DataError):
         write_settings(path, "confidence", {"decay": {"family": "exponential"}})
     assert path.read_text() == text
-
-
-def test_wilson_is_scipys() -> None:
-    from scipy.stats import binomtest
-
-    low, high = calibration.wilson(np.array([3]), np.array([17]), confidence=0.9)
-    expected = binomtest(3, 17).proportion_ci(0.9, method="wilson")
-    assert (low[0], high[0]) == pytest.approx((expected.low, expected.high))

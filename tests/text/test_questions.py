@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memlab import datasets
 from memlab.text.parts import question_parts
 from memlab.text.questions import FORMS, OF_ASSISTANT, ORDER, SUMMARY, aggregation, question_form
 
@@ -123,7 +124,6 @@ def test_parts_are_texts_of_their_own(texts: list[str]) -> None:
 
 @pytest.mark.shared_data
 def test_forms_of_real_questions(locomo_path, longmemeval_path):
-    datasets = pytest.importorskip("memlab.datasets")
     for path in (locomo_path, longmemeval_path):
         forms = datasets.load(path).questions.select(question_form())["form"]
         assert (forms == "other").mean() < 0.05
