@@ -174,7 +174,7 @@ def stream(
     :param tz: the zone of times without one, such as ``Europe/Oslo``; UTC by default.
     :param assistant: who of the senders of a chat is the assistant, one or several; one called ChatGPT, Claude and the
         like is by itself.
-    :param scope: of an export, the name of the memory where it has one; of several, the one to load.
+    :param scope: the scope to load, where there are several; of an export that has one memory, its name.
     :param date_order: of a WhatsApp chat whose dates can be read in several ways: ``dmy``, ``mdy`` or ``ymd``.
     :raises DataError: wrong arguments at the call, bad records when they are reached.
     """
@@ -234,7 +234,8 @@ def _records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str
         patterns = getattr(BENCHMARKS[kind], "FILES", ())
         source.members = source.files(*patterns)
         if not source.members:
-            source.fail(f"holds no file named {' or '.join(patterns)}; name the folder that does")
+            wanted = f"named {' or '.join(patterns)}" if patterns else f"of {kind}"
+            source.fail(f"holds no file {wanted}; name the folder that does")
     elif kind in FORMATS:
         return chatlog.records(source)
     read = formats[kind]

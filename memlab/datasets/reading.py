@@ -241,12 +241,12 @@ class Source:
         """Count what is kept in another form than in the file."""
         self.report.counts[how, kind, scope] += 1
 
-    def read_each(self, label: str, read: Callable[[Record, int], Any]) -> Iterator[Any]:
+    def read_each(self, label: str, read: Callable[[Record], Any]) -> Iterator[Any]:
         """Give what a function makes of each value of the file; one that is bad is rejected as a whole."""
         for number, raw in self.values():
             made: list[Any] = []
             with self.record(f"{label} {number}", raw):
-                made = list(read(Record(raw, f"{label} {number}"), number))
+                made = list(read(Record(raw, f"{label} {number}")))
             yield from made
 
     @contextmanager

@@ -130,8 +130,10 @@ class Experiment:
         :param system: the pipeline; the last by default.
         :raises DataError: when there is no such question, or it has no evidence.
         """
-        name, data = self.cells["pipeline"][self._index(system)], self.data
-        return explain(query_id, name, self.benches[data.name](), data, k=k)
+        row, data = self._index(system), self.data
+        # What ranked: a system may have a name of its own, and models that were trained for it.
+        stages = self.runs[row].provenance.get("pipeline", self.cells["pipeline"][row])
+        return explain(query_id, stages, self.benches[data.name](), data, k=k)
 
     def misses(self, *, system: str | None = None, k: int = 10) -> pl.DataFrame:
         """List the evidence that a system has not among the first k turns, with causes; see :func:`evaluate.misses`."""
@@ -166,8 +168,9 @@ class Experiment:
             for run, report, dataset in zip(self.runs, self.reports, self.cells["dataset"], strict=True)
         ]
         cells = self.cells.with_columns(pl.col("dataset").replace({name: new.name for name, new in mended.items()}))
+        benches = {mended[name].name: bench for name, bench in self.benches.items()}
         name, datasets = f"{self.name}-corrected", tuple(mended.values())
-        return replace(self, name=name, datasets=datasets, reports=tuple(reports), cells=cells)
+        return Experiment(name, datasets, self.runs, tuple(reports), cells, benches)
 
     def export(self, directory: str | Path) -> Path:
         """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.

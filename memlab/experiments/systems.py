@@ -153,9 +153,9 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     measured = [outcome(*each, data, bench.encoder) for each in found]
     per_query = pl.concat([each.values for each in measured])
     table = pl.DataFrame([each.row for each in measured])
-    if data.questions["stale"].list.len().sum():
-        table = table.hstack(stale_table([each.ranking for each in measured], data).select(*_STALE))
     rankings = [each.ranking for each in measured]
+    if data.questions["stale"].list.len().sum():
+        table = table.hstack(stale_table(rankings, data).select(*_STALE))
     cells = pl.DataFrame([(data.name, name, "turn", None, False) for name in names], schema=CELLS, orient="row")
     return Comparison(
         data.name,

@@ -10,7 +10,7 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.embed.text import turn_texts
 from memlab.memories.collecting import Returned
-from memlab.records import Dataset, Level, Run, run_from_scores, session_of
+from memlab.records import Dataset, Run, run_from_scores
 from memlab.text.analysis import tokenize
 from memlab.text.sentences import sentences
 
@@ -99,18 +99,13 @@ def shared_words(texts: list[str], turns: list[str], language: str) -> np.ndarra
     return (weighted @ spoken.T).toarray() / np.maximum(np.asarray(weighted.sum(1)), 1e-9)
 
 
-def ranked(
-    returned: Returned, attributed: pl.DataFrame, level: Level = "turn", *, turns: pl.DataFrame | None = None
-) -> Run:
-    """Give the turns, or sessions, in the order in which the returned texts bring them: what measures read.
+def ranked(returned: Returned, attributed: pl.DataFrame) -> Run:
+    """Give the turns in the order in which the returned texts bring them: what measures read.
 
     :param attributed: what :func:`attribute` gave.
-    :param turns: say which session each turn is of, where the ids do not, as in a chat log.
     """
     each = attributed.explode("turn_ids").drop_nulls("turn_ids").select("query_id", doc_id="turn_ids")
-    if level == "session":
-        each = each.with_columns(session_of("doc_id", turns))
     each = each.unique(maintain_order=True)
     place = each.select(pl.int_range(pl.len()).over("query_id"))[:, 0].to_numpy()
-    run = run_from_scores(each["query_id"], each["doc_id"], -place.astype(float), level=level, k=max(1, each.height))
-    return Run(run.frame, level, name=returned.name, provenance=returned.provenance)
+    run = run_from_scores(each["query_id"], each["doc_id"], -place.astype(float), level="turn", k=max(1, each.height))
+    return Run(run.frame, "turn", name=returned.name, provenance=returned.provenance)

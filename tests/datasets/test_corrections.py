@@ -87,7 +87,9 @@ def test_the_same_rankings_are_measured_against_corrected_evidence(data: Dataset
     ]
     assert [row["n"] for row in means] == [4, 3]
     assert means[0]["mean"] > means[1]["mean"]
-    assert done.corrected(path).runs[0].frame.equals(done.runs[0].frame)
+    mended = done.corrected(path)
+    assert mended.runs[0].frame.equals(done.runs[0].frame)
+    assert "Rank after each stage" in str(mended.why(mended.worst(1, measure="mrr")["query_id"][0]))
 
 
 def test_what_cannot_be_used_is_said(data: Dataset, tmp_path: Path) -> None:

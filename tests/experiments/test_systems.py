@@ -169,3 +169,5 @@ def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> Non
     query = done.worst(1, system="latest")["query_id"][0]
     assert "**Missed**" in str(done.why(query, system="latest"))
     assert "Rank after each stage" in str(done.why(query, system="bm25"))
+    named = compare({"mine": "bm25"}, data, encoder=None)
+    assert "Rank after each stage" in str(named.why(query, system="mine"))

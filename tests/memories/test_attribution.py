@@ -65,8 +65,6 @@ def test_the_ranking_is_the_order_of_the_sources(data: Dataset) -> None:
     run = ranked(done, attribute(done, data, None))
     assert run.frame["doc_id"].to_list() == ["ann/m5", "ann/m1", "ann/m2"]
     assert run.frame["rank"].to_list() == [1, 2, 3]
-    sessions = ranked(done, attribute(done, data, None), "session", turns=data.turns)
-    assert sessions.frame["doc_id"].to_list() == ["ann/s2", "ann/s1"]
 
 
 @pytest.mark.shared_data

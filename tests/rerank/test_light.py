@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import memlab
 from memlab.errors import DataError
-from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
+from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.rerank import light
-from memlab.retrieve import Bench, sessions_from_turns
+from memlab.retrieve import Bench, bm25, sessions_from_turns
 from memlab.text.analysis import tokenize
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
@@ -162,3 +165,16 @@ def test_wrong_arguments(wrong: dict[str, Any]) -> None:
     bench = world()
     with pytest.raises(DataError, match=next(iter(wrong))):
         light(random_run(bench), bench, **wrong)
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_a_turn_and_a_session_may_have_one_id(tmp_path: Path, level: Level) -> None:
+    rows = [("1", "1"), ("1", "2"), ("2", "3")]
+    log = [{"scope": "ann", "session": s, "id": i, "sender": "Ann", "text": f"tea {i}", "timestamp": 1.7e9 + int(i)}
+           for s, i in rows]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, log)))
+    data = memlab.load(tmp_path / "log.jsonl")
+    assert {*data.turns["turn_id"]} & {*data.sessions["session_id"]}
+    bench = memlab.Bench.of(data, encoder=None).with_queries(pl.DataFrame({"scope": ["ann"], "text": ["tea"]}))
+    run = bm25(bench, level=level)
+    assert sorted(light(run, bench).frame["doc_id"]) == sorted(run.frame["doc_id"])

@@ -39,7 +39,7 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
     for file in source.members:
-        yield from file.read_each("conversation", lambda record, _: _conversation(source, record))
+        yield from file.read_each("conversation", lambda record: _conversation(source, record))
 
 
 def _conversation(source: Source, conversation: Record) -> Iterator[Message]:

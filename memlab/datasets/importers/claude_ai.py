@@ -35,7 +35,7 @@ def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
     accounts: dict[str, str] = {}
     for file in source.members:
-        yield from file.read_each("conversation", lambda record, _: _conversation(source, record, accounts))
+        yield from file.read_each("conversation", lambda record: _conversation(source, record, accounts))
 
 
 def _conversation(source: Source, record: Record, accounts: dict[str, str]) -> Iterator[Message]:

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.reading import Source
@@ -54,7 +53,7 @@ def message(source: Source, scope: str, sender: str, text: str, /, **more: Any) 
 
 def place(source: Source, file: Source, number: int) -> str:
     """Name a conversation that has no name by its place in the export."""
-    return f"c{number:04}" if len(source.members) == 1 else f"{PurePosixPath(file.name).with_suffix('')}-{number}"
+    return f"c{number:04}" if len(source.members) == 1 else f"{file.stem}-{number}"
 
 
 def dig(value: Any, *path: str) -> Any:

@@ -25,7 +25,7 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope."""
     for file in source.members:
-        yield from file.read_each("agent file", lambda record, _: _agents(source, record))
+        yield from file.read_each("agent file", lambda record: _agents(source, record))
 
 
 def _agents(source: Source, record: Record) -> Iterator[Message]:

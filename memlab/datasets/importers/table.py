@@ -19,6 +19,6 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every row; a table without scopes is one, named by its file."""
     for file in source.members:
-        for record in file.read_each("row", lambda record, _: [record]):
+        for record in file.read_each("row", lambda record: [record]):
             row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
             yield {"scope": file.path.stem, **row, "text": "" if row.get("text") is None else row["text"]}
