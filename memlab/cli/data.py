@@ -64,7 +64,7 @@ def ingest(
             yield part
 
     with memory.alone(into) if into else nullcontext():
-        if into and into in memory.datasets()["name"]:
+        if into and memory.whole(into):
             read = datasets.stream(
                 dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
             )

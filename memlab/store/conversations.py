@@ -26,10 +26,12 @@ class Conversations(Part):
     ) -> pl.DataFrame:
         """Write datasets: the scopes that come are replaced whole, rows that do not differ are left alone.
 
-        Small parts of a stream are joined and written in whole batches. Other ingests of the dataset wait meanwhile,
-        and readers see its last finished state; until there is one, :meth:`dataset` refuses it. An ingest that was
-        interrupted, run again, ends in the same tables. Turns, sessions and annotations that a scope no longer has are
-        removed; scopes that do not come, and questions, stay: the questions follow their evidence into other sessions.
+        Small parts of a stream are joined and written in whole batches. Other ingests of the dataset wait meanwhile: two
+        streams of several datasets must bring them in one order. Readers see its last finished state; until there
+        is one, :meth:`dataset` refuses it. An ingest that was interrupted, run again, ends in the same tables; one that
+        comes before, with other scopes, takes back what it wrote. Turns, sessions and annotations that a scope no
+        longer has are removed; scopes that do not come, and questions, stay: the questions follow their evidence into
+        other sessions.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
         :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``, ``removed``.
@@ -76,11 +78,16 @@ class Conversations(Part):
         :param scopes: only these, and only their rows are read.
         :raises StoreError: when there is no such dataset, or its ingest was interrupted.
         """
-        about = entry(self.database, name)
-        if not about["complete"] and not finished(about):
+        entry(self.database, name)
+        if not self.whole(name):
             where = f"{name!r} into store {self.database.uri}"
             raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
         return read_dataset(self.database, name, scopes=scopes)
+
+    def whole(self, name: str) -> bool:
+        """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""
+        listed = self.database.datasets().filter(name=name).rows(named=True)
+        return any(about["complete"] or finished(about) for about in listed)
 
     def scopes(self, dataset: str) -> list[str]:
         """Give the scopes of a dataset, in its order."""

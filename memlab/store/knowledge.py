@@ -76,7 +76,15 @@ class Knowledge(Part):
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
         """
         with self.database.alone(dataset), self.database.guarded(f"indexing {dataset!r}", writes="index"):
-            before, mine = self._read("index_states", dataset), states.select("session_id", "generation")
+            entry(self.database, dataset)
+            # Of a session that failed counts what counts now, whoever wrote it.
+            kept = ["generation", "service", "turns"]
+            columns, sessions = ["session_id", *kept], states["session_id"]
+            before = self.database.read("index_states", columns, dataset=dataset, session_id=sessions)
+            fails = (pl.col("status") == "failed") & pl.col("generation_now").is_not_null()
+            states = states.join(before, on="session_id", how="left", suffix="_now", maintain_order="left")
+            states = states.with_columns(pl.when(fails).then(f"{c}_now").otherwise(c).alias(c) for c in kept)
+            mine = states.select("session_id", "generation")
             for table, rows in parts.items():
                 placed = rows.join(mine, on="session_id", maintain_order="left")
                 place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
@@ -101,7 +109,7 @@ class Knowledge(Part):
         """
         removed, now = 0, now or datetime.now(UTC)
         # Held, since rows that are being committed belong to no state yet.
-        with self.database.alone(dataset), self.database.guarded(f"sweeping {dataset!r}"):
+        with self.database.alone(dataset), self.database.guarded(f"sweeping {dataset!r}", writes="sweep"):
             states = self._read("index_states", dataset)
             gone = states.join(self._sessions(dataset), on="session_id", how="anti")
             for table in (*INDEX_TABLES, "index_states"):

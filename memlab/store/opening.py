@@ -33,8 +33,8 @@ def open_database(
         names = set(database.names())
         if not create and not names.intersection(("store", "datasets")):
             raise StoreError(f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path")
-        # One without a number was interrupted while it was made.
-        number = int(noted(database, "schema") or OLDEST)
+        # One whose table of notes holds no number was interrupted while it was made; the first ones had no such table.
+        number = int(noted(database, "schema") or (OLDEST if not names or "store" in names else 0))
         if not OLDEST <= number <= SCHEMA_VERSION:
             mend = "update it with `pip install --upgrade memlab`" if number > OLDEST else "ingest the files again"
             raise StoreError(

@@ -153,7 +153,6 @@ INDEX_TABLES = ("summaries", "facts", "entities")
 """The tables that an index fills."""
 
 VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data")
-CACHES = tuple(name for name, table in TABLES.items() if table.role == "cache")
 
 
 def row_columns(name: str) -> dict[str, Any]:

@@ -110,10 +110,15 @@ class Versions(Part):
         database, rows = self.database, []
         with database.guarded("optimizing", writes="optimize"):
             # The versions of runs whose saving was interrupted before it came to that.
+            whole = database.table(VERSIONED[-1]).tags.list()
             for run_id, provenance in database.read("runs", ["run_id", "provenance"]).iter_rows():
-                pin_run(database, run_id, json.loads(provenance))
-            listed = database.datasets()
-            needed = [json.loads(at) for at in listed.filter(~pl.col("complete"))["finished"].drop_nulls()]
+                if RUN_TAG + run_id not in whole:
+                    pin_run(database, run_id, json.loads(provenance))
+            # A tag made during an ingest names a listing whose dataset lies in older versions.
+            seen = {int(tag["version"]) for tag in database.table("datasets").tags.list().values()}
+            listed = [database.read("datasets", ["complete", "finished"], at=at) for at in (None, *sorted(seen))]
+            finished = pl.concat(listed).filter(~pl.col("complete"))["finished"].drop_nulls().unique()
+            needed = [json.loads(at) for at in finished]
             for name in sorted(database.names()):
                 table = database.connection.open_table(name)
                 before, tagged = _times(table), [int(tag["version"]) for tag in table.tags.list().values()]

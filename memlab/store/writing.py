@@ -48,6 +48,8 @@ class Writing:
         self.last = dict.fromkeys(DATASET_TABLES, -1)
         self.counts = {table: np.zeros(4, np.int64) for table in DATASET_TABLES}
         self.wrote = False
+        self.brought: set[str] = set()
+        self.held, self.interrupted = True, ""
 
     def add(self, batch: Dataset, since: Mapping[str, int] | None) -> None:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no longer have.
@@ -57,6 +59,8 @@ class Writing:
         """
         if since is not None:
             self._refuse_changed(batch.scopes, since)
+            self.held = False
+        self.brought.update(batch.scopes)
         following = self._following_questions(batch)
         for table in DATASET_TABLES:
             self._replace(table, _keyed(batch, table), batch.scopes, following)
@@ -90,6 +94,9 @@ class Writing:
         listed = self.database.read("datasets", ["complete", "format", "language"], name=self.name)
         if listed.rows() != [(True, self.kind, self.language)]:
             self._begin()
+            # Where nothing is held, another ingest may be under way.
+            if self.interrupted and self.held:
+                self._restore(json.loads(self.interrupted))
             stored = read_dataset(self.database, self.name, at=PRESENT)
             sizes = {table: getattr(stored, table).height for table in ("turns", "sessions", "questions")}
             # The fingerprint is that of what was stored, not of what was meant to be.
@@ -102,11 +109,32 @@ class Writing:
         """
         if not self.wrote:
             listed = self.database.read("datasets", ["complete", "finished"], name=self.name).rows()
-            complete, finished = listed[0] if listed else (False, None)
-            if complete:
+            complete, finished = listed[0] if listed else (True, None)
+            self.interrupted = "" if complete else finished or "{}"
+            if listed and complete:
                 finished = json.dumps({table: int(self.database.table(table).version) for table in DATASET_TABLES})
             self._note(complete=False, finished=finished)
             self.wrote = True
+
+    def _restore(self, at: Mapping[str, int]) -> None:
+        """Bring the scopes that this ingest does not bring to the last finished state: an interrupted one wrote there.
+
+        :param at: versions of the tables that hold that state; none, where there was no state yet.
+        """
+        for table in DATASET_TABLES:
+            columns = list(TABLES[table].columns)
+            if "scope" not in columns:
+                continue
+            others = ~pl.col("scope").is_in(list(self.brought))
+            now = self._read(table, columns).filter(others)
+            was = now.clear()
+            if table in at:
+                was = self.database.read(table, columns, at=at[table], dataset=self.name).filter(others)
+            pairs = was.join(now, on="key", how="left", suffix="_now", maintain_order="left")
+            differ = ~pl.all_horizontal(pl.col(c).eq_missing(pl.col(f"{c}_now")) for c in columns if c != "key")
+            if (changed := pairs.filter(differ).select(columns)).height:
+                self.database.write(table, changed, clear_vectors=table == "turns")
+            self.database.delete(table, dataset=self.name, key=now.join(was, on="key", how="anti")["key"])
 
     def _note(self, **columns: object) -> None:
         about = {"name": self.name, "format": self.kind, "language": self.language}

@@ -199,3 +199,22 @@ def test_why_there_is_nothing(store: MemoryStore) -> None:
     events = index(store, NAME, encoder=HashingEncoder(64))
     assert "nothing was found" in why_nothing(store, NAME, "u")
     assert "0 facts, of which 0 hold" in report(store, NAME, events)[0]
+
+
+def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = worker._made
+
+    def overtaken(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(worker, "_made", make)
+        index(store, NAME)  # as another process would, between the reading and the writing of this one
+        raise ValueError("this one fails")
+
+    monkeypatch.setattr(worker, "_made", overtaken)
+    index(store, NAME, settings=IndexSettings(batch=9))
+    made = store.knowledge.rows("facts", NAME).height
+    assert made
+    again = MemoryStore.open(store.uri)
+    index(again, NAME)
+    assert again.knowledge.rows("facts", NAME).height == made

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
 from store_data import FakeEncoder, build, work
+from talk import excerpt
 
 from memlab.errors import StoreError
 from memlab.store import MemoryStore
@@ -144,3 +146,31 @@ def test_a_fault_between_tables_is_mended_by_the_next_run(tmp_path: Path, monkey
     report = store.ingest(data)
     assert report["inserted"].to_list() == [0, 0, 3, 0, 0]
     assert_frame_equal(store.dataset("small").questions, data.questions)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the first ingest", "a later one"])
+def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    whole, store = excerpt(300), MemoryStore.open(tmp_path / "store")
+    one, two, three = (replace(whole.take([scope]), name="log") for scope in whole.scopes[:3])
+    if not first:
+        store.ingest(one)
+    write = Database.write
+
+    def breaks(database: Database, name: str, rows: Any, **options: Any) -> None:
+        if name == "sessions":
+            raise OSError("No space left on device (os error 28)")
+        write(database, name, rows, **options)
+
+    monkeypatch.setattr(Database, "write", breaks)
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.ingest(two)
+    monkeypatch.undo()
+    assert store.whole("log") is not first
+    store.ingest(three)
+    log = store.dataset("log")
+    assert log.scopes == [*([] if first else one.scopes), *three.scopes]
+    assert log.sessions["n_turns"].sum() == log.turns.height
+    store.ingest(two)
+    assert {*store.dataset("log").scopes} == {*([] if first else one.scopes), *two.scopes, *three.scopes}

@@ -89,6 +89,7 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
         "tag": lambda: view.tag("x"),
         "optimize": view.optimize,
         "save a run": lambda: view.runs.save(a_run(store)),
+        "sweep": lambda: view.knowledge.sweep("small"),
     }
     for name, write in writes.items():
         with pytest.raises(StoreError, match=f"^{name}: this is a view on versions .* open the store itself"):
