@@ -183,12 +183,7 @@ def apply(text: str, run: Run, bench: Bench) -> Run:
 
 
 @stage
-def blend(
-    run: Run,
-    bench: Bench,
-    *,
-    reranker: Transforms = "light",
-) -> Run:
+def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
     """Trust a reranker the less, the higher retrieval put a document; see :func:`memlab.rerank.position_aware`.
 
     :param reranker: a stage that reranks, as it would be written in a pipeline: ``"light(half_life_hours=24.0)"``.

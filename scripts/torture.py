@@ -225,12 +225,8 @@ def writers(count: int, rng: random.Random, work: Path) -> Counter[str]:
     for w, log in enumerate(logs):
         (work / f"{w}.jsonl").write_text("\n".join(map(json.dumps, log)))
         running.append(command(work, "ingest", f"{w}.jsonl", "--into", "log", *HASHING))
-    for w, process in enumerate(running):
+    for process in running:
         out, _ = process.communicate()
-        # One that meets another in the same dataset may be told to run again.
-        if process.returncode and "run it again" in out:
-            process = command(work, "ingest", f"{w}.jsonl", "--into", "log", *HASHING)
-            out, _ = process.communicate()
         if process.returncode:
             faults["refused"] += 1
             print(f"writer: {out[-500:]}", file=sys.stderr)

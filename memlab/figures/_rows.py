@@ -55,7 +55,6 @@ def marked_rows(
     marks: list[dict[str, Any]],
     *,
     span: tuple[float, float] | None = None,
-    ticks: list[dict[str, Any]] | None = None,
     between: str = "",
     **layout: Any,
 ) -> go.Figure:
@@ -63,7 +62,6 @@ def marked_rows(
 
     :param marks: as :func:`mark` takes them, with ``numbers``; ``series`` where several stand in a row.
     :param span: of the axis; where not given, that of the intervals and 0.
-    :param ticks: ``name``, ``x`` and ``nth`` (of the mark in its row) of small grey ticks.
     :param between: puts the numbers of a row on one line, with this between them.
     :param layout: see :func:`rows_layout`.
     """
@@ -80,10 +78,6 @@ def marked_rows(
     for row in marks:
         traces.append(mark(row, height(row["name"], len(numbers[row["name"]]))))
         numbers[row["name"]].append(row["numbers"])
-    for tick in ticks or ():
-        look = {"symbol": "line-ns", "size": 9, "line": {"color": style.INK, "width": 1.5}}
-        traces.append(go.Scatter(x=[tick["x"]], y=[height(tick["name"], tick["nth"])], mode="markers", marker=look,
-                                 hoverinfo="x", showlegend=False, name="expected"))  # fmt: skip
     labels = [
         {"name": clean(name), "numbers": [between.join(own)] if between else own, "y": float(len(names) - i)}
         for i, (name, own) in enumerate(numbers.items())
@@ -101,15 +95,12 @@ def rows_layout(
     key: str,
     title: str = "",
     xaxis: dict[str, Any] | None = None,
-    most: int | None = None,
-    rest: str = "",
     shapes: Sequence[dict[str, Any]] = (),
 ) -> Any:
     """Lay rows out: ``name`` (left), ``numbers`` (right, a line each) and ``y`` of each, ``deep`` lanes of marks in it.
 
     :param key: what shapes and colours mean, in small type below.
     :param xaxis: what is different about the axis.
-    :param most: rows that a column shows, where there are more; ``rest`` then says below what the others are like.
     """
     pad = (span[1] - span[0] or 0.01) * 0.05
     numbers_px = max(text_px(numbers, style.SMALL) for label in labels for numbers in label["numbers"]) + 8
@@ -117,11 +108,10 @@ def rows_layout(
 
     def layout_for(px: int) -> dict[str, Any]:
         column = px <= style.WIDTHS["column"]
-        drawn, more = (labels[:most], [rest]) if column and rest else (labels, [])
-        longest = max(text_px(label["name"], style.SMALL) for label in drawn)
+        longest = max(text_px(label["name"], style.SMALL) for label in labels)
         before = 0 if column else min(longest, _NAMES_PX) + 8  # a column has no room for names beside the plot
         below = even(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
-        keys = [*key_lines(key, px - 20), *more]
+        keys = key_lines(key, px - 20)
         bottom = 26 + 12 * len(below) + 10 * len(keys)
         room = style.TALLEST - bottom - 20 - 28 * bool(title)
         lanes = _LANE_PX * (deep - 1)
@@ -130,19 +120,19 @@ def rows_layout(
             """Give the height of a row with room for a name, of two lines or one, between its marks and the last."""
             return (21 + 12 * second) / (1 - lanes / _row_px(deep, max(lines, 1 + second)))
 
-        second = not column or least(True) * len(drawn) <= room
+        second = not column or least(True) * len(labels) <= room
         names = [wrap(label["name"], px - 20 if column else before - 8, style.SMALL, lines=1 + second)
-                 for label in drawn]  # fmt: skip
+                 for label in labels]  # fmt: skip
         whole = row = float(_row_px(deep, max(lines, *map(len, names))))
         middle = ((deep > 1) * _LIFT_PX + lanes / 2) / whole  # of the marks, above the end of their row
-        ends = [len(labels) - len(drawn) + middle - 0.5, len(labels) + middle - 0.5]
+        ends = [middle - 0.5, len(labels) + middle - 0.5]
         if column:
-            row = max(min(row, room / len(drawn)), least(max(map(len, names)) > 1))
-            ends = [len(labels) - len(drawn) - 10 / row, len(labels)]
+            row = max(min(row, room / len(labels)), least(max(map(len, names)) > 1))
+            ends = [-10 / row, len(labels)]
         else:
             row = max(0.7 * _row_px(deep, lines), 12 * max(map(len, names)) + 6)
         texts, bands = list[dict[str, Any]](), list[dict[str, Any]]()
-        for label, own_lines in zip(drawn, names, strict=True):
+        for label, own_lines in zip(labels, names, strict=True):
             beside = {"y": label["y"] - 1 + middle, "yref": "y", "align": "left"}
             above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6}
             # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would look cut off.
@@ -156,7 +146,7 @@ def rows_layout(
         texts.append(style.note(style.broken(keys), 0, 0, "left bottom", align="left", xshift=-before,
                                 yshift=3 - bottom, font={"size": 8, "color": style.GREY}))  # fmt: skip
         return style.layout(
-            px, title=title, plot_px=row * len(drawn) + 10 * column, left=10 + before, right=10 + numbers_px,
+            px, title=title, plot_px=row * len(labels) + 10 * column, left=10 + before, right=10 + numbers_px,
             bottom=bottom, annotations=texts, shapes=[*shapes, *(bands if column else ())],
             xaxis={"title": {"text": style.broken(below)}, "range": [span[0] - pad, span[1] + pad],
                    "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1, **(xaxis or {})},

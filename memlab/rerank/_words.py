@@ -33,12 +33,10 @@ def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) 
     words, documents = numbered(texts, number), bench.documents("turn")
     asked = np.zeros((len(rows), len(number)), np.float32)
     asked[np.repeat(np.arange(len(rows)), [len(own) for own in texts]), words] = 1
-    of_scope, each = documents.words_in(turns), documents.weight_in(turns)
+    of_scope = documents.words_in(turns)
     here = of_scope.holding(number)
-    n = len(here)
-    each = np.ones(n) if each is None else each
-    frequency, of = each @ here, each.sum()
-    weights = asked * rarity(frequency, of).astype(np.float32)
+    n, frequency = len(here), of_scope.weight @ here
+    weights = asked * rarity(frequency, of_scope.n).astype(np.float32)
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
     near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
     first = starts(session)

@@ -169,7 +169,7 @@ class _Scope:
         less = lowered_by(self.bench, self.rows, self.turns)
         for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):
             of_turn, of_best = self.z(scores), self.z_of_session(self.best(scores))
-            total += of_turn + of_best if less is None else self.lowered(scores, less)
+            total += of_turn + of_best if less is None else self.sum_lowered(scores, less)
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
                 self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
@@ -188,7 +188,7 @@ class _Scope:
         for n in SIMILAR_TO:
             self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
 
-    def lowered(self, scores: np.ndarray, less: np.ndarray) -> np.ndarray:
+    def sum_lowered(self, scores: np.ndarray, less: np.ndarray) -> np.ndarray:
         """Standardise scores of turns and of their sessions, those of an assistant lowered: (q, n)."""
         scores = lowered(scores, less, self.weight)
         return self.z(scores) + self.z_of_session(self.best(scores))
@@ -196,8 +196,7 @@ class _Scope:
     def three_best(self, scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""
         order = np.lexsort((-scores, np.broadcast_to(self.session, self.shape)), axis=1)
-        ordered = np.take_along_axis(scores, order, axis=1)
-        best = np.where(self.place < 3, ordered, 0.0)
+        best = np.where(self.place < 3, np.take_along_axis(scores, order, axis=1), 0.0)
         lowest = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
         means = np.repeat(lowest.astype(np.float64), self.n_sessions, axis=1)
         means[:, self.session[self.first]] = np.add.reduceat(best, self.first, axis=1) / np.minimum(self.count, 3)

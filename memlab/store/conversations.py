@@ -26,9 +26,9 @@ class Conversations(Part):
     ) -> pl.DataFrame:
         """Write datasets: the scopes that come are replaced whole, rows that do not differ are left alone.
 
-        Small parts of a stream are joined and written in whole batches. Other ingests of the dataset wait meanwhile: two
-        streams of several datasets must bring them in one order. Readers see its last finished state; until there
-        is one, :meth:`dataset` refuses it. An ingest that was interrupted, run again, ends in the same tables; one that
+        Small parts of a stream are joined and written in whole batches. Other ingests of the dataset wait meanwhile:
+        two streams of several datasets must bring them in one order. Readers see its last finished state; until there
+        is one, :meth:`dataset` refuses it. One that was interrupted, run again, ends in the same tables; one that
         comes before, with other scopes, takes back what it wrote. Turns, sessions and annotations that a scope no
         longer has are removed; scopes that do not come, and questions, stay: the questions follow their evidence into
         other sessions.
