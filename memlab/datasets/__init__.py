@@ -89,7 +89,7 @@ def _of_file(file: Source) -> str:
             return kind
     file.fail(
         f"is none of the formats {', '.join(FORMATS)}: it begins with {file.head[:40]!r} and its first record has the "
-        f"keys {sorted(file.first)[:8]}. Name the format with format=, or write it as a chat log (docs/formats.md)"
+        f"keys {sorted(file.first)[:8]}. Name the format with format=, or write it as a chat log (docs/conversations.md)"
     )
 
 

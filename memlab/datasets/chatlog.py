@@ -237,7 +237,7 @@ def read(
         log.add(message)
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
-        source.fail(f"holds no usable message ({issues}); expected {kind} records (docs/formats.md)")
+        source.fail(f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)")
     yield from _datasets(log, batch_turns)
 
 

@@ -34,7 +34,7 @@ def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | No
     spec                encoder
     ==================  ==================================================================================
     ``minilm``          all-MiniLM-L6-v2 from the installed package; never touches the network
-    ``minilm:bf16``     the same in bfloat16: faster where the processor has AMX, see docs/speed.md
+    ``minilm:bf16``     the same in bfloat16: faster where the processor has AMX, see docs/evaluation/speed.md
     ``hashing:512``     words hashed to 512 columns; no model (``:512`` may be left out)
     ``endpoint:NAME``   an OpenAI-compatible embeddings service of that name
     a directory         a sentence-transformers or transformers model; pooling, prompts and length are read

@@ -54,7 +54,7 @@ def explore(
     :param scope: which conversation first; the one with most questions where not given.
     :param places: a map made before, see :func:`memlab.explorer.lay_out`.
     :param superseded: ids of turns whose facts no longer hold: a way to colour the map.
-    :param golden: a chat log's questions, one JSON object a line, see ``docs/formats.md``.
+    :param golden: a chat log's questions, one JSON object a line, see ``docs/conversations.md``.
     :param clustering: a name of :data:`memlab.clusterers`.
     :raises DataError: when the bench has no vectors or no such scope.
     :raises ModelError: where anywidget is not installed.

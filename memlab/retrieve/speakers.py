@@ -12,7 +12,7 @@ from memlab.retrieve.bench import Bench, once
 from memlab.text.questions import OF_ASSISTANT
 
 ASSISTANT = 1.0
-"""Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample; see ``docs/results.md``."""
+"""Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample; see ``docs/evaluation/results.md``."""
 
 
 @once

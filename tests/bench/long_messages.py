@@ -1,4 +1,4 @@
-"""What passages gain where one speaker writes long messages; prints the table of docs/results.md.
+"""What passages gain where one speaker writes long messages; prints the table of docs/evaluation/results.md.
 
     python tests/bench/long_messages.py LOCOMO FILLER --scope conv-41 --characters 3000
 

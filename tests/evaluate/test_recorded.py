@@ -1,4 +1,4 @@
-"""What a large language model stated once, resolved again: the table of docs/knowledge.md."""
+"""What a large language model stated once, resolved again: the table of docs/evaluation/knowledge.md."""
 
 from __future__ import annotations
 

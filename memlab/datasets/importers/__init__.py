@@ -24,7 +24,7 @@ IMPORTERS = {name: import_module(f"{__name__}.{name}") for name in (*_NAMES.spli
 """Format name to the module that reads it; the first that knows a file has it."""
 
 _HTML = r"(?s)\s*<.*"
-_DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/formats.md)"
+_DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/conversations.md)"
 _EXPORT = "export the chat as text or JSON from its tool"
 _BEGINNINGS = (
     (r"SQLite format 3\0", "a database of SQLite", _EXPORT),

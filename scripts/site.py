@@ -1,0 +1,71 @@
+"""Build the site of the documentation: README, docs and the API reference, searchable without a network.
+
+``python scripts/site.py`` stages the pages in ``build/pages``, where their links lead to copies of what they name, adds
+a page of reference for each package, and calls mkdocs. Warnings of mkdocs are errors, so that no link is broken.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import griffe
+
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "build" / "pages"
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+ROLE = re.compile(r":(?:func|class|mod|meth|attr|data|class|exc):`(?:[^`<]*<)?~?([\w.]+)>?`")
+
+
+class Roles(griffe.Extension):
+    """Shows the roles of docstrings, such as ``:func:`memlab.run```, and their double backticks, as code."""
+
+    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = ROLE.sub(r"`\1`", obj.docstring.value).replace("``", "`")
+
+
+def stage() -> None:
+    """Copy the pages and what their links name, each to the same place under ``build/pages``."""
+    shutil.rmtree(PAGES, ignore_errors=True)
+    waiting, done = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path in done or not path.is_file() or "site" in path.relative_to(ROOT).parts:
+            continue
+        done.add(path)
+        copy = PAGES / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+        if path.suffix == ".md":
+            waiting += [(path.parent / target).resolve() for target in LINK.findall(path.read_text(encoding="utf-8"))]
+
+
+def reference() -> None:
+    """Write a page for each package and each module beside them, which mkdocstrings fills."""
+    package = griffe.load("memlab", search_paths=[ROOT])
+    (PAGES / "api").mkdir(parents=True)
+    rows = ["# API reference\n", "| module | |", "|---|---|"]
+    for name, module in [("memlab", package), *sorted(package.modules.items())]:
+        if name.startswith("_") or name == "cli":
+            continue
+        path = "memlab" if name == "memlab" else f"memlab.{name}"
+        first = (module.docstring.value if module.docstring else "").split("\n\n")[0].replace("\n", " ")
+        (PAGES / "api" / f"{path}.md").write_text(f"# {path}\n\n::: {path}\n", encoding="utf-8")
+        rows.append(f"| [`{path}`]({path}.md) | {first} |")
+    (PAGES / "api" / "index.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    stage()
+    reference()
+    (PAGES / "assets").mkdir()
+    shutil.copy(ROOT / "scripts" / "iframe-worker.js", PAGES / "assets")
+    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
+    sys.exit(subprocess.call(command, cwd=ROOT, env=quiet))
