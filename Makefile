@@ -55,13 +55,13 @@ lint: setup
 	$(TIMED) "make lint" $(BIN)/mypy
 
 docs: setup
-	$(TIMED) "make docs" $(BIN)/pdoc --docformat restructuredtext --output-directory docs/api memlab
-	@echo "API reference: docs/api/index.html"
+	$(TIMED) "make docs" $(BIN)/python scripts/site.py
+	@echo "documentation: docs/site/index.html"
 
 lab: setup
 	$(BIN)/jupyter lab notebooks
 
 clean:
-	rm -rf results .memlab build dist docs/api *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf results .memlab build dist docs/site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find figures -mindepth 1 -maxdepth 1 ! -name gallery -exec rm -rf {} + 2>/dev/null || true
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

@@ -32,7 +32,7 @@ def search(
     pipeline: str | None = None,
     encoder: str = "minilm",
 ) -> pl.DataFrame:
-    """Find the messages that answer a question; a warning (logger ``memlab``) says where none matches.
+    """Find the messages that answer a question; warns where no message matches.
 
     :param data: a dataset, which is encoded once, or a store, whose last ingested dataset is asked.
     :param scope: whose memory is asked; the only one by default.

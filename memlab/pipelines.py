@@ -64,7 +64,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Stages that turn a bench into a ranking; ``str()`` gives the text that :func:`pipeline` reads."""
+    """Stages joined to a pipeline; ``str()`` gives the text that :func:`pipeline` parses."""
 
     stages: tuple[Stage, ...]
 
@@ -184,7 +184,7 @@ def apply(text: str, run: Run, bench: Bench) -> Run:
 
 @stage
 def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
-    """Trust a reranker the less, the higher retrieval put a document; see :func:`memlab.rerank.position_aware`.
+    """Blend a reranker with the ranking; documents that were ranked high keep more of their score.
 
     :param reranker: a stage that reranks, as it would be written in a pipeline: ``"light(half_life_hours=24.0)"``.
 
@@ -196,7 +196,7 @@ def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
 
 
 def pipeline(text: str | Pipeline) -> Pipeline:
-    """Read a pipeline.
+    """Parse a pipeline, such as ``"best | mmr(lambda_=0.7)"``.
 
     :raises PipelineError: for text that is no pipeline, an unknown stage or an unknown parameter; says which are known.
 

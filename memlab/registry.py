@@ -43,7 +43,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     @overload
     def register(self, function: None = None, *, name: str | None = None) -> Callable[[F], F]: ...
     def register(self, function: Any = None, *, name: str | None = None) -> Any:
-        """Add a function under its own name or another; a decorator, which gives the function back as it is.
+        """Register a function under its own name or another; a decorator, which returns the function unchanged.
 
         A function that is defined again, as a notebook cell does, takes the place of what it was.
 

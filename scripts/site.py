@@ -22,12 +22,21 @@ LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 ROLE = re.compile(r":(?:func|class|mod|meth|attr|data|class|exc):`(?:[^`<]*<)?~?([\w.]+)>?`")
 
 
-class Roles(griffe.Extension):
-    """Shows the roles of docstrings, such as ``:func:`memlab.run```, and their double backticks, as code."""
+class Markdown(griffe.Extension):
+    """Gives the docstrings to mkdocstrings as Markdown with fields."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = ROLE.sub(r"`\1`", obj.docstring.value).replace("``", "`")
+            obj.docstring.value = as_markdown(obj.docstring.value)
+
+
+def as_markdown(docstring: str) -> str:
+    """Write roles and double backticks as code, examples and tables as blocks, and fields such as ``:param`` last."""
+    parts = re.split(r"\n\s*\n", ROLE.sub(r"`\1`", docstring).replace("``", "`"))
+    fields = [part for part in parts if part.startswith(":")]
+    text = [part for part in parts if not part.startswith(":")]
+    kinds = [("pycon" if part[:3] == ">>>" else "text" if part[:3] == "===" else "", part) for part in text]
+    return "\n\n".join([f"```{kind}\n{part}\n```" if kind else part for kind, part in kinds] + fields)
 
 
 def stage() -> None:
@@ -66,6 +75,7 @@ if __name__ == "__main__":
     reference()
     (PAGES / "assets").mkdir()
     shutil.copy(ROOT / "scripts" / "iframe-worker.js", PAGES / "assets")
+    (PAGES / "assets" / "wide.css").write_text(".md-grid { max-width: 75rem }\n", encoding="utf-8")
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
     sys.exit(subprocess.call(command, cwd=ROOT, env=quiet))

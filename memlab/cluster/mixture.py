@@ -20,7 +20,7 @@ _Groups = list[tuple[np.ndarray, np.ndarray]]
 
 
 def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
-    """Find soft groups: large ones, then smaller ones within each of them.
+    """Cluster softly by Gaussian mixtures: global clusters, then local ones within each.
 
     Rows are reduced to a few dimensions by UMAP, once for all of them with √(n − 1) neighbours, and again within each
     large group with ten. Both times the Bayesian information criterion chooses the number of components of a Gaussian

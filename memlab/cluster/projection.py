@@ -17,7 +17,7 @@ _EXACT_UP_TO = 20_000
 def project(
     embeddings: np.ndarray, *, n_components: int = 2, n_neighbors: int = 15, min_dist: float = 0.1, seed: int = 0
 ) -> np.ndarray:
-    """Lay embeddings out in a few dimensions so that near neighbours stay near: UMAP under cosine distance.
+    """Project embeddings to few dimensions by UMAP under cosine distance.
 
     With the same seed, data and machine the coordinates repeat, at the price of one thread; between machines they
     differ, so keep them as data. Distances between far groups mean little. Up to ``n_components + 2``

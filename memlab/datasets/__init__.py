@@ -1,4 +1,4 @@
-"""Conversations from files: one shape, whatever the format.
+"""Reading conversations from files of any format into one shape.
 
 :func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as it is published
 (:mod:`memlab.datasets.benchmarks`), an export of a chat tool (:mod:`memlab.datasets.importers`), or a JSON-lines chat
@@ -89,7 +89,7 @@ def _of_file(file: Source) -> str:
             return kind
     file.fail(
         f"is none of the formats {', '.join(FORMATS)}: it begins with {file.head[:40]!r} and its first record has the "
-        f"keys {sorted(file.first)[:8]}. Name the format with format=, or write it as a chat log (docs/conversations.md)"
+        f"keys {sorted(file.first)[:8]}. Name it with format=, or write it as a chat log (docs/conversations.md)"
     )
 
 
@@ -114,7 +114,7 @@ def _of_export(source: Source) -> str:
 
 
 def load(path: str | Path, *, name: str | None = None, **options: Any) -> Dataset:
-    """Load conversations and the questions over them; what was seen is logged in one line (logger ``memlab``).
+    """Load conversations and their questions from a file, an export or a benchmark; the format is detected.
 
     :param path: a file; the folder of a benchmark or of an export; a ZIP archive; or the name of a published file that
         was fetched to ``data/``, such as ``locomo`` (see :mod:`memlab.datasets.fetch`).

@@ -15,7 +15,7 @@ from memlab.sessions import sessions_of
 
 
 def pool(data: Dataset, *, n_sessions: int = 48, seed: int = 0) -> Dataset:
-    """Make haystacks of an oracle file: every question keeps its own sessions and gets others' as distractors.
+    """Pool an oracle dataset to haystacks: each question gets sessions of others as distractors.
 
     A distractor never repeats one of the question's own sessions and holds no exact copy of an evidence turn. The
     draw depends on the seed, the question's id and the set of sessions, not on their order in the file. Sessions keep

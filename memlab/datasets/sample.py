@@ -18,7 +18,7 @@ _whole = cache(load)
 
 
 def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dataset:
-    """Load the sample, or the first sessions of it.
+    """Load the sample: four invented memories with questions and gold evidence.
 
     :param scopes: names of memories to keep; they stand in the order of the file. All where not given.
     :param turns: about how many turns to keep in all. Each scope has the same share and keeps whole sessions from its

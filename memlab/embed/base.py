@@ -73,7 +73,7 @@ class EncoderIdentity:
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns texts into unit vectors.
+    """An encoder: texts in, unit vectors out.
 
     Rows are float32 of length 1, so a matrix product of two results is their cosine similarity. An empty text has a
     defined, finite vector too.

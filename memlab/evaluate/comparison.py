@@ -25,7 +25,7 @@ def compare(
     where: pl.Expr | str | None = None,
     unit: Unit = "query",
 ) -> Table:
-    """Compare systems on the same questions with one of them.
+    """Compare systems with a baseline on the same questions: paired tests, intervals, wins and losses.
 
     :param measure: one that every report has.
     :param baseline: name of the report to compare with; the first by default.

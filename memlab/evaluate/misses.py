@@ -74,7 +74,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
 
 
 def by_cause(missed: pl.DataFrame) -> pl.DataFrame:
-    """Count what each cause costs.
+    """Count missed evidence and lost questions by cause.
 
     :param missed: what :func:`misses` gave, or a part of it that holds whole questions.
     :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed items), ``share`` (of them),

@@ -24,7 +24,7 @@ GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What a run reached on a dataset.
+    """Measures of a run on a dataset: a row per question, means, ceiling and chance.
 
     :param per_query: a row a question with evidence: the columns of
         :func:`~memlab.evaluate.groups.describe_questions`, ``n_retrieved``, and a column a measure.
@@ -125,7 +125,7 @@ def evaluate(
     measures: str | Measure | Iterable[str | Measure] | None = None,
     seed: int = 0,
 ) -> Report:
-    """Measure a run on the questions of a dataset.
+    """Evaluate a run on the questions of a dataset.
 
     Questions without evidence and abstention questions are left out; a question that the run does not answer
     scores 0.

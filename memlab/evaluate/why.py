@@ -20,7 +20,7 @@ from memlab.text.analysis import tokenize
 
 @dataclass(frozen=True)
 class Explanation:
-    """One question's way through a pipeline.
+    """Ranks of one question's evidence after every stage of a pipeline.
 
     :param question: its row of the dataset.
     :param stages: a row a stage and evidence item: ``stage``, ``turn_id``, ``rank`` and ``score`` after it, null
@@ -50,7 +50,7 @@ class Explanation:
 
 
 def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, *, k: int = 10) -> Explanation:
-    """Follow a question's evidence through a pipeline, stage by stage.
+    """Explain one question: the rank of each evidence item after every stage, and what ranks above.
 
     :param bench: of the dataset.
     :param k: how many first turns count as found.

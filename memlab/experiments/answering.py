@@ -82,7 +82,7 @@ def answer_questions(
     judge_by: Service | str | None = None,
     **options: Any,
 ) -> Answers:
-    """Have questions answered from what systems return, and the answers judged.
+    """Answer questions from what systems return, and judge the answers.
 
     Without a service, the contexts are measured: whether they hold the answer. With a recording (``Service.record``),
     what is answered and judged once is not asked again, so that a run that stopped goes on. An answer that does not

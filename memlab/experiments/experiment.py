@@ -38,7 +38,7 @@ CELLS = {**dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()
 
 @dataclass(frozen=True, repr=False)
 class Experiment:
-    """What some systems did on one dataset or several; :func:`memlab.run` and :func:`memlab.compare` give it.
+    """Runs and reports of several systems on one or more datasets: what ``memlab.run`` and ``memlab.compare`` return.
 
     :param name: under which :func:`memlab.reopen` finds it in a store.
     :param datasets: what was asked.
@@ -57,7 +57,7 @@ class Experiment:
     benches: Mapping[str, Callable[[], Bench]]
 
     def __getitem__(self, dataset: str) -> Experiment:
-        """Give what was done on one dataset, by its name."""
+        """Give the runs and reports of one dataset, by its name."""
         data = tuple(data for data in self.datasets if data.name == dataset)
         if not data:
             names = ", ".join(data.name for data in self.datasets)
@@ -75,7 +75,7 @@ class Experiment:
         return self.datasets[0]
 
     def at(self, level: Level) -> tuple[Report, ...]:
-        """Give the reports of a level."""
+        """Give the reports at turn or session level."""
         reports = tuple(report for report in self.reports if report.level == level)
         if not reports:
             raise DataError(f"experiment {self.name!r} ranks no {level}s")
@@ -102,7 +102,7 @@ class Experiment:
         baseline: str | None = None,
         stepwise: bool = False,
     ) -> Table:
-        """Test the systems on each dataset, as :func:`memlab.evaluate.compare` does, ``dataset`` in front."""
+        """Test differences between systems on each dataset, with intervals and Holm's correction."""
         self.at(level)
         parts = []
         for data in self.datasets:
@@ -112,7 +112,7 @@ class Experiment:
         return Table(pl.concat(parts))
 
     def worst(self, n: int = 5, *, system: str | None = None, measure: str | Measure = "recall@10") -> Table:
-        """Give the questions that a system answers worst, those with most evidence items first among equals.
+        """List the questions with the lowest score; among equals, those with most evidence items first.
 
         :param system: its name; the last by default, since the first is the baseline.
         :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``.

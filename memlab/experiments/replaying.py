@@ -17,7 +17,7 @@ _ENCODER = re.compile(r"(?P<kind>\w+) (?P<model>.+?)(?: \([^()]*\))?, (?P<dim>\d
 
 
 def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = None) -> Run:
-    """Make a saved run again from the store alone, and see that it ranks the same.
+    """Rank a saved run again from the store alone, and check that the ranking is the same.
 
     The tables are read at the versions that the run saw, whatever was written since.
 

@@ -50,7 +50,7 @@ def run(
     seed: int = 0,
     engine: str = "local",
 ) -> Experiment:
-    """Run pipelines on datasets and measure them, each at every level; what was run before is read from the store.
+    """Run pipelines on datasets and evaluate them at turn and session level; runs in the store are read back.
 
     With a store each run is saved as soon as it is there, so that an experiment that was killed goes on where it
     stopped when it is called again. A run is read back when it was of the same dataset, encoder, header, pipeline,
@@ -159,7 +159,7 @@ def _means(report: Report) -> dict[str, float]:
 
 
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
-    """Open an experiment again from the store alone: the same runs on the data that they saw, so the same reports.
+    """Open a saved experiment from the store alone: the same runs and reports.
 
     :raises StoreError: when there is no experiment of that name, or the store no longer holds what its runs saw.
     """

@@ -117,7 +117,7 @@ class Returns(str):
 
 
 def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **options: Any) -> Comparison:
-    """Put any memories beside any pipelines, on the same questions under one protocol.
+    """Evaluate memories and pipelines on the same questions under one protocol.
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
     (:func:`memlab.memories.attribute`), as far as they fit into each of :data:`BUDGETS` tokens, and by whether those of

@@ -38,7 +38,7 @@ def explore(
     clustering: str = "umap_hdbscan",
     seed: int = 0,
 ) -> Any:
-    """Explore the turns of a bench on a map: ask, see what is found and missed, lasso, and get a frame back.
+    """Show the turns of a scope on an interactive map: ask questions, see retrieved and missed evidence, select turns.
 
     In JupyterLab, Notebook, VS Code and marimo (extra ``lab``); elsewhere, and in a notebook that is run without a
     screen, a picture. The widget's own:

@@ -1,4 +1,4 @@
-"""How alike the pieces of an answer are, and how alike they are to what stands in their way."""
+"""How similar the evidence items of one question are to each other and to what outranks them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A run of turns without a long silence, or what the source calls a session.
+    """Consecutive turns without a long silence, or what the source calls a session.
 
     :param n: place within the scope in order of time, from 1.
     :param start: time of the first turn; the session's own date where turns have none.

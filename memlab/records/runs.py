@@ -18,7 +18,7 @@ LEVELS: tuple[Level, ...] = ("turn", "session")
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
-    """What is evidence for what.
+    """Relevance judgements: the evidence of each question.
 
     :param frame: ``query_id``, ``doc_id``, ``relevance`` (Int32, > 0 = evidence), ``subtopic`` (the session that the
         evidence belongs to; what alpha-nDCG counts as one aspect).
@@ -37,7 +37,7 @@ def session_of(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
 
 
 def qrels(questions: pl.DataFrame, level: Level, turns: pl.DataFrame | None = None) -> Qrels:
-    """Read qrels off questions: one row for each (question, piece of evidence); abstention questions have none.
+    """Make relevance judgements from questions: one row per evidence item; abstention questions have none.
 
     :param turns: say which session a turn is of; without them its id does, as in the layouts of the benchmarks.
     """

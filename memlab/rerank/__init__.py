@@ -1,4 +1,4 @@
-"""Reranking: the same candidates, scored again with what retrieval does not look at."""
+"""Reranking: candidates scored again with features that retrieval does not use."""
 
 from memlab.rerank.blend import position_aware
 from memlab.rerank.cross_encoder import cross_encoder

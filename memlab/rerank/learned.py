@@ -27,7 +27,7 @@ BOX = Path(__file__).with_name("box.safetensors")
 
 @stage
 def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200) -> Run:
-    """Rank candidates by a trained model: yours, or the one that comes with memlab.
+    """Rerank candidates by a trained model: yours, or the bundled one.
 
     Two small networks score turns by about ninety features of question, turn, neighbourhood, session and scope: one
     learned to put turns first, the other also to put sessions first, which rank by the shares of their turns together.
@@ -163,7 +163,7 @@ def _fitting(path: Path, bench: Bench) -> Model:
 
 
 def box_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
-    """Say whether the model that comes with memlab was made for an encoder and a contextual header.
+    """Say whether the bundled reranker works with an encoder and a contextual header.
 
     >>> import memlab
     >>> from memlab.rerank import box_fits

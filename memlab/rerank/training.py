@@ -78,7 +78,7 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
 
 
 def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
-    """Learn from questions with evidence.
+    """Train a reranker on questions with evidence.
 
     :raises DataError: when there are no lists, or no question has its evidence among its candidates.
     """

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bench:
-    """Documents and queries, ready for every stage of a pipeline; vectors are encoded when a stage first reads them.
+    """A dataset encoded and indexed: everything that stages may read; vectors are encoded when first needed.
 
     Evidence is held apart for showing results; stages get no way to it.
 
@@ -118,7 +118,7 @@ class Bench:
         )  # fmt: skip
 
     def but(self, **changes: Any) -> Bench:
-        """Give the same bench with other fields and no remembered rankings; the same turns have the same documents."""
+        """Copy the bench with some fields replaced and without cached rankings."""
         other = replace(self, **changes)
         if not changes.keys() & {"turns", "sessions", "vectors", "language", "header"}:
             vars(other)["_levels"] = self._levels
@@ -127,7 +127,7 @@ class Bench:
         return other
 
     def with_queries(self, queries: pl.DataFrame) -> Bench:
-        """Give the same bench with other questions, embedded the same way.
+        """Copy the bench with other questions, encoded the same way.
 
         :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
         :raises DataError: when a column is missing, or two questions have one id.
@@ -145,7 +145,7 @@ class Bench:
         return self.but(queries=filled, _evidence={})
 
     def with_rows(self, rows: np.ndarray, *, stored: bool = True) -> Bench:
-        """Give the same bench with some of its questions.
+        """Copy the bench with a subset of its questions.
 
         :param rows: of the questions.
         :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
@@ -163,7 +163,7 @@ class Bench:
         return documents_of(self.turns, self.sessions, name=self.name, embed=embed, language=self.language)
 
     def documents(self, level: Level) -> Documents:
-        """Give the documents of a level."""
+        """Give the documents (turns or sessions) of a level, grouped by scope."""
         return self._levels[level]
 
     def _encoded(self) -> np.ndarray:
@@ -221,7 +221,7 @@ class Bench:
         return tokenize(self.queries["text"].to_list(), language=self.language)
 
     def embedder(self) -> Encoder:
-        """Give what embeds more texts the way the bench's own were; where there is a store, it remembers them.
+        """Give the encoder of the bench for further texts; with a store, their vectors are cached.
 
         :raises DataError: when the bench was made without an encoder.
         """
@@ -230,7 +230,7 @@ class Bench:
         return self.encoder
 
     def asked(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-        """Put columns of the questions, or their ``row``, beside the ``query_id`` of a frame.
+        """Join columns of the questions, or their ``row``, to a frame by ``query_id``.
 
         :raises DataError: for a question that the bench does not hold.
         """
@@ -240,7 +240,7 @@ class Bench:
         return frame.join(queries, on="query_id", how="left", maintain_order="left")
 
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
-        """Go through the scopes that have queries: rows of the queries, and where the scope's documents are."""
+        """Iterate over scopes with queries: rows of the queries, and the slice of the scope's documents."""
         spans = self.documents(level).spans
         for scope, rows in self._rows:
             if scope not in spans:

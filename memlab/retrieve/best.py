@@ -19,7 +19,7 @@ WEIGHTS = (1.0, 1.0, 2.0)
 
 @stage
 def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
-    """Rank by what finds most without training: :func:`combsum` with late interaction in it, which counts twice.
+    """Rank by the best untrained pipeline: :func:`combsum` of dense, BM25 and late interaction, which counts twice.
 
     It is ``combsum(turn=(1, 1, 2), session=(1, 1, 2), assistant=1)``, the best untrained pipeline on LoCoMo and on
     LongMemEval. An encoder that gives no token embeddings leaves late interaction out; a bench without an encoder ranks

@@ -41,7 +41,7 @@ class Split(BaseModel, extra="forbid"):
 def decompose(
     run: Run, bench: Bench, *, retriever: str = "hybrid", weight: float = 0.5, service: str | None = None
 ) -> Run:
-    """Ask for the parts of a question, and fuse the union of what they find with the run.
+    """Search for the parts of a question and fuse the results with the run.
 
     A question that joins, compares or lists several things is asked once for each
     (:func:`memlab.text.parts.question_parts`), so that one of them cannot fill the first places alone. An

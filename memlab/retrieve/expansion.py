@@ -51,7 +51,7 @@ def expand(
     weight: float = 0.5,
     k: int = 200,
 ) -> Run:
-    """Search also for what a language model writes for each question, and fuse by guarded reciprocal rank fusion.
+    """Search for a language model's expansions of each question and fuse by guarded reciprocal rank fusion.
 
     Each kind of expansion has the search that it suits: keywords (``lex``) go to BM25; a paraphrase (``vec``) and a
     hypothetical turn that answers the question (``hyde``) to the embeddings, the latter as a document, averaged with
@@ -138,7 +138,7 @@ def weakness(run: Run, bench: Bench) -> pl.DataFrame:
 def hyde(
     run: Run, bench: Bench, *, service: str = llm.RECORDED, threshold: float = -3.0, weight: float = 0.5, k: int = 200
 ) -> Run:
-    """Let a language model write a turn that would answer the question, and search for its like, if results are weak.
+    """Search for a hypothetical answer of a language model (HyDE) where the results are weak.
 
     Where they are strong, a made-up answer can only lead away from them, and asking the model costs time.
 

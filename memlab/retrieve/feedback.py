@@ -32,7 +32,7 @@ THRESHOLD = 1.0
 
 @stage
 def prf(run: Run, bench: Bench, *, weight: float = 0.5, k: int = 200) -> Run:
-    """Search again with what the first five results say: pseudo-relevance feedback, without a language model.
+    """Search again with terms of the first five results: pseudo-relevance feedback (RM3 and Rocchio).
 
     RM3 is BM25 with the question's words and the words that the first results share; Rocchio's method, where there is
     an encoder, is dense search with the question's vector moved towards theirs. Their scores are added to the run's,
@@ -109,7 +109,7 @@ def _standard() -> pl.Expr:
 
 @stage
 def negative_feedback(run: Run, bench: Bench, *, rounds: int = 10, beta: float = 0.1) -> Run:
-    """Search again and again for the question *not* like what is found, and put each find behind those before it.
+    """Search repeatedly with the question moved away from what was found (negative feedback).
 
     The first five turns of the run are found already. A round moves the question's embedding away from the mean
     direction of the finds, q − β · mean, and weighs each word of the question by 1 − β · (share of the finds that hold

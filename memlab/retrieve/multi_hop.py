@@ -44,7 +44,7 @@ def multi_hop(
     retriever: str = "hybrid",
     service: str | None = None,
 ) -> Run:
-    """Read the first turns of each question, ask for what they mention, and fuse what comes back; again for each hop.
+    """Search for what the first results mention and fuse the results; once for each hop.
 
     Offline, the follow-up is the question with the ten names and rare words that the first five turns hold and the
     question does not (:func:`mentions`); a later hop leaves out what was asked before. A language model reads the

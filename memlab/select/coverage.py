@@ -21,7 +21,7 @@ from memlab.text.parts import question_parts
 
 @stage
 def coverage(run: Run, bench: Bench, *, k: int = 20, candidates: int = 100, lambda_: float = 0.5) -> Run:
-    """Take, ``k`` times, the candidate of best λ · relevance + (1 − λ) · what it adds to the coverage of the question.
+    """Greedily maximise λ · relevance + (1 − λ) · coverage of the question's parts.
 
     The parts of a question are its words, weighted by their idf in the scope, and, where it compares or lists, its
     facets, each searched on its own (``hybrid``, or ``bm25`` without an encoder). A candidate matches a word as BM25

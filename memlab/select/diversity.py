@@ -44,7 +44,7 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
 
 @stage
 def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
-    """Determinantal point process: take, ``k`` times, the candidate that adds most volume to those that are taken.
+    """Determinantal point process: greedily take the candidate that adds most volume to those taken.
 
     Greedy MAP inference over the kernel wᵢ · cos(i, j) · wⱼ with w = exp((1 − diversity) · z), where z is the run's
     score standardised over the query's candidates. MMR compares with the nearest document taken, a determinant with

@@ -39,7 +39,7 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
 
 @stage
 def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int = 10) -> Run:
-    """Put each turn behind later turns of the same speaker, in other sessions, that are about the same thing.
+    """Rank a turn below later turns of the same speaker, in other sessions, about the same thing.
 
     A statement that was superseded, corrected or ended often shares more words with the question than its successor,
     and so ranks above it. Only the order of the first ``candidates`` changes: complete recall at that cut-off stays.

@@ -23,7 +23,7 @@ from memlab.store.versions import Versions
 
 
 class MemoryStore(Conversations, Versions):
-    """Conversations, their vectors, what is known from them and the runs over them, in LanceDB tables.
+    """A LanceDB store of conversations, their vectors, extracted facts and runs, with versions.
 
     Several datasets live side by side. Writing is idempotent: what is already there is left as it is. Every write
     makes a new version of its table; :meth:`tag` names the present ones, and :meth:`at` reads them again later.
@@ -67,7 +67,7 @@ class MemoryStore(Conversations, Versions):
         storage_options: Mapping[str, str] | None = None,
         create: bool = True,
     ) -> MemoryStore:
-        """Open a store, or make it; one of an older memlab is brought to the present schema.
+        """Open or create a store; the schema of an older memlab is migrated.
 
         :param uri: a directory, or an ``s3://``, ``gs://`` or ``az://`` URI.
         :param storage_options: credentials and endpoint of an object store; see LanceDB's documentation.
@@ -100,18 +100,18 @@ class MemoryStore(Conversations, Versions):
         return sum(f.stat().st_size for f in files) if files else None
 
     def choose(self, name: str) -> None:
-        """Note which dataset is meant where none is named: the last that ``memlab ingest`` brought in."""
+        """Set the default dataset, which commands use where none is named."""
         with self.database.guarded("choosing a dataset", writes="choose"):
             note(self.database, dataset=name)
 
     def chosen(self) -> str | None:
-        """Give the dataset that is meant where none is named; none until one was chosen."""
+        """Give the default dataset, or ``None`` before one was ingested."""
         return noted(self.database, "dataset")
 
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True
     ) -> np.ndarray:
-        """Encode texts; what this encoder encoded before, in any dataset or notebook, is read from the cache.
+        """Encode texts; vectors that this encoder gave before are read from the cache.
 
         New vectors are remembered every few seconds, so an interrupted run goes on where it stopped.
 
@@ -121,7 +121,7 @@ class MemoryStore(Conversations, Versions):
 
 
 class CachedEncoder:
-    """An encoder whose vectors are remembered in a store, for what takes an encoder and nothing else.
+    """An encoder whose vectors are cached in a store.
 
     >>> import tempfile
     >>> from memlab import embed
@@ -168,11 +168,11 @@ def _sooner_read(encoder: Encoder, texts: Sequence[str], kind: Kind) -> bool:
 
 
 def uncached(encoder: Any) -> Any:
-    """Give an encoder itself, without a store's cache around it."""
+    """Unwrap a cached encoder."""
     return encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
 
 
 def cached(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
-    """Let an encoder read and fill a store's cache."""
+    """Wrap an encoder so that a store caches its vectors."""
     raw = uncached(encoder)
     return (CachedTokenEncoder if isinstance(raw, TokenEncoder) else CachedEncoder)(store, raw)
