@@ -1,7 +1,7 @@
 """What README and docs tell a reader to do can be done: links, pictures, names, and every block of Python and sh.
 
 The blocks of a page are run in their order, in one folder of their own, the Python ones in one namespace. The folder
-holds the first sessions of the sample and of its exports. By default an encoder that hashes words stands in for MiniLM
+holds some sessions of the sample and of its exports. By default an encoder that hashes words stands in for MiniLM
 and no browser draws; with the slow tests both are real, and with the nightly ones the sample is whole. Above a block,
 ``<!-- slow: why -->`` or ``<!-- nightly: why -->`` leaves it to these tests; of ``<!-- not run: why -->`` only the
 commands and their options are checked. A block of Python that begins with ``# name.py`` is that file.
@@ -17,10 +17,11 @@ import shlex
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import typer
 from pydantic import BaseModel
@@ -29,6 +30,7 @@ from stand_in import StandIn
 import memlab
 from memlab import config, datasets
 from memlab.cli import app
+from memlab.records import Dataset
 from memlab.registry import STAGE_INPUTS
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +39,7 @@ PAGES = {
 }
 BLOCK = re.compile(r"(?:^<!-- (slow|nightly|not run): [^\n]+ -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(!?)\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
-SAMPLE, TURNS = "data/sample/sample.jsonl", 240
+SAMPLE = "data/sample/sample.jsonl"
 EXPORTS = ("chatgpt/conversations.json", "whatsapp/whatsapp-chat-with-jos.txt")
 ELSEWHERE = ("docs/providers/claude-ai.md", "docs/chatgpt-data-export-format.md")  # of other projects
 MOST_LINES = {"README.md": 130, "docs/evaluation/results.md": 250}
@@ -223,13 +225,27 @@ def test_slow_blocks_run(
 def test_nightly_blocks_run(
     page: str, memlab_cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _with_the_sample(tmp_path, turns=None)
+    _with_the_sample(tmp_path, whole=True)
     _run(page, memlab_cli, tmp_path, monkeypatch, marks=("", "slow", "nightly"))
 
 
-def _with_the_sample(folder: Path, *, turns: int | None = TURNS) -> None:
-    """Put the first sessions of the sample, and its exports, where the pages look for them."""
-    kept = memlab.sample(turns=turns)
+def _part_of_the_sample() -> Dataset:
+    """Keep of each scope the first session, and those of the two short questions with evidence in several sessions."""
+    data = memlab.sample()
+    turns, kept = dict(data.sessions.select("session_id", "n_turns").iter_rows()), set[str]()
+    for scope in data.scopes:
+        wanted = [each for each in data.questions.filter(scope=scope)["evidence_sessions"].to_list() if len(each) > 1]
+        wanted.sort(key=lambda sessions: sum(turns[session] for session in sessions))
+        kept |= {data.sessions.filter(scope=scope)["session_id"][0], *wanted[0], *wanted[1]}
+    shown = data.turns.filter(pl.col("session_id").is_in(list(kept)))
+    named = pl.concat_list("evidence", pl.col("stale").fill_null([])).list
+    inside = named.eval(pl.element().is_in(shown["turn_id"].to_list())).list.all()
+    return replace(data, turns=shown, questions=data.questions.filter(inside & (pl.col("evidence").list.len() > 0)))
+
+
+def _with_the_sample(folder: Path, *, whole: bool = False) -> None:
+    """Put a part of the sample, and its exports, where the pages look for them."""
+    kept = memlab.sample() if whole else _part_of_the_sample()
     ids = {*kept.turns["turn_id"], *kept.questions["query_id"]}
     path = folder / SAMPLE
     path.parent.mkdir(parents=True)
