@@ -76,6 +76,8 @@ if __name__ == "__main__":
     (PAGES / "assets").mkdir()
     shutil.copy(ROOT / "scripts" / "iframe-worker.js", PAGES / "assets")
     (PAGES / "assets" / "wide.css").write_text(".md-grid { max-width: 75rem }\n", encoding="utf-8")
-    quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-    sys.exit(subprocess.call(command, cwd=ROOT, env=quiet))
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    built = subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, stderr=subprocess.PIPE)
+    said = built.stderr.decode().splitlines()
+    print("\n".join(line for line in said if built.returncode and not line.startswith("INFO")), file=sys.stderr)
+    sys.exit(built.returncode)
