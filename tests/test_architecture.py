@@ -140,7 +140,7 @@ def test_every_room_has_its_place() -> None:
     assert {_room(path) for path in MODULES} - {"__init__"} <= set(PLACE)
 
 
-def test_the_design_page_shows_the_line() -> None:
-    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+def test_the_page_of_the_architecture_shows_the_line() -> None:
+    page = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")
     drawn = "".join(line for line in page.splitlines() if line.startswith("    "))
     assert [tuple(name.strip() for name in rooms.split(",")) for rooms in drawn.split("→")] == LINE
