@@ -6,6 +6,7 @@ a page of reference for each package, and calls mkdocs. Warnings of mkdocs are e
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -18,7 +19,12 @@ import griffe
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "build" / "pages"
+STYLE = """.md-grid { max-width: 75rem }
+.md-typeset table:not([class]) :is(td, th) { min-width: 0; padding: 0.4em 0.7em }
+.md-typeset table:not([class]) code { word-break: normal }
+"""
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+BAR = re.compile(r"`([^`]*\\\|[^`]*)`")
 ROLE = re.compile(r":(?:func|class|mod|meth|attr|data|class|exc):`(?:[^`<]*<)?~?([\w.]+)>?`")
 
 
@@ -39,6 +45,11 @@ def as_markdown(docstring: str) -> str:
     return "\n\n".join([f"```{kind}\n{part}\n```" if kind else part for kind, part in kinds] + fields)
 
 
+def as_html(code: re.Match[str]) -> str:
+    """Write code with a bar in a cell of a table, which Python-Markdown would show with its backslash."""
+    return f"<code>{html.escape(code[1]).replace(chr(92) + '|', '&#124;')}</code>"
+
+
 def stage() -> None:
     """Copy the pages and what their links name, each to the same place under ``build/pages``."""
     shutil.rmtree(PAGES, ignore_errors=True)
@@ -52,6 +63,9 @@ def stage() -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
         if path.suffix == ".md":
+            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+            shown = [BAR.sub(as_html, line) if line.startswith("|") else line for line in lines]
+            copy.write_text("".join(shown), encoding="utf-8")
             waiting += [(path.parent / target).resolve() for target in LINK.findall(path.read_text(encoding="utf-8"))]
 
 
@@ -75,7 +89,7 @@ if __name__ == "__main__":
     reference()
     (PAGES / "assets").mkdir()
     shutil.copy(ROOT / "scripts" / "iframe-worker.js", PAGES / "assets")
-    (PAGES / "assets" / "wide.css").write_text(".md-grid { max-width: 75rem }\n", encoding="utf-8")
+    (PAGES / "assets" / "wide.css").write_text(STYLE, encoding="utf-8")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
     built = subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, stderr=subprocess.PIPE)
     said = built.stderr.decode().splitlines()
