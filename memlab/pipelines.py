@@ -150,7 +150,8 @@ class Pipeline:
                 run = _call(last, *((bench,) if first is None else (first, bench)), **wanted)
             spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
             known = run, spent
-        bench.remembered[place] = known
+        if not known[1].unanswered:  # else a service that is repaired would not be asked again
+            bench.remembered[place] = known
         if len(bench.remembered) > REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
         return known

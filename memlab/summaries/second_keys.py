@@ -14,7 +14,6 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import cosines
-from memlab.retrieve.bench import once
 from memlab.retrieve.ranking import Scored, depth, of_turns, rank
 from memlab.retrieve.subqueries import joined
 from memlab.summaries.periods import summarize
@@ -53,8 +52,11 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
-    turn_of, key_of, vectors, spent = _keys(bench, of, service)
+    made, place = documents.made, ("second keys", of, service)
+    turn_of, key_of, vectors, spent = made[place] if place in made else _keys(bench, of, service)
     llm.count(spent.tokens)  # also where another pipeline over the bench had them extracted
+    if not spent.unanswered:
+        made[place] = turn_of, key_of, vectors, spent
     own = documents.vectors()
 
     def scored() -> Scored:
@@ -70,7 +72,6 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
     return joined(run, bench, hits, weight=weight, k=depth(run))
 
 
-@once
 def _keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, llm.Spent]:
     """Extract keys: which turn (by place) has which key, in pairs, the keys' vectors (n keys, d), and the cost."""
     with llm.spending() as spent:
