@@ -21,8 +21,10 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 import memlab.select
 import memlab.summaries  # noqa: F401  these two register their stages, as the other rooms do
+from memlab import llm
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
+from memlab.llm.recording import files as recordings
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import STAGE_INPUTS, clusterers, retrieves, stage, stages
 from memlab.rerank import position_aware
@@ -90,10 +92,13 @@ class Pipeline:
         if (parts := parts_of(bench)) is not None:
             return self._over(parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
-            run = sessions_from_turns(self._ranked(bench, "turn"), bench)
+            run, spent = self._ranked(bench, "turn")
+            run = sessions_from_turns(run, bench)
         else:
-            run = self._ranked(bench, level)
+            run, spent = self._ranked(bench, level)
         about = {**bench.provenance, "pipeline": str(self), "level": level}
+        if spent.tokens or spent.unanswered:
+            about["llm"] = spent.describe()
         return replace(run, name=str(self), provenance=about | {k: v for k, v in self.reads().items() if v})
 
     def _over(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
@@ -124,25 +129,32 @@ class Pipeline:
         digests = {each.name: stages.digest(each.name) for each in every}
         named = {each.value("clustering") for each in every}
         digests |= {f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers}
+        files = {path: digest(Path(path)) for path in sorted(paths) if Path(path).exists()}
+        if any(each.value("service") == llm.RECORDED for each in every):
+            files["recorded answers"] = " ".join(digest(path) for path in recordings() if path.exists())
         return {
-            "files": {path: digest(Path(path)) for path in sorted(paths) if Path(path).exists()},
+            "files": files,
             "stages": {name: source for name, source in sorted(digests.items()) if source},
         }
 
-    def _ranked(self, bench: Bench, level: Level) -> Run:
-        """Run the stages, or remember them: pipelines that are compared share their beginnings."""
+    def _ranked(self, bench: Bench, level: Level) -> tuple[Run, llm.Spent]:
+        """Run the stages, or remember them: pipelines that are compared share their beginnings, and what these cost."""
         reads = self.reads()
         place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
-        run = bench.remembered.pop(place, None)
-        if run is None:
+        known = bench.remembered.pop(place, None)
+        if known is None:
             *before, last = self.stages
             wanted = {"level": level} if last.ranks_sessions else {}
-            inputs = (Pipeline(tuple(before))._ranked(bench, "turn"), bench) if before else (bench,)
-            run = _call(last, *inputs, **wanted)
-        bench.remembered[place] = run
+            first, earlier = Pipeline(tuple(before))._ranked(bench, "turn") if before else (None, llm.Spent())
+            with llm.spending() as spent:
+                run = _call(last, *((bench,) if first is None else (first, bench)), **wanted)
+            spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
+            known = run, spent
+        if not known[1].unanswered:  # else a service that is repaired would not be asked again
+            bench.remembered[place] = known
         if len(bench.remembered) > REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
-        return run
+        return known
 
 
 def _call(stage: Stage, *inputs: Any, **level: Any) -> Run:

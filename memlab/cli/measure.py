@@ -98,6 +98,9 @@ def evaluate(
         Path | None,
         typer.Option(help="A file of errors in LoCoMo's evidence, as its audit has it; reported beside the original."),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Ask no language model; estimate the tokens and the price of asking.")
+    ] = False,
     engine: Engine = "local",
 ) -> None:
     """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
@@ -110,8 +113,9 @@ def evaluate(
     """
     from memlab.datasets.corrections import CORRECTED, corrected
     from memlab.evaluate import stale_table, to_markdown
-    from memlab.experiments import distinct, measurable, run
+    from memlab.experiments import distinct, estimate, measurable, run
     from memlab.records import known_scope
+    from memlab.retrieve import Bench
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
     stages = distinct(texts) if texts else None
@@ -130,6 +134,11 @@ def evaluate(
             typer.echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = load_encoder(chosen, engine)
+    if dry_run:
+        for part in data:
+            bench = Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)
+            typer.echo(str(estimate(stages or [], bench)))
+        return
     done = run(
         stages,
         data,

@@ -10,6 +10,7 @@ time pipelines; ``follow_ups`` compares forms of follow-up questions.
 
 from memlab.experiments.answering import Answers, answer_questions
 from memlab.experiments.contexts import BOUNDS, SystemContexts, prompt_examples, system_contexts
+from memlab.experiments.costs import costs, estimate
 from memlab.experiments.experiment import Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
 from memlab.experiments.follow_ups import compare_forms, forms_table
@@ -22,6 +23,7 @@ from memlab.experiments.systems import Comparison, compare, explain_memory
 
 __all__ = [
     "BOUNDS", "Answers", "Asked", "Comparison", "Experiment", "SystemContexts", "answer_questions", "code", "compare",
-    "compare_forms", "distinct", "explain_memory", "forms_table", "latency", "measurable", "prompt_examples", "reopen",
-    "replay", "run", "seen_dataset", "sweep", "system_contexts", "train_folds", "untrained", "with_models",
+    "compare_forms", "costs", "distinct", "estimate", "explain_memory", "forms_table", "latency", "measurable",
+    "prompt_examples", "reopen", "replay", "run", "seen_dataset", "sweep", "system_contexts", "train_folds",
+    "untrained", "with_models",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import html
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -30,6 +31,7 @@ from memlab.evaluate import (
     write_reports,
     write_run,
 )
+from memlab.experiments.costs import costs
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
@@ -110,6 +112,11 @@ class Experiment:
             table = compare(reports, measure=measure, baseline=baseline, where=where, stepwise=stepwise)
             parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
         return Table(pl.concat(parts))
+
+    def costs(self, **options: Any) -> Table:
+        """Say what the language model behind each pipeline read and wrote; see :func:`memlab.experiments.costs`."""
+        turns = [run for run in self.runs if run.level == "turn"]
+        return costs(turns, self.data, **options)
 
     def worst(self, n: int = 5, *, system: str | None = None, measure: str | Measure = "recall@10") -> Table:
         """List the questions with the lowest score; among equals, those with most evidence items first.
@@ -206,7 +213,9 @@ class Experiment:
 
     def _tables(self) -> dict[str, Table]:
         levels = dict.fromkeys(report.level for report in self.reports)
-        return {head: table for level in levels for head, table in main_tables(self.at(level)).items()}
+        tables = {head: table for level in levels for head, table in main_tables(self.at(level)).items()}
+        asked = any("llm" in run.provenance for run in self.runs if run.level == "turn")
+        return tables | ({"language model: tokens and price": self.costs()} if asked else {})
 
     def __str__(self) -> str:
         return self.to_markdown()

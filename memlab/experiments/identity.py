@@ -17,7 +17,19 @@ import memlab
 _KEY = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
 """By their names in the provenance."""
 RANKS = (
-    *("cluster", "embed", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select", "text"),
+    *(
+        "cluster",
+        "embed",
+        "knowledge",
+        "llm",
+        "pipelines",
+        "records",
+        "registry",
+        "rerank",
+        "retrieve",
+        "select",
+        "text",
+    ),
     *("sessions", "store", "summaries"),
 )
 """The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""

@@ -226,6 +226,7 @@ def _saved(store: MemoryStore) -> dict[str, str]:
     saved: dict[str, str] = {}
     for run_id, text in store.runs.listing().select("run_id", "provenance").iter_rows():
         about = json.loads(text)
-        if "code" in about:
+        # What a model did not answer is asked again.
+        if "code" in about and not about.get("llm", {}).get("unanswered"):
             saved.setdefault(key(about), run_id)
     return saved

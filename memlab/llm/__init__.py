@@ -7,8 +7,9 @@ answered; :func:`embeddings` gives vectors.
 from memlab.llm.asking import MISFIT, RECORDED, Answer, Request, ask, check, cost, unanswered
 from memlab.llm.embeddings import embeddings
 from memlab.llm.service import Service, configured
+from memlab.llm.spending import Spent, count, spending
 
 __all__ = [
-    "MISFIT", "RECORDED", "Answer", "Request", "Service", "ask", "check", "configured", "cost", "embeddings",
-    "unanswered",
+    "MISFIT", "RECORDED", "Answer", "Request", "Service", "Spent", "ask", "check", "configured", "cost", "count",
+    "embeddings", "spending", "unanswered",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from memlab.errors import ModelError
 from memlab.llm import recording
 from memlab.llm.reply import counts, read
 from memlab.llm.service import Service, configured
+from memlab.llm.spending import CHARS, WRITTEN, count, estimated
 
 if TYPE_CHECKING:
     from memlab.llm.client import Client
@@ -118,7 +119,12 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     answers = {key: answer for key in asked if (answer := _recorded(asked[key], rows.get(key)))}
     new = {key: request for key, request in asked.items() if key not in answers}
     if chosen is not None and new:
-        answers |= _fresh(new, chosen, progress)
+        answers |= _guessed(new) if estimated() else _fresh(new, chosen, progress)
+    paid = new if estimated() else answers
+    spent = {(asked[key].task, key): answers[key].tokens for key in paid if key in answers and any(answers[key].tokens)}
+    seconds = sum(answer.seconds for answer in answers.values())
+    lacking = sum(key not in answers or answers[key].value is None for key in asked)
+    count(spent, unanswered=lacking, seconds=seconds)
     missing = Answer(None, "not recorded")
     return [answers.get(key, missing) for key in keys]
 
@@ -169,6 +175,12 @@ def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
         return None
 
 
+def _guessed(new: Mapping[str, Request]) -> dict[str, Answer]:
+    """Say about what answers would cost, see :func:`memlab.llm.spending`."""
+    read = {key: (len(request.system) + len(request.prompt)) // CHARS for key, request in new.items()}
+    return {key: Answer(None, "not asked: an estimate", (tokens, WRITTEN)) for key, tokens in read.items()}
+
+
 def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and record each answer as it comes."""
     from memlab.llm.client import Client
@@ -182,7 +194,8 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
             if len(failures) < PATIENCE:
                 answers[key] = await _answer(client, request)
                 failures[:] = [] if answers[key].value is not None else [*failures, answers[key].error]
-                _record(service, request, answers[key])
+                if answers[key].value is not None:
+                    record(service, _row(request, answers[key]))
             else:
                 many = f"not asked after {len(failures)} failures in a row; the last: "
                 answers[key] = Answer(None, many + failures[-1])
@@ -249,12 +262,15 @@ async def _posted(client: Client, body: dict[str, Any], shape: type[BaseModel]) 
     return await client.post("/chat/completions", body)
 
 
-def _record(service: Service, request: Request, answer: Answer) -> None:
-    """Append an answer to the service's file; a disk that is full costs the recording, not the answer."""
-    if not service.record or answer.value is None:
-        return
+def _row(request: Request, answer: Answer) -> dict[str, Any]:
     row = {"task": request.task, "version": request.version, "key": request.key}
-    row |= {"answer": answer.value.model_dump(mode="json"), "tokens": answer.tokens}
+    return row | {"answer": answer.value.model_dump(mode="json") if answer.value else None, "tokens": answer.tokens}
+
+
+def record(service: Service, row: dict[str, Any]) -> None:
+    """Append a row to the service's file; a disk that is full costs the recording, not the answer."""
+    if not service.record:
+        return
     try:
         recording.append(Path(service.record), row)
     except OSError as error:

@@ -13,7 +13,8 @@ from typing import Any
 from memlab.errors import DataError
 
 # Of the checkout; an installed package has none.
-DEFAULT = (Path(__file__).parents[2] / "data" / "sample" / "recorded.jsonl",)
+_DATA = Path(__file__).parents[2] / "data"
+DEFAULT = (_DATA / "sample" / "recorded.jsonl", _DATA / "heldout" / "recorded.jsonl")
 
 
 def key(task: str, version: int, about: Iterable[str]) -> str:
@@ -28,7 +29,7 @@ def key(task: str, version: int, about: Iterable[str]) -> str:
 
 
 def files() -> list[Path]:
-    """Give the files that recorded answers are read from: those of the settings, then that of the checkout."""
+    """Give the files that recorded answers are read from: those of the settings, then those of the checkout."""
     from memlab.config import settings
 
     return [*map(Path, settings()[0].llm.recordings), *DEFAULT]

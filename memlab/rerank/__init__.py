@@ -2,6 +2,7 @@
 
 from memlab.rerank.blend import position_aware
 from memlab.rerank.cross_encoder import cross_encoder
+from memlab.rerank.graded import rerank_llm
 from memlab.rerank.learned import BOX, box_fits, learned
 from memlab.rerank.light import light
 from memlab.rerank.model import Model
@@ -17,6 +18,7 @@ __all__ = [
     "learned",
     "light",
     "position_aware",
+    "rerank_llm",
     "train",
     "training_lists",
 ]

@@ -19,12 +19,12 @@ from memlab.retrieve.expansion import expand, hyde, weakness
 from memlab.retrieve.feedback import negative_feedback, prf
 from memlab.retrieve.fusion import combsum, hybrid, rrf
 from memlab.retrieve.late import late
-from memlab.retrieve.multi_hop import multi_hop
+from memlab.retrieve.multi_hop import enough, multi_hop
 from memlab.retrieve.ranking import sessions_from_turns
 from memlab.retrieve.two_stage import summary_storage, two_stage
 
 __all__ = [
-    "DEFAULT", "Bench", "Documents", "best", "bm25", "combsum", "decompose", "dense", "expand", "hybrid", "hyde",
-    "late", "multi_hop", "negative_feedback", "prf", "rrf", "sessions_from_turns", "summary_storage", "two_stage",
-    "weakness",
+    "DEFAULT", "Bench", "Documents", "best", "bm25", "combsum", "decompose", "dense", "enough", "expand", "hybrid",
+    "hyde", "late", "multi_hop", "negative_feedback", "prf", "rrf", "sessions_from_turns", "summary_storage",
+    "two_stage", "weakness",
 ]  # fmt: skip

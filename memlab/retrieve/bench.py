@@ -22,6 +22,7 @@ from memlab.text.analysis import tokenize
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.llm import Spent
     from memlab.store import MemoryStore
 
 T = TypeVar("T")
@@ -44,8 +45,8 @@ class Bench:
     :param language: of the conversations.
     :param progress: whether encoding shows a bar.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
-    :param remembered: the last rankings of pipelines, so that ten selections share one retrieval: by the stages, the
-        level, and digests of what the stages read.
+    :param remembered: the last rankings of pipelines and what they cost, so that ten selections share one retrieval: by
+        the stages, the level, and digests of what the stages read.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Bench:
     language: str = "en"
     progress: bool = True
     provenance: dict[str, Any] = field(default_factory=dict)
-    remembered: dict[tuple[Any, ...], Run] = field(default_factory=dict, init=False)
+    remembered: dict[tuple[Any, ...], tuple[Run, Spent]] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
     _part_of: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
 

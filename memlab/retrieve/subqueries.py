@@ -82,19 +82,29 @@ def joined(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Exp
 
 
 def written(
-    asked: pl.DataFrame, service: str, *, task: str, shape: type[BaseModel], system: str, what: str
+    asked: pl.DataFrame,
+    service: str,
+    *,
+    task: str,
+    shape: type[BaseModel],
+    system: str,
+    what: str,
+    about: Sequence[Sequence[str]] | None = None,
 ) -> list[Any]:
     """Let a language model write something for each question, and warn where it does not answer.
 
     :param asked: a row a question: what the model reads, by name, each a text or a list of texts.
     :param task: of the request, as ``shape`` and ``system``; see :class:`memlab.llm.Request`.
     :param what: is written, in the plural.
+    :param about: of each row, what its recorded answer is kept by, where that is not all that the model reads.
     :returns: for each row an instance of ``shape``, or ``None``.
     :raises ModelError: when no such service is set.
     """
+    rows = asked.rows(named=True)
+    keys = [_texts(row) for row in rows] if about is None else about
     requests = [
-        llm.Request(task, 1, tuple(_texts(row)), json.dumps(row, ensure_ascii=False), shape, system)
-        for row in asked.iter_rows(named=True)
+        llm.Request(task, 1, tuple(key), json.dumps(row, ensure_ascii=False), shape, system)
+        for key, row in zip(keys, rows, strict=True)
     ]
     answers = llm.ask(requests, service)
     if line := llm.unanswered(answers, what):

@@ -8,10 +8,11 @@ where it does not answer. ``tree`` searches through them, ``digest`` prints one.
 from memlab.summaries.digest import period_name, to_markdown
 from memlab.summaries.periods import period, rollup, summarize
 from memlab.summaries.raptor import GROUPS, Tree, grow
+from memlab.summaries.second_keys import second_keys
 from memlab.summaries.tree import nearest_summaries, tree, tree_of
 from memlab.summaries.writing import EXTRACTIVE, unwritten
 
 __all__ = [
-    "EXTRACTIVE", "GROUPS", "Tree", "grow", "nearest_summaries", "period", "period_name", "rollup", "summarize",
-    "to_markdown", "tree", "tree_of", "unwritten",
+    "EXTRACTIVE", "GROUPS", "Tree", "grow", "nearest_summaries", "period", "period_name", "rollup", "second_keys",
+    "summarize", "to_markdown", "tree", "tree_of", "unwritten",
 ]  # fmt: skip

@@ -1,0 +1,70 @@
+"""What the language model behind pipelines reads and writes: tokens and price, at writing and at reading time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memlab import llm
+from memlab.evaluate import Table
+from memlab.pipelines import Pipeline
+from memlab.records import Dataset, Run
+from memlab.retrieve import Bench
+
+WRITING = frozenset({"summary", "rollup", "cluster", "groups", "facts", "endings"})
+"""Tasks that are done once, when conversations are written; all others are done for each question."""
+
+PRICES = ((0.15, 0.60), (3.0, 15.0))
+"""Two price points, of a small and of a large hosted model: for a million tokens read, and written."""
+
+
+def costs(runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float, float]] = PRICES) -> Table:
+    """Say what the language model of each pipeline read and wrote, recorded answers as when they were asked for.
+
+    :param runs: rankings of pipelines on the dataset.
+    :param prices: of a million tokens read and written, at each price point.
+    :returns: ``system``, ``unanswered`` (requests without an answer), tokens ``read`` and ``written`` a question,
+        ``read`` and ``written`` for 1,000 turns when they are written, and for each price point the price of 1,000
+        questions, writing left out.
+
+    >>> import memlab
+    >>> data = memlab.sample(turns=60)
+    >>> memlab.experiments.costs([memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))], data).height
+    1
+    """
+    asked, thousands = max(1, dataset.questions.height), max(1, dataset.turns.height) / 1000
+    rows = []
+    for run in runs:
+        about: Mapping[str, Any] = run.provenance.get("llm", {})
+        tasks: Mapping[str, Sequence[int]] = about.get("tasks", {})
+        reading = [sum(row[side] for task, row in tasks.items() if task not in WRITING) / asked for side in (1, 2)]
+        writing = [sum(row[side] for task, row in tasks.items() if task in WRITING) / thousands for side in (1, 2)]
+        row = {"system": run.name, "unanswered": about.get("unanswered", 0)}
+        row |= {"read a question": round(reading[0]), "written a question": round(reading[1])}
+        row |= {"read for 1,000 turns": round(writing[0]), "written for 1,000 turns": round(writing[1])}
+        for price in prices:
+            total = (reading[0] * price[0] + reading[1] * price[1]) / 1000
+            row[f"1,000 questions at {price[0]:g}/{price[1]:g}"] = round(total, 2)
+        rows.append(row)
+    return Table(rows)
+
+
+def estimate(pipelines: Sequence[Pipeline], bench: Bench, *, prices: Sequence[tuple[float, float]] = PRICES) -> Table:
+    """Estimate what pipelines would ask of their services, and ask nothing; what is recorded costs nothing more.
+
+    A token is counted as four characters, an answer as 100 tokens. What later stages ask depends on what earlier ones
+    are answered: of a pipeline with several such stages this is about as much as it will be, not a bound.
+
+    :returns: ``pipeline``, ``prompts``, ``read`` and ``written`` in tokens, and the price at each price point.
+    """
+    rows = []
+    for each in pipelines:
+        with llm.spending(estimate=True), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # Else what another pipeline was not answered would be remembered.
+            tasks = each.run(bench.with_queries(bench.queries)).provenance.get("llm", {}).get("tasks", {})
+        prompts, read, written = (sum(row[side] for row in tasks.values()) for side in (0, 1, 2))
+        row = {"pipeline": str(each), "prompts": prompts, "read": read, "written": written}
+        rows.append(row | {f"price at {a:g}/{b:g}": round((read * a + written * b) / 1e6, 2) for a, b in prices})
+    return Table(rows)

@@ -1,0 +1,57 @@
+"""A pool of judgements: asked for in lists, kept one by one, so that a changed list asks only for what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from memlab.llm import asking, recording
+from memlab.llm.asking import RECORDED, Request
+from memlab.llm.reply import counts
+from memlab.llm.service import Service, configured
+from memlab.llm.spending import count, estimated
+
+
+def judged(
+    items: Sequence[tuple[str, int, tuple[str, ...]]],
+    lists: Callable[[list[int]], list[tuple[list[int], Request]]],
+    read: Callable[[Any, int], list[Any]],
+    service: str | Service,
+) -> tuple[list[Any | None], str]:
+    """Read the judgements of a pool, and ask a model for those that are missing.
+
+    :param items: task, version and what is asked about of each judgement, as of :class:`memlab.llm.Request`.
+    :param lists: given the items that are missing, gives the lists in which to ask for them: the items of each list
+        and its request.
+    :param read: given a list's answer and its length, gives the judgement of each of its items, as JSON values.
+    :param service: see :func:`memlab.llm.ask`; each judgement is recorded for itself.
+    :returns: a judgement for each item, ``None`` where there is none; and why the first of those has none.
+    """
+    chosen = None if service == RECORDED else configured(service) if isinstance(service, str) else service
+    files = recording.files() if chosen is None else [Path(chosen.record)] if chosen.record else []
+    rows = recording.read(files)
+    keys = [recording.key(*item) for item in items]
+    found = {key: (rows[key]["answer"], counts(rows[key]["tokens"])) for key in keys if key in rows}
+    missing = [at for at, key in enumerate(keys) if key not in found]
+    if not estimated():
+        tasks = {key: task for key, (task, _, _) in zip(keys, items, strict=True)}
+        lacking = len(missing) if chosen is None else 0  # lists are counted where they are asked
+        count({(tasks[key], key): tokens for key, (_, tokens) in found.items()}, unanswered=lacking)
+    error = "not recorded"
+    if missing and chosen is not None:
+        asked = lists(missing)
+        # The lists themselves are not recorded: another ranking would make others.
+        answers = asking.ask([request for _, request in asked], replace(chosen, record=None), progress="judgements")
+        for (members, _), answer in zip(asked, answers, strict=True):
+            if answer.value is None:
+                error = answer.error
+                continue
+            share = (answer.tokens[0] // len(members), answer.tokens[1] // len(members))
+            for at, judgement in zip(members, read(answer.value, len(members)), strict=True):
+                found[keys[at]] = judgement, share
+                task, version, _ = items[at]
+                row = {"task": task, "version": version, "key": keys[at], "answer": judgement, "tokens": share}
+                asking.record(chosen, row)
+    return [found[key][0] if key in found else None for key in keys], error

@@ -1,0 +1,67 @@
+"""What a language model is shown of turns: short passages with their day, their speaker and what came before."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from memlab.retrieve.bench import Bench, once
+from memlab.text.analysis import tokenize
+
+WORDS, BEFORE = 60, 12
+"""Words of a passage at most, and of the message before it, which short messages are understood by."""
+
+STEP = 15
+"""Words between the beginnings of the passages among which that of a long message is chosen."""
+
+
+def passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
+    """Write what a model reads of turns.
+
+    A long message is cut to the passage of 60 words that shares most words with the question, the first of equals. A
+    message of fewer words is shown with the end of the one before it in its session.
+
+    :param rows: ``query_id``, ``doc_id`` of turns.
+    :returns: ``rows`` with ``day`` and ``says``, and ``before``, which may be empty.
+
+    >>> from memlab import retrieve, sample
+    >>> from memlab.retrieve.reading import passages
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
+    >>> shown = passages(retrieve.bm25(bench, k=3).frame, bench)
+    >>> max(len(says.split()) for says in shown["says"]) <= 61
+    True
+    """
+    documents, (days, before) = bench.documents("turn"), _around(bench)
+    at = documents.at(rows["doc_id"])
+    wanted = [frozenset(words) for words in bench.query_words]
+    of = bench.asked(rows.select("query_id"), "row")["row"].to_list()
+    says = [_best(documents.texts[i], wanted[q], bench.language) for i, q in zip(at, of, strict=True)]
+    spare = [min(BEFORE, max(0, WORDS - len(text.split()))) for text in says]
+    shown = [" ".join(before[i].split()[-n:]) if n and before[i] else "" for i, n in zip(at, spare, strict=True)]
+    return rows.with_columns(day=pl.Series([days[i] for i in at]), before=pl.Series(shown), says=pl.Series(says))
+
+
+@once
+def _around(bench: Bench) -> tuple[list[str], list[str]]:
+    """Give of each turn its day and the text of the turn before it in its session, empty for the first."""
+    documents = bench.documents("turn")
+    starts = bench.sessions.select("session_id", "start")
+    turns = bench.turns.join(starts, on="session_id", how="left", maintain_order="left")
+    times = turns.select(doc_id="turn_id", day=pl.coalesce("timestamp", "start").dt.strftime("%a %-d %b %Y"))
+    days = documents.place.join(times, on="doc_id", how="left", maintain_order="left")["day"].fill_null("")
+    same = np.concatenate([[False], documents.session[1:] == documents.session[:-1]])
+    texts = documents.texts
+    return days.to_list(), [texts[i - 1] if near else "" for i, near in enumerate(same.tolist())]
+
+
+def _best(text: str, wanted: frozenset[str], language: str) -> str:
+    """Cut a text to its best passage; who speaks stays before it."""
+    words = text.split()
+    if len(words) <= WORDS:
+        return text
+    head, found, _ = text.partition(": ")
+    speaker = [head + ":"] if found and len(head.split()) <= 3 else []
+    cuts = [words[i : i + WORDS] for i in range(0, max(1, len(words) - WORDS + STEP), STEP)]
+    shared = [len(wanted.intersection(read)) for read in tokenize([" ".join(cut) for cut in cuts], language=language)]
+    best = int(np.argmax(shared))
+    return " ".join([*(speaker if best else []), *cuts[best]])

@@ -1,0 +1,112 @@
+"""Second keys: turns are also found by what a language model extracted from them when they were written."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+
+from memlab import llm
+from memlab.errors import DataError, at_least
+from memlab.knowledge import extraction
+from memlab.records import Run
+from memlab.registry import stage
+from memlab.retrieve import Bench
+from memlab.retrieve.arrays import cosines
+from memlab.retrieve.ranking import Scored, depth, of_turns, rank
+from memlab.retrieve.subqueries import joined
+from memlab.summaries.periods import summarize
+from memlab.summaries.writing import unwritten
+
+KEYS = ("facts", "summaries", "headers")
+
+
+@stage
+def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.5, service: str = llm.RECORDED) -> Run:
+    """Search also by what a model extracted from the turns, and fuse by guarded reciprocal rank fusion.
+
+    A turn's score is the best cosine of its own text and of its keys. Keys are ``facts`` (sentences that state one
+    thing, and stand on the turns that say it), ``summaries`` (sentences of session summaries, with the turns that they
+    cite), or ``headers``: the turn's own text behind the first sentence of its session's summary. They are extracted
+    once for a bench; a session that the model gave no answer for has no keys, with a warning.
+
+    :param of: ``facts``, ``summaries`` or ``headers``.
+    :param weight: of the list that is added; the run's own list weighs 1, and its first three places are guarded.
+    :param service: what extracts, see :func:`memlab.llm.ask`.
+    :raises DataError: for a ranking of sessions, other keys, a negative weight, or a bench without an encoder.
+    :raises ModelError: when no such service is set.
+
+    Source: Wu et al., LongMemEval (ICLR 2025), section 5.3 (key expansion); Anthropic, Contextual Retrieval (2024), for
+    headers.
+
+    >>> import memlab
+    >>> bench = memlab.Bench.of(memlab.sample(turns=60), encoder="hashing:64")
+    >>> memlab.summaries.second_keys(memlab.retrieve.bm25(bench), bench, of="words")
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: of is 'words'; choose from facts, summaries, headers
+    """
+    of_turns(run, "second_keys")
+    at_least(0, weight=weight)
+    if of not in KEYS:
+        raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
+    documents = bench.documents("turn")
+    made, place = documents.made, ("second keys", of, service)
+    turn_of, key_of, vectors, spent = made[place] if place in made else _keys(bench, of, service)
+    llm.count(spent.tokens)  # also where another pipeline over the bench had them extracted
+    if not spent.unanswered:
+        made[place] = turn_of, key_of, vectors, spent
+    own = documents.vectors()
+
+    def scored() -> Scored:
+        for rows, span in bench.by_scope("turn"):
+            inside = (turn_of >= span.start) & (turn_of < span.stop)
+            asked = bench.query_vectors[rows]
+            # A column for each turn, so that the best of a turn's keys is a maximum over rows.
+            best = cosines(asked, own[span]).T.copy()
+            np.maximum.at(best, turn_of[inside] - span.start, cosines(asked, vectors[key_of[inside]]).T)
+            yield rows, span, best.T
+
+    hits = rank(bench, scored(), level="turn", k=depth(run)).frame
+    return joined(run, bench, hits, weight=weight, k=depth(run))
+
+
+def _keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, llm.Spent]:
+    """Extract keys: which turn (by place) has which key, in pairs, the keys' vectors (n keys, d), and the cost."""
+    with llm.spending() as spent:
+        keys = _extracted(bench, of, service)
+    texts = keys["text"].unique(maintain_order=True)
+    number = pl.DataFrame({"text": texts, "key": np.arange(len(texts))})
+    pairs = keys.explode("turn_id").drop_nulls().join(number, on="text", maintain_order="left")
+    vectors = np.asarray(bench.embedder().encode(texts.to_list()))
+    return bench.documents("turn").at(pairs["turn_id"]), pairs["key"].to_numpy(), vectors, spent
+
+
+def _extracted(bench: Bench, of: str, service: str) -> pl.DataFrame:
+    """Give the keys of a bench: ``text``, and ``turn_id``, the list of the turns that it stands on."""
+    documents = bench.documents("turn")
+    turns = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
+    if of == "facts":
+        made = extraction.extract(turns, service=service)
+        lacking = made.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
+        line = f"facts of {lacking:,} sessions came from no model" if lacking else ""
+        keys = made.facts.select(text=pl.coalesce("text", _plain()), turn_id="evidence")
+    else:
+        summaries = summarize(turns, service=service, language=bench.language)
+        line = unwritten(summaries, "summaries")
+        sentences = summaries.filter(pl.col("reason") == "").select("session_id", "sentences", "evidence")
+        if of == "summaries":
+            keys = sentences.explode("sentences", "evidence").select(text="sentences", turn_id="evidence")
+        else:
+            first = sentences.select("session_id", head=pl.col("sentences").list.first())
+            named = turns.select("session_id", "turn_id").with_columns(own=pl.Series(documents.texts))
+            text = pl.format("[{}] {}", "head", "own")
+            keys = named.join(first, on="session_id").select(text=text, turn_id=pl.concat_list("turn_id"))
+    if line:
+        warnings.warn(line, stacklevel=5)
+    return keys
+
+
+def _plain() -> pl.Expr:
+    return pl.concat_str("subject", "predicate", "object", separator=" ")
