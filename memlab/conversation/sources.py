@@ -11,7 +11,7 @@ from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
-from memlab.text.calendar import written
+from memlab.text.dates import written
 from memlab.text.dates import dated
 
 LINE = pl.Schema({
