@@ -21,7 +21,7 @@ _OWN = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 
 
 def extract(items: Sequence[Item], *, most: int = MOST) -> list[Supported]:
-    """Pick at most ``most`` sentences that stand for all of them and are unlike each other (maximal marginal relevance).
+    """Pick at most ``most`` sentences that stand for all and are unlike each other (maximal marginal relevance).
 
     A sentence is worth its cosine with the tf-idf centroid, its different words (up to eight), its names and numbers,
     which later questions ask for, and a little for the first person; what an assistant says and images are worth less.
