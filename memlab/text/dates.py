@@ -155,8 +155,10 @@ def days(value: str) -> tuple[date, date] | None:
     >>> from memlab.text.dates import days
     >>> [str(day) for day in days("2023-05")]
     ['2023-05-01', '2023-05-31']
+    >>> days("05"), days("05-07")
+    (None, None)
     """
-    if not value[:4].isdigit():
+    if len(value) < len("2023") or not value[:4].isdigit():
         return None
     if "W" in value:
         return date.fromisoformat(f"{value}-1"), date.fromisoformat(f"{value}-7")

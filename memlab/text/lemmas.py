@@ -62,7 +62,7 @@ def infinitive(verb: str) -> str:
     if (known := base(verb)) != verb or not verb.endswith("s"):
         return known
     stripped = re.sub(r"(?<=..)ies$", "y", verb)
-    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[ox])es$|s$", "", stripped)
+    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[ox])es$|(?<!s)s$", "", stripped)
 
 
 @lru_cache(maxsize=65536)

@@ -32,26 +32,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
 
 def test_a_week_and_a_month(folder: Path, memlab_cli: Callable[..., Any]) -> None:
     week = memlab_cli("rollup", "ann", "--week", "2026-03-04", *STORE[:2], cwd=folder)
-    assert week.code == 0, week.err
-    assert week.out.startswith("# ann: week of 2 March 2026\n")
-    assert "5 turns in 2 sessions" in week.out
-    assert "## Carried on from before" in week.out
-    assert "4417" in week.out
+    assert week.out.startswith("# ann: week of 2 March 2026\n"), week.err
+    assert all(part in week.out for part in ("5 turns in 2 sessions", "## Carried on from before", "4417"))
     assert "no model" in week.err
     month = memlab_cli("rollup", "ann", "--month", "2026-03", *STORE[:2], cwd=folder)
     assert month.out.startswith("# ann: March 2026\n")
-    recorded = memlab_cli("rollup", "ann", "--week", "2026-03-04", "--service", "recorded", *STORE[:2], cwd=folder)
-    assert "not recorded" in recorded.err
-    assert recorded.out.splitlines()[0] == week.out.splitlines()[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
         (("ann",), "--week"),
-        (("ann", "--week", "yesterday"), "no date"),
         (("ann", "--week", "2031-01-01"), "no session"),
-        (("ann", "--week", "2026-03-04", "--tz", "Mars/North"), "time zone"),
         (("bob", "--week", "2026-03-04"), "scope"),
         (("ann", "--week", "2026-03-04", "--service", "nobody"), "nobody"),
     ],
