@@ -19,9 +19,7 @@ from memlab.records import Dataset
     [
         ("Mel: I have two dogs.", "2", True),
         ("Mel: It was $1,250 in all.", "1250 dollars", True),
-        ("Mel: We met on 7 May 2023.", "May 7, 2023", True),
         ("[7 May 2023]\nMel: We met today.", "May 2023", True),
-        ("[7 May 2023]\nMel: We met today.", "2023", True),
         ("[7 May 2023]\nMel: We met today.", "in May", True),
         ("Mel: We met on May 7.", "7 May, 2023", True),
         ("[14 September 2022]\nMel: We met last Friday.", "14September, 2022", True),
@@ -31,13 +29,11 @@ from memlab.records import Dataset
         ("Mel: I went running with Zoë’s dogs", "run with Zoë's dog", True),
         ("Mel: they said so twice", "2 times (in June)", True),
         ("Mel: 18 days ago", "17 days ago. 18 days (including the last day) is also acceptable.", True),
-        ("Mel: I have three dogs.", "2", False),
         ("[8 May 2023]\nMel: We met last week.", "1 May 2023", False),
         ("Mel: We met in May 2023.", "7 May 2023", False),
         ("[7 May 2023]\nMel: We met today.", "in June", False),
         ("Mel: I play the clarinet.", "clarinet and violin", False),
         ("Mel: I sold a lamp.\nMel: Then I bought a chair.", "sold a chair", False),
-        ("Mel: I was at the store.", "restore", False),
         ("", "Oslo", False),
         # A heading ends with its source.
         ("Earlier sessions:\n[7 May 2023 | desks]\nThey met.\nThis conversation:\nAnn has a desk", "7 May 2023", True),

@@ -36,19 +36,16 @@ def test_histories_in_every_form_are_the_same(history: Any) -> None:
     assert messages(history) == (Message("user", "What did the oak desk cost?"), Message("assistant", "$210."))
 
 
-@pytest.mark.parametrize("history", ["one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], 5])
-def test_another_form_is_an_error(history: Any) -> None:
-    with pytest.raises(DataError, match="histor"):
-        messages(history)
-
-
-def test_a_history_is_read_from_a_file(tmp_path: Path) -> None:
+def test_a_history_is_read_from_a_file_and_another_form_is_an_error(tmp_path: Path) -> None:
     for text in (json.dumps(DESK), "\n".join(map(json.dumps, DESK))):
         (tmp_path / "history.json").write_text(text)
         assert read_history(tmp_path / "history.json") == messages(DESK)
     (tmp_path / "history.json").write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"history\.json"):
         read_history(tmp_path / "history.json")
+    for wrong in ("one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], 5):
+        with pytest.raises(DataError, match="histor"):
+            messages(wrong)  # type: ignore[arg-type]
 
 
 def test_signs_of_a_question_that_leans() -> None:

@@ -24,9 +24,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         for n, text in enumerate(texts)
     ]
     (path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    for verb in (("ingest", "log.jsonl"), ("index",)):
-        done = memlab_cli(*verb, *STORE, cwd=path)
-        assert done.code == 0, done.err
+    done = [memlab_cli(*verb, *STORE, cwd=path).code for verb in (("ingest", "log.jsonl"), ("index",))]
+    assert done == [0, 0]
     return path
 
 
@@ -41,17 +40,10 @@ def test_a_week_and_a_month(folder: Path, memlab_cli: Callable[..., Any]) -> Non
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
-    [
-        (("ann",), "--week"),
-        (("ann", "--week", "2031-01-01"), "no session"),
-        (("bob", "--week", "2026-03-04"), "scope"),
-        (("ann", "--week", "2026-03-04", "--service", "nobody"), "nobody"),
-    ],
+    [("ann", "--week"), ("ann --week 2031-01-01", "no session"), ("bob --month 2026-03", "scope")],
 )
-def test_what_it_cannot_do_is_one_line(
-    folder: Path, memlab_cli: Callable[..., Any], arguments: tuple[str, ...], word: str
-) -> None:
-    done = memlab_cli("rollup", *arguments, *STORE[:2], cwd=folder)
+def test_what_it_cannot_do_is_one_line(folder: Path, memlab_cli: Callable[..., Any], arguments: str, word: str) -> None:
+    done = memlab_cli("rollup", *arguments.split(), *STORE[:2], cwd=folder)
     assert (done.code, done.out) == (2, "")
     [line] = done.messages
     assert word in line

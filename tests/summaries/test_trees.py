@@ -86,13 +86,6 @@ def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
         grow(turns, encoder="hashing:64", vectors=vectors[1:])
 
 
-def test_scopes_have_trees_of_their_own(bench: Bench) -> None:
-    made = grow(bench.turns, encoder="hashing:64")
-    check(made.nodes, bench.turns)
-    alone = grow(bench.turns.filter(scope="v"), encoder="hashing:64")
-    assert alone.nodes["node_id"].to_list() == made.nodes.filter(scope="v")["node_id"].to_list()
-
-
 def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_everywhere(
     model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +110,8 @@ def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: s
     levels: Any = ("turn", "session")
     got, of_sessions = (ranking(tree(bench, over=over, turns=turns, k=k, level=level)) for level in levels)
     documents, made = bench.documents("turn"), tree_of(bench, over)
+    check(made.nodes.filter(kind="cluster"), bench.turns)
+    nearest = nearest_summaries(bench, over=over, k=2)
     home = dict(bench.turns.select("turn_id", "session_id").iter_rows())
     for number, (query, scope) in enumerate(bench.queries.select("query_id", "scope").iter_rows()):
         asked = bench.query_vectors[number].astype(float)
@@ -124,24 +119,19 @@ def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: s
         names = documents.ids[span].tolist()
         cosines = (documents.vectors()[span].astype(float) @ asked).astype(np.float32)
         own = dict(zip(names, cosines.tolist(), strict=True))
-        best = dict(own)
+        best, summaries = dict(own), dict[str, float]()
         for row, vector in zip(made.nodes.iter_rows(named=True), made.vectors, strict=True):
             score = float(np.float32(vector.astype(float) @ asked))
-            for name in sorted(row["turns"], key=lambda t: -own[t])[:turns] if row["scope"] == scope else ():
+            if row["scope"] != scope:
+                continue
+            summaries[row["node_id"]] = score
+            for name in sorted(row["turns"], key=lambda t: -own[t])[:turns]:
                 best[name] = max(best[name], score)
+        assert nearest.filter(query_id=query)["node_id"].to_list() == sorted(summaries, key=summaries.get)[:-3:-1]  # type: ignore[arg-type]
         order = sorted(names, key=lambda t: (-best[t], -own[t]))
         assert got[query] == order[:k]
         first = {s: max(best[t] for t in names if home[t] == s) for s in dict.fromkeys(home[t] for t in order)}
         assert [first[s] for s in of_sessions[query]] == sorted(first.values(), reverse=True)[:k]
-
-
-def test_the_summaries_themselves(bench: Bench) -> None:
-    found, made = nearest_summaries(bench, over="weeks", k=2), tree_of(bench, "weeks")
-    assert found["rank"].to_list() == [1, 2] * bench.queries.height
-    asked = dict(bench.queries.select("query_id", "scope").iter_rows())
-    assert all(asked[query] == scope for query, scope in found.select("query_id", "scope").iter_rows())
-    scores = np.where(made.nodes["scope"] == "u", made.vectors @ bench.query_vectors[0], -1)
-    assert found["node_id"][0] == made.nodes["node_id"][int(scores.argmax())]
 
 
 def test_a_question_alone_ranks_as_in_the_batch_with_trees_that_are_there(
@@ -152,13 +142,9 @@ def test_a_question_alone_ranks_as_in_the_batch_with_trees_that_are_there(
     assert ranking(tree(alone, over="both", k=9)) == {query: whole[query] for query in alone.queries["query_id"]}
 
 
-def test_the_stage_says_what_no_model_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "DEFAULT", ())
-    with pytest.warns(UserWarning, match="not recorded"):
-        tree(bench_of(talked(12)), over="weeks", service=llm.RECORDED)
-
-
 def test_what_the_stage_cannot_use(bench: Bench) -> None:
+    with pytest.warns(UserWarning, match="not recorded"):
+        tree(bench, over="weeks", service=llm.RECORDED)
     for wrong in ({"over": "months"}, {"turns": 0}, {"k": 0}, {"over": "weeks", "tz": "Mars/North"}):
         with pytest.raises(DataError):
             tree(bench, **wrong)  # type: ignore[arg-type]

@@ -15,8 +15,6 @@ from memlab.text.sentences import sentences, spans
         ("I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
         ("See https://a.b/c?d=1.5&e=2 now. Bye.", ["See https://a.b/c?d=1.5&e=2 now.", "Bye."]),
         ("Then... we left. Wow... Great.", ["Then... we left.", "Wow...", "Great."]),
-        ("That's great!! 😂😂 I love it :)", ["That's great!!", "😂😂 I love it :)"]),
-        ('"No way!" she said. "Really?" he asked.', ['"No way!" she said.', '"Really?" he asked.']),
         ("Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
         ("this line was\nwrapped here", ["this line was\nwrapped here"]),
         ("```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),

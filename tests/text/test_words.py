@@ -20,7 +20,6 @@ TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | s
         ("I don't think so.", ["i", "don't", "think", "so"]),
         ("Mel’s well-known dog's", ["mel", "well", "known", "dog"]),
         ("$1,250.50 at 3pm, 2.5kg", ["1,250.50", "at", "3pm", "2.5kg"]),
-        ("in Oslo,Paris or Rome.Then", ["in", "oslo", "paris", "or", "rome", "then"]),
         ("a_b 'quoted' rock'n'roll", ["a", "b", "quoted", "rock'n'roll"]),
         ("Zoë की किताब ?!", ["zoë", "की", "किताब"]),
     ],
@@ -56,7 +55,6 @@ def test_tokens_are_the_same_for_documents_and_queries() -> None:
     texts = ["Did you call about the fire?", "doctor's DOCTOR!", "how what did", "", "?!", "naïve 漢字 x 42"]
     assert tokenize(texts) == [["call", "fire"], ["doctor", "doctor"], [], [], [], ["naïv", "漢字", "42"]]
     assert tokenize([]) == []
-    assert tokenize(["Doctors moved"], stem=False) == [["doctors", "moved"]]
 
 
 def test_every_language_has_a_stemmer() -> None:
@@ -75,8 +73,6 @@ def test_every_language_has_a_stemmer() -> None:
     ("language", "text", "words"),
     [
         ("pl", "Kiedy byłem u lekarza?", ["byłem", "lekarza"]),
-        ("cs", "Kde je moje kniha?", ["kniha"]),
-        ("ro", "Unde am fost în vacanță?", ["vacanță"]),
         ("lt", "Kada aš buvau prieš savaitę?", ["buvau", "savaitę"]),
         ("id", "Kapan tahun itu?", ["tahun", "itu"]),
         ("hi", "हिन्दी किताब", ["हिन्दी", "किताब"]),  # vowel signs belong to their word
