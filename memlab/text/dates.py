@@ -78,7 +78,7 @@ class Date(NamedTuple):
     """A date in a text, at ``text[start:end]``.
 
     :param value: see :mod:`memlab.text.dates`.
-    :param offset: of a relative date: how many of which unit after ``now``, or after the date that it names.
+    :param offset: of a date that is counted from ``now``: how many of which unit after it.
     """
 
     value: str
@@ -129,8 +129,7 @@ def dated(text: str, day: date) -> str:
     """
     for row in reversed(dates(text, day)):
         n, unit = row.offset or (0, "")
-        # Others are counted from a date that the text names.
-        if not n or _GOES_ON.match(text, row.end) or _stepped(day, n, unit) != row.value:
+        if not n or _GOES_ON.match(text, row.end):
             continue
         if unit in ("week", "weekend"):
             count = "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
@@ -185,7 +184,7 @@ def _stepped(now: date, n: int, unit: str) -> str:
         saturday = now + timedelta(5 - now.weekday() + 7 * (n - ahead))
         return f"{saturday}/{saturday + timedelta(1)}"
     year, at = divmod(now.year * 12 + now.month - 1 + n * (1 if unit == "month" else 12), 12)
-    return f"{date(year, at + 1, 1):%Y-%m}"[: None if unit == "month" else 4]
+    return date(year, at + 1, 1).isoformat()[: len("2023-05" if unit == "month" else "2023")]
 
 
 def _calendar(match: Any, _: date | None) -> Date | None:
@@ -194,7 +193,8 @@ def _calendar(match: Any, _: date | None) -> Date | None:
     name, sure, digits = parts["month"], parts.get("sure"), parts["year"] or "0"
     year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
     n = int(name) if name.isdigit() else _month(name)
-    day = int(parts.get("day") or 0) or (_ORDINALS.index(sure.lower()) + 1 if sure else 0)
+    spelled = sure and sure.lower() in _ORDINALS
+    day = _ORDINALS.index(sure.lower()) + 1 if spelled else int(parts.get("day") or 0)
     if n > len(MONTHS) and "." not in match[0]:
         n, day = day, n
     # "5 may be enough", "march 10 miles"
@@ -229,7 +229,8 @@ def _relative(match: Any, now: date | None, to: Any = None) -> Date | None:
         away = ahead - 12 * (away < 0 <= ahead) + 12 * (ahead <= 0 < away)
     start, end = match.start(), (to or match).end()
     try:
-        return Date(_stepped(now, away, unit), (to or match).string[start:end], start, end, (away, unit))
+        value, offset = _stepped(now, away, unit), None if to else (away, unit)
+        return Date(value, (to or match).string[start:end], start, end, offset)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
 
