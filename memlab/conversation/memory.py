@@ -14,8 +14,9 @@ from pydantic import BaseModel, Field
 from memlab import llm
 from memlab.conversation.messages import Message
 from memlab.errors import DataError
-from memlab.records import Run, run_from_scores
+from memlab.records import Run
 from memlab.retrieve import Bench
+from memlab.retrieve.ranking import reranked
 from memlab.summaries.asking import Item
 from memlab.summaries.extractive import extract
 from memlab.text.sentences import sentences
@@ -108,10 +109,8 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
     rows = run.frame.with_columns(id=own).join(used, on=["query_id", "id"], how="left", maintain_order="left")
     lowest = pl.col("score").min().over("query_id")
     raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
-    scores = rows.select(raised * pl.when("used").then(factor).otherwise(1.0))["score"].to_numpy()
-    k = int(run.frame["rank"].to_numpy().max(initial=1))
-    ranked = run_from_scores(rows["query_id"].to_numpy(), rows["doc_id"].to_numpy(), scores, level=run.level, k=k)
-    return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
+    score = raised * pl.when("used").then(factor).otherwise(1.0)
+    return reranked(run, bench, rows.select("query_id", "doc_id", score=score))
 
 
 class Running(BaseModel, extra="forbid"):
