@@ -53,16 +53,19 @@ def third(base: str) -> str:
 
 
 def infinitive(verb: str) -> str:
-    """Give the infinitive of a verb in the third person.
+    """Give the infinitive of a verb in the third person or the past.
 
     >>> from memlab.text.lemmas import infinitive
-    >>> [infinitive(verb) for verb in ("teaches", "studies", "uses", "is")]
-    ['teach', 'study', 'use', 'be']
+    >>> [infinitive(verb) for verb in ("teaches", "studies", "uses", "is", "served", "dropped", "visited")]
+    ['teach', 'study', 'use', 'be', 'serve', 'drop', 'visit']
     """
-    if (known := base(verb)) != verb or not verb.endswith("s"):
+    if (known := base(verb)) != verb:
         return known
-    stripped = re.sub(r"(?<=..)ies$", "y", verb)
-    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[ox])es$|(?<!s)s$", "", stripped)
+    verb = re.sub(r"(?<=..)ie[sd]$", "y", verb)
+    if verb.endswith("ed"):
+        silent = re.sub(r"([^s]s|z|[cguv]|^[^aeiou]*[aeiou][^aeiouwxy])ed$", r"\1e", verb)
+        return re.sub(r"([bdgmnprt])\1ed$|ed$", r"\1", silent)
+    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[ox])es$|(?<!s)s$", "", verb)
 
 
 @lru_cache(maxsize=65536)
