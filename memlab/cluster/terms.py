@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from math import log, sqrt
 
 import numpy as np
@@ -12,13 +15,19 @@ from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError
-from memlab.text.phrases import called, content_words, phrases, written
+from memlab.text.analysis import LANGUAGES, stop_words
 from memlab.text.tokens import Token, stem, tokens
+from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, lists, wordset
 
 # Weights of a word that every cluster has, of each further word of a phrase, and of a word that several speakers use:
 # chosen on three conversations of LoCoMo.
 _COMMON, _PER_WORD, _SHARED = 0.2, 0.5, 3.0
 _MOST_CHARS = 60
+_MOST_WORDS, _SHORTEST_NICKNAME = 4, 3
+_NOT_ABOUT = STOP_WORDS.union(NUMBERS, TIMES, lists()["not_about"].split())
+# After these a word is a verb, whatever its tag: "we show emotions".
+_BEFORE_VERBS = wordset("i you he she we they") | MODALS | CONTRACTIONS
+_log = logging.getLogger("memlab")
 
 
 def cluster_terms(
@@ -32,7 +41,7 @@ def cluster_terms(
     """Name each cluster by the phrases that set it apart: class-based TF-IDF.
 
     A cluster's texts count as one document; a word weighs how often the cluster has it, by how few other clusters do,
-    three times as much where several speakers use it. A phrase (:mod:`memlab.text.phrases`) weighs the mean of its
+    three times as much where several speakers use it. A phrase (:func:`phrases`) weighs the mean of its
     words, more with each further word and with the root of how often it occurs; in other languages than English, one of
     several words counts only where it occurs twice. Of phrases that share a word the best stays.
 
@@ -54,7 +63,7 @@ def cluster_terms(
     numbers, who = np.asarray(labels).tolist(), list(speakers if speakers is not None else [""] * len(texts))
     if not len(texts) == len(numbers) == len(who):
         raise DataError(f"{len(texts)} texts but {len(numbers)} labels and {len(who)} speakers; give one for each text")
-    about, names = content_words(language), called(speakers or ())
+    about, names = content_words(language), _called(speakers or ())
     split = [tokens(text) for text in texts]
     keys = list({word.key for words in split for word in words})
     stems = dict(zip(keys, stem(keys, language), strict=True))
@@ -73,7 +82,7 @@ def cluster_terms(
             clusters[number].words[stems[word.key]] += 1
             clusters[number].speakers[stems[word.key]].add(speaker)
         for phrase in phrases(text, language=language):
-            form = written(text, phrase)
+            form = _written(text, phrase)
             if not phrase[0].start and phrase[0].text.lower() in lower:  # a capital that begins a text is no name
                 form = form[:1].lower() + form[1:]
             if 0 < len(form) <= _MOST_CHARS and all(map(fits, phrase)):
@@ -113,3 +122,84 @@ class _Cluster:
                 chosen.append(self.forms[best].most_common(1)[0][0])
                 taken |= set(best)
         return chosen
+
+
+@cache
+def content_words(language: str) -> Callable[[Token], bool]:
+    """Give what says whether a text in a language could be about a word.
+
+    English leaves out function words, courtesy, times and vague words, other languages the stop words of
+    ``stopwordsiso``. Without such a list there are no content words, and a line in the log says so.
+
+    >>> from memlab.cluster.terms import content_words
+    >>> from memlab.text.tokens import tokens
+    >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if content_words("de")(word)]
+    ['trinke', 'Wasser']
+    """
+    if language == "en":
+        return _english
+    import stopwordsiso
+
+    stop = stopwordsiso.stopwords(language) | stop_words(language)
+    if not stopwordsiso.has_lang(language):
+        _log.warning("no list of stop words in %s: clusters and topics stay without names", LANGUAGES[language])
+        return lambda word: False
+    return lambda word: len(word.key) > 1 and word.key not in stop and word.text.isalpha()
+
+
+def _english(word: Token) -> bool:
+    bare = word.key.rstrip("stndrh") if word.key[0].isdigit() else word.key  # "12th" is a time
+    return len(word.key) > 1 and word.key not in _NOT_ABOUT and any(map(str.isalpha, bare))
+
+
+def phrases(text: str, *, language: str = "en") -> Iterator[tuple[Token, ...]]:
+    """Give the phrases of up to four words in a text, and the phrases within them that end as they do.
+
+    English has noun phrases; another language has runs of content words with nothing but a space or a hyphen between.
+
+    >>> from memlab.cluster.terms import phrases
+    >>> [" ".join(word.text for word in phrase) for phrase in phrases("I adopted a guinea pig.")]
+    ['guinea pig', 'pig']
+    """
+    if language == "en":
+        for phrase in _noun_phrases(text):
+            yield from (phrase[start:] for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase)))
+        return
+    fits, run = content_words(language), list[Token]()
+    for word in tokens(text):
+        run = [*(run[1 - _MOST_WORDS :] if _adjacent(text, run, word) else []), word] if fits(word) else []
+        yield from (tuple(run[start:]) for start in range(len(run)))
+
+
+def _adjacent(text: str, run: list[Token], word: Token) -> bool:
+    return bool(run) and text[run[-1].end : word.start] in (" ", "-")
+
+
+@lru_cache(maxsize=50_000)
+def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
+    """Find the longest runs of adjectives and nouns that end in a noun, by TextBlob's lexicon of parts of speech."""
+    from textblob.en import parser
+
+    words = tokens(text)
+    # What is shouted ("INTENSE") stands in the lexicon in lower case.
+    calm = [word.text.lower() if word.text.isupper() and len(word.text) > 1 else word.text for word in words]
+    found, run, before = dict[int, tuple[Token, ...]](), list[Token](), ""
+    for word, (_, tag) in zip(words, parser.find_tags(calm) if words else (), strict=True):
+        fits = tag.startswith(("NN", "JJ")) and before not in _BEFORE_VERBS and _english(word)
+        run = [*(run if _adjacent(text, run, word) else []), word] if fits else []
+        if fits and tag.startswith("NN"):
+            found[run[0].start] = tuple(run)  # in place of the part of it that ended in a noun
+        before = word.key
+    return tuple(found.values())
+
+
+def _written(text: str, phrase: tuple[Token, ...]) -> str:
+    """Give a phrase as it stands in its text, without a possessive ending; nothing for the end of a hyphened word."""
+    start = phrase[0].start
+    return "" if text[max(start - 1, 0)] == "-" else re.sub(r"['’]s$", "", text[start : phrase[-1].end])
+
+
+def _called(names: Iterable[str]) -> frozenset[str]:
+    """Give what people are called: the words of their names in lower case, and how these begin ("joan" of "Joanna")."""
+    words = {word for name in set(names) for word in re.findall(r"[^\W\d_]+", name.lower())}
+    return frozenset(words | {word[:n] for word in words for n in range(_SHORTEST_NICKNAME, len(word))})

@@ -1,18 +1,17 @@
 """Questions in conversations: made to stand alone, given a context, answered and judged.
 
-- ``messages``: histories in several forms. ``rewriting``: follow-ups made to stand alone.
+- ``messages``: histories in several forms, and follow-ups with known answers. ``rewriting``: follow-ups made to stand
+  alone.
 - ``memory``: what a conversation has in play, a bias towards it, and a rolling buffer of messages.
 - ``sources``, ``contexts``, ``tokens``: the context of a question within a budget of MiniLM tokens.
 - ``answers``: whether a context holds the answer. ``answering``: answers and verdicts of a model.
-- ``measure``: follow-ups with known answers, and rewrites against those of people.
 """
 
 from memlab.conversation.answering import answer, judge
 from memlab.conversation.answers import holding, holds
 from memlab.conversation.contexts import Budget, Contexts, assemble
-from memlab.conversation.measure import follow_ups, score
 from memlab.conversation.memory import RollingBuffer, SessionMemory, bias, extend, remember
-from memlab.conversation.messages import Message, messages, read_history
+from memlab.conversation.messages import Message, follow_ups, messages, read_history
 from memlab.conversation.rewriting import rewrite
 from memlab.conversation.sources import gather
 from memlab.conversation.tokens import minilm_tokens
@@ -20,5 +19,5 @@ from memlab.conversation.tokens import minilm_tokens
 __all__ = [
     "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "assemble", "bias", "extend",
     "follow_ups", "gather", "holding", "holds", "judge", "messages", "minilm_tokens", "read_history",
-    "remember", "rewrite", "score",
+    "remember", "rewrite",
 ]  # fmt: skip

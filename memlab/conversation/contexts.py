@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import polars as pl
 from memlab.conversation.sources import LINE
 from memlab.conversation.tokens import clean, counted, minilm_tokens
 from memlab.errors import DataError
-from memlab.text.calendar import written
+from memlab.text.dates import written
 from memlab.text.tokens import words
 
 # In the order in which they stand in a context, from the most general to the newest.
@@ -32,6 +32,7 @@ MESSAGES = ("recent", "relevant")
 NO_ROOM, TURN_THERE, SAME_WORDS = "no room", "its turn is there", "the same words"
 
 _LEAST_CUT = 24  # tokens: less of a message tells nothing
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -141,19 +142,11 @@ def _written(lines: pl.DataFrame) -> pl.DataFrame:
     return counted(counted(rows).rename({"n_tokens": "size"}), "head")
 
 
-def shares(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
-    """Share room out: each source its share, or its need if that is less; the rest to those that need more.
-
-    >>> shares({"relevant": 10, "facts": 10}, {"relevant": 30, "facts": 3})
-    {'relevant': 17, 'facts': 3}
-    """
+def _shares(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
+    """Share room out: each source its share, or its need if that is less; the rest to those that need more."""
     given = {source: min(share, needs[source]) for source, share in wanted.items()}
-    rest = sum(wanted.values()) - sum(given.values())
     for source in FLOW:
-        more = min(rest, needs.get(source, 0) - given.get(source, 0))
-        if more > 0:
-            given[source] += more
-            rest -= more
+        given[source] += min(sum(wanted.values()) - sum(given.values()), needs[source] - given[source])
     return given
 
 
@@ -165,7 +158,7 @@ def _fill(
     for source, lines in offered.items():
         heads = {line.head: line.head_size for line in lines}
         needs[source] = titles[source] + sum(heads.values()) + sum(line.size for line in lines)
-    given, taken, left, spare = shares(wanted, needs), list[_Line](), list[tuple[str, str, str]](), 0
+    given, taken, left, spare = _shares(wanted, needs), list[_Line](), list[tuple[str, str, str]](), 0
     for source in FILLED:
         room, under, full = given[source] + spare, set[str](), False
         for line in offered.get(source, []):
@@ -202,13 +195,9 @@ def _repeats(line: _Line, taken: list[_Line]) -> str:
     """Say why a line would repeat what is there; empty where it would not."""
     quoted = {turn: other for other in taken if other.source in MESSAGES for turn in other.turns}
     own = [quoted[turn] for turn in line.turns if turn in quoted]
-    if line.source in MESSAGES and own:
+    whole = len(own) == len(line.turns) and not any(other.cut for other in own)
+    if own and (whole or line.source in MESSAGES):
         return TURN_THERE
-    if own and len(own) == len(line.turns) and not any(other.cut for other in own):
-        # A fact may say more than its turn in the same words: who "I" is.
-        stated = line.text.rpartition(" (")[0] if line.source == "facts" else ""
-        if _words(stated) <= frozenset[str]().union(*(_words(other.text) for other in own)):
-            return TURN_THERE
     return SAME_WORDS if any(_words(line.text) == _words(other.text) for other in taken) else ""
 
 
@@ -217,24 +206,14 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(words(text))
 
 
-def _time(line: _Line) -> float:
-    return line.at.timestamp() if line.at else 0.0
-
-
 def _shown(taken: list[_Line]) -> str:
     """Write a context down: sources from the most general to the newest, headings and their lines in order of time."""
     out: list[str] = []
     for source, title in TITLES.items():
-        own = [line for line in taken if line.source == source]
-        own.sort(key=_time)
-        first = dict[str, float]()
+        own = sorted((line for line in taken if line.source == source), key=lambda line: line.at or _NEVER)
+        under: dict[str, list[str]] = {"": []}  # what has no heading stands first, where it is under none
         for line in own:
-            first.setdefault(line.head, _time(line))
-        # What has a heading stands together under it: it is paid for once, so it is written once. What has none stands
-        # first, where it is under none.
-        own.sort(key=lambda line: (line.head != "", first[line.head], line.head))
+            under.setdefault(line.head, []).append(line.text)
         out += [title] if own else []
-        for line, before in zip(own, [None, *own], strict=False):
-            new = line.head and (before is None or line.head != before.head)
-            out += [line.head, line.text] if new else [line.text]
+        out += [text for head, texts in under.items() for text in ([head, *texts] if head else texts)]
     return "\n".join(out)

@@ -13,10 +13,12 @@ from pydantic import BaseModel, Field
 
 from memlab import llm
 from memlab.conversation.messages import Message
-from memlab.conversation.rewriting import content, is_name
 from memlab.errors import DataError
-from memlab.records import Run, run_from_scores
+from memlab.records import Run
 from memlab.retrieve import Bench
+from memlab.retrieve.ranking import reranked
+from memlab.summaries.asking import Item
+from memlab.summaries.extractive import extract
 from memlab.text.sentences import sentences
 
 FACTOR = 1.15
@@ -26,7 +28,7 @@ MOST_IN_PLAY = 64
 TTL = timedelta(minutes=30)
 
 VERBATIM = 4
-MAX_WORDS = 200
+MAX_WORDS, MOST = 200, 12  # words and sentences of a summary
 VERSION = 1
 SYSTEM = (
     "You keep the running summary of a conversation. Write the summary so far anew so that it covers the next messages "
@@ -107,10 +109,8 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
     rows = run.frame.with_columns(id=own).join(used, on=["query_id", "id"], how="left", maintain_order="left")
     lowest = pl.col("score").min().over("query_id")
     raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
-    scores = rows.select(raised * pl.when("used").then(factor).otherwise(1.0))["score"].to_numpy()
-    k = int(run.frame["rank"].to_numpy().max(initial=1))
-    ranked = run_from_scores(rows["query_id"].to_numpy(), rows["doc_id"].to_numpy(), scores, level=run.level, k=k)
-    return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
+    score = raised * pl.when("used").then(factor).otherwise(1.0)
+    return reranked(run, bench, rows.select("query_id", "doc_id", score=score))
 
 
 class Running(BaseModel, extra="forbid"):
@@ -143,7 +143,7 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
     """Add messages; those that are no longer among the last four are folded into the summary.
 
     :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer, or where that is
-        too long, sentences are taken as they are (:func:`extract`).
+        too long, sentences are taken as they are (:func:`memlab.summaries.extractive.extract`).
 
     >>> from memlab.conversation import Message, RollingBuffer, extend
     >>> said = [Message("user", f"My locker at the pool has the number {n}.") for n in range(1, 7)]
@@ -161,25 +161,16 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
     (answer,) = llm.ask([request], service)
     written = () if answer.value is None else tuple(" ".join(text.split()) for text in answer.value.sentences)
     if not written or sum(len(text.split()) for text in written) > MAX_WORDS:
-        written = extract(buffer.summary, older)
+        written = _extracted(buffer.summary, older)
     return RollingBuffer(last, written, buffer.n_summarised + len(older))
 
 
-def extract(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
-    """Keep, in their order, the sentences with the most names and numbers, then content words, that fit the length."""
-    offered = list(summary)
-    for message in new:
-        offered += [f"{message.role}: {sentence}" for sentence in sentences(message.content)]
-    kept: dict[str, None] = {}
-    room = MAX_WORDS
-    for text in sorted(dict.fromkeys(offered), key=_weight, reverse=True):
-        if len(text.split()) <= room and _weight(text) > (0, 1):
-            kept[text] = None
+def _extracted(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
+    """Pick sentences of the summary and of messages that stand for all, as many as fit the length, in their order."""
+    said = [*summary, *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content))]
+    kept, room = list[str](), MAX_WORDS
+    for text, _ in extract([Item("", sentence, []) for sentence in said], most=MOST):
+        if len(text.split()) <= room:
+            kept.append(text)
             room -= len(text.split())
-    return tuple(text for text in dict.fromkeys(offered) if text in kept)
-
-
-def _weight(text: str) -> tuple[int, int]:
-    words = content(text.partition(": ")[2])
-    telling = sum(word.text[0].isdigit() or is_name(word.text, opens=word.start == 0) for word in words)
-    return min(telling, 3), min(len(words), 20)
+    return tuple(kept)

@@ -1,4 +1,4 @@
-"""Histories in the forms that people have them in: messages of an OpenAI-style chat, pairs, or texts."""
+"""Histories as people have them (messages of an OpenAI-style chat, pairs, or texts), and follow-ups with answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from memlab.errors import DataError
+
+FOLLOW_UP = pl.Schema({
+    "thread": pl.String(), "scope": pl.String(), "kind": pl.String(), "question": pl.String(),
+    "standalone": pl.String(), "answer": pl.String(), "evidence": pl.List(pl.String()),
+    "history": pl.List(pl.Struct({"role": pl.String(), "content": pl.String()})),
+})  # fmt: skip
 
 
 class Message(NamedTuple):
@@ -46,6 +54,24 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read as a history: {error}; write a JSON list of messages") from error
     return messages(given)
+
+
+def follow_ups(path: str | Path) -> pl.DataFrame:
+    """Read questions of threads, JSON lines with the fields of :data:`FOLLOW_UP`.
+
+    :returns: these fields with ``query_id``: the line's ``id``, else its thread and place. The first question of a
+        thread has the kind ``first``.
+    :raises DataError: when the file cannot be read or lacks a field.
+    """
+    try:
+        rows = pl.read_ndjson(Path(path), infer_schema_length=None)
+        if missing := [name for name in FOLLOW_UP if name not in rows.columns]:
+            raise DataError(f"{path} has no field {missing[0]!r}; a follow-up has {', '.join(FOLLOW_UP)}")
+        place = pl.format("{}/{}", "thread", pl.int_range(1, pl.len() + 1).over("thread"))
+        query_id = pl.col("id") if "id" in rows.columns else place
+        return rows.select(*FOLLOW_UP, query_id=query_id).cast(dict(FOLLOW_UP))  # type: ignore[arg-type]
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{path} cannot be read as follow-ups: {error}") from error
 
 
 def _message(item: Any, place: int, n: int) -> Message:

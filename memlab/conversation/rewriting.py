@@ -58,15 +58,15 @@ def rewrite(
     """Put back into follow-up questions what they leave out.
 
     The first question of a conversation never changes, nor does one without a sign that it leans on what was said
-    (:func:`signs`). The others are rewritten by a model, which reads the last :data:`READ` messages. Where there is no
+    (:func:`leans`). The others are rewritten by a model, which reads the last :data:`READ` messages. Where there is no
     answer of a model, the content words of the questions before are appended (:func:`appended`); where the answer is no
     rewrite (:func:`is_rewrite`), the question stays as it was asked.
 
     :param questions: one text, or n.
     :param history: the messages before it, see :func:`memlab.conversation.messages`; for n questions n histories.
     :param service: the model, see :func:`memlab.llm.ask`; ``None`` appends without asking.
-    :returns: for one question its rewritten text; for n a frame of ``question``, ``rewritten``, ``signs`` and
-        ``method``: ``first``, ``as asked``, ``model``, ``appended`` or ``refused``.
+    :returns: for one question its rewritten text; for n a frame of ``question``, ``rewritten`` and ``method``:
+        ``first``, ``as asked``, ``model``, ``appended`` or ``refused``.
     :raises DataError: when the numbers of questions and histories differ, or a history has another form.
 
     >>> from memlab.conversation import rewrite
@@ -78,20 +78,16 @@ def rewrite(
         return rewrite([questions], history=[history], service=service)["rewritten"][0]
     if len(questions) != len(history):
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
-    asked = list(zip(questions, map(messages, history), strict=True))
-    found = [signs(question) if before else [] for question, before in asked]
-    leaning = [each for each, why in zip(asked, found, strict=True) if why]
-    answers = llm.ask([request(question, before) for question, before in leaning], service)
-    answered = iter(answers)
-    made = [
-        _by(next(answered), question, before) if why else (question, "as asked" if before else "first")
-        for (question, before), why in zip(asked, found, strict=True)
-    ]
+    before = [messages(each) for each in history]
+    made = [(question, "as asked" if said else "first") for question, said in zip(questions, before, strict=True)]
+    leaning = [i for i, question in enumerate(questions) if before[i] and leans(question)]
+    answers = llm.ask([request(questions[i], before[i]) for i in leaning], service)
+    for i, answer in zip(leaning, answers, strict=True):
+        made[i] = _by(answer, questions[i], before[i])
     if service is not None and (line := llm.unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
-    texts, methods = ([each[side] for each in made] for side in (0, 1))
-    columns = {"question": list(questions), "rewritten": texts, "signs": found, "method": methods}
-    return pl.DataFrame(columns, dict.fromkeys(columns, pl.String()) | {"signs": pl.List(pl.String())})
+    rows = [(question, *how) for question, how in zip(questions, made, strict=True)]
+    return pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
 
 
 def request(question: str, before: Sequence[Message]) -> llm.Request:
@@ -110,30 +106,29 @@ def _by(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[s
     return (text, "model") if is_rewrite(text, of=question) else (question, "refused")
 
 
-def signs(question: str) -> list[str]:
-    """Name the signs that a question does not stand alone: pronoun, demonstrative, other, ellipsis, short.
+def leans(question: str) -> bool:
+    """Say whether a question shows a sign that it does not stand alone.
 
-    He and she are no sign behind a name ("What did Ann say about her sister?"), a demonstrative is none behind a
+    Signs are a pronoun, a demonstrative, "other", "the second one" and the like, an ellipsis, and few words without a
+    name. He and she are none behind a name ("What did Ann say about her sister?"), a demonstrative is none behind a
     content word, where it opens a clause ("the flat that Ann got").
 
-    >>> from memlab.conversation.rewriting import signs
-    >>> signs("And when did she buy that?"), signs("When did Ann buy the lamp from her sister?")
-    (['pronoun', 'demonstrative', 'ellipsis', 'short'], [])
+    >>> from memlab.conversation.rewriting import leans
+    >>> leans("And when did she buy that?"), leans("When did Ann buy the lamp from her sister?")
+    (True, False)
     """
+    if _OTHER.search(question) or _ELLIPSIS.match(question):
+        return True
     words = tokens(question)
     keys = [word.key for word in words]
-    before = next((i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words))
+    named = next((i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words))
     ends = (0, len(keys) - 1)
     pointing = [i for i, key in enumerate(keys) if key in _POINTING and (i in ends or keys[i - 1] in STOP_WORDS)]
-    people = HE | SHE
-    found = {
-        "pronoun": any(key in (THIRD_PERSON if i < before else THIRD_PERSON - people) for i, key in enumerate(keys)),
-        "demonstrative": len(pointing) > (1 if _EXISTS.search(question) else 0),
-        "other": _OTHER.search(question) is not None,
-        "ellipsis": _ELLIPSIS.match(question) is not None,
-        "short": before == len(words) and sum(key not in STOP_WORDS | _ASKED_FOR for key in keys) <= _SHORT,
-    }
-    return [name for name, there in found.items() if there]
+    return (
+        any(key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE) for i, key in enumerate(keys))
+        or len(pointing) > (1 if _EXISTS.search(question) else 0)
+        or (named == len(words) and sum(key not in STOP_WORDS | _ASKED_FOR for key in keys) <= _SHORT)
+    )
 
 
 def appended(question: str, history: Sequence[Message]) -> str:
@@ -145,7 +140,7 @@ def appended(question: str, history: Sequence[Message]) -> str:
     'And when was that? (oak desk cost 210)'
     """
     asked = [message.content for message in history if message.role == "user"]
-    alone = next((text for text in reversed(asked) if not signs(text)), asked[0] if asked else "")
+    alone = next((text for text in reversed(asked) if not leans(text)), asked[0] if asked else "")
     words = [*content(alone), *content(asked[-1] if asked else "")]
     if history and history[-1].role == "assistant":
         words += content(history[-1].content)[:_OF_ANSWER]

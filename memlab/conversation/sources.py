@@ -11,8 +11,7 @@ from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
-from memlab.text.calendar import written
-from memlab.text.dates import dated
+from memlab.text.dates import dated, written
 
 LINE = pl.Schema({
     "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "head": pl.String(), "text": pl.String(),

@@ -14,11 +14,38 @@ from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import once
 from memlab.retrieve.index import numbered, rarity
-from memlab.retrieve.speakers import by_assistant
+from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant
 from memlab.text.analysis import tokenize
-from memlab.text.calendar import days
-from memlab.text.dates import dates
-from memlab.text.questions import QUESTION_SHAPES, TURN_SHAPES
+from memlab.text.dates import dates, days
+from memlab.text.words import MONTHS
+
+TURN_SHAPES = {
+    "asks": r"\?",
+    "exclaims": "!",
+    "digits": r"\d+",
+    "time_words": r"(?i)\b(?:yesterday|today|tomorrow|tonight|last|next|ago|since|recently|soon|weeks?|weekend|months?"
+    r"|years?|days?|morning|evening|(?:mon|tues|wednes|thurs|fri|satur|sun)day|\d+)\b|"
+    rf"\b(?:{'|'.join(MONTHS).title()})\b",
+    "first_person": r"\b(?:I|me|my|mine|we|our|us)\b",
+    "second_person": r"(?i)\b(?:you|your|yours)\b",
+    "capitalised": r"[\p{Ll},] \p{Lu}\p{Ll}+",
+}
+"""Patterns that are counted in a turn."""
+
+QUESTION_SHAPES = {
+    **{
+        f"asks_{word}": rf"(?i)^\W*(?:[^?]*, )?{word}\b"
+        for word in ("what", "which", "who", "where", "when", "why", "how")
+    },
+    "asks_how_many": r"(?i)\bhow (?:many|much|often)\b",
+    "asks_yes_no": r"(?i)^\W*(?:do|does|did|is|are|was|were|has|have|had|can|could|will|would)\b",
+    "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
+    "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
+    r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
+    "asks_of_assistant": OF_ASSISTANT,
+    "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
+}
+"""Patterns that are looked for in a question."""
 
 
 def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:

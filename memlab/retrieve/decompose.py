@@ -9,10 +9,10 @@ from memlab.errors import at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.parts import question_parts
 from memlab.retrieve.ranking import depth, of_turns
 from memlab.retrieve.subqueries import ask, joined, written
 from memlab.text.analysis import english
-from memlab.text.parts import question_parts
 from memlab.text.questions import aggregation
 
 WINDOWS = 8
@@ -44,7 +44,7 @@ def decompose(
     """Search for the parts of a question and fuse the results with the run.
 
     A question that joins, compares or lists several things is asked once for each
-    (:func:`memlab.text.parts.question_parts`), so that one of them cannot fill the first places alone. An
+    (:func:`memlab.retrieve.parts.question_parts`), so that one of them cannot fill the first places alone. An
     aggregation also brings the best turn of each of eight stretches of the scope's time. A turn that several parts find
     gains from each. Every other question keeps its ranking.
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from memlab.retrieve.bench import Bench, once
-from memlab.text.questions import OF_ASSISTANT
+
+_YOU = "you(?:['’]ve| have| had)? (?:[a-z]+ )?"
+OF_ASSISTANT = (
+    rf"(?i)\b(?:(?:did|had) you|{_YOU}(?:suggest|recommend|propos|advis|mention|explain|list|call|warn|work)ed"
+    rf"|{_YOU}(?:said|told|gave|given|wrote|written|(?:comput|calculat|estimat|nam)ed)|{_YOU}(?:draft|offer)ed"
+    r"|your (?:[a-z]+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate|calculation|list)s?)\b"
+)
+"""Asks for what the assistant said, rather than for what it was told."""
 
 ASSISTANT = 1.0
 """Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample; see ``docs/evaluation/results.md``."""

@@ -12,11 +12,11 @@ from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.parts import question_parts
 from memlab.retrieve.ranking import of_turns, scaled
 from memlab.retrieve.subqueries import ask
 from memlab.select.candidates import candidates_of, reordered
 from memlab.text.analysis import english
-from memlab.text.parts import question_parts
 
 
 @stage

@@ -92,7 +92,6 @@ SESSION = Task("summary", 1, _SESSION, Session)
 PERIOD = Task("rollup", 1, _PERIOD, Period)
 CLUSTER = Task("cluster", 1, _CLUSTER, Theme)
 
-
 Supported = tuple[str, list[str]]
 """A sentence, and the ids of the turns that it stands on."""
 
@@ -122,12 +121,7 @@ class Group(NamedTuple):
 
 
 def evidence_of(name: str) -> str:
-    """Name the column of the turns that the texts of a column stand on.
-
-    >>> from memlab.summaries.asking import evidence_of
-    >>> evidence_of("sentences"), evidence_of("decisions")
-    ('evidence', 'decision_evidence')
-    """
+    """Name the column of the turns that the texts of a column stand on: ``evidence``, ``decision_evidence``."""
     return "evidence" if name == "sentences" else f"{name.removesuffix('s')}_evidence"
 
 
@@ -167,9 +161,9 @@ def checked(answer: Theme, group: Group) -> tuple[dict[str, list[Supported]], in
     for name in answer.lists():
         points = dict[str, list[str]]()
         for point in getattr(answer, name):
-            ids = sorted(set(point.ids))
-            first, last = (ids[0], ids[-1]) if ids else (0, 0)
-            if 0 < first <= last <= len(entries) and (first > n or (name == "carried_on" and last > n)):
+            ids = sorted(set(point.ids)) or [0]
+            begins = ids[-1] if name == "carried_on" else ids[0]
+            if ids[0] > 0 and begins > n and ids[-1] <= len(entries):
                 points.setdefault(point.text, unique(turn for i in ids for turn in entries[i - 1].turns))
             else:
                 dropped += 1

@@ -20,8 +20,8 @@ _SPEAKER = re.compile(r"^[^\W\d][^:]{0,40}: ")
 _OWN = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 
 
-def extract(items: Sequence[Item]) -> list[Supported]:
-    """Pick at most six sentences that stand for all of them and are unlike each other (maximal marginal relevance).
+def extract(items: Sequence[Item], *, most: int = MOST) -> list[Supported]:
+    """Pick at most ``most`` sentences that stand for all and are unlike each other (maximal marginal relevance).
 
     A sentence is worth its cosine with the tf-idf centroid, its different words (up to eight), its names and numbers,
     which later questions ask for, and a little for the first person; what an assistant says and images are worth less.
@@ -42,9 +42,9 @@ def extract(items: Sequence[Item]) -> list[Supported]:
     aside = np.array([item.speaker == "assistant" or text.startswith("[image") for _, text, item in rows.values()])
     score = central / max(central.max(initial=0), 1e-9) + np.minimum(np.diff(vectors.indptr) / _ENOUGH, 1)
     score += _SPECIFIC * values + _PERSONAL * own - _ASIDE * aside
-    wanted = max(FEWEST, -(-len(rows) // ONE_OF)) if any(item.speaker for item in items) else MOST
+    wanted = max(FEWEST, -(-len(rows) // ONE_OF)) if any(item.speaker for item in items) else most
     nearest, picked = np.zeros(len(rows)), list[int]()
-    for _ in range(min(wanted, MOST, len(rows))):
+    for _ in range(min(wanted, most, len(rows))):
         picked.append(int((score - _DIVERSITY * nearest).argmax()))
         nearest = np.maximum(nearest, (vectors @ vectors[[picked[-1]]].T).toarray()[:, 0])
         score[picked[-1]] = -np.inf

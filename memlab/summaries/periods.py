@@ -110,19 +110,15 @@ def period(
     """
     dated = _dated(turns, tz)
     wanted = day.replace(day=1) if kind == "month" else day - timedelta(days=day.weekday())
-    weeks, there = (dated[name].unique(maintain_order=True).to_list() for name in ("week", kind))
+    there = dated[kind].unique(maintain_order=True).to_list()
     if wanted not in there:
         span = "its sessions have no dates" if there == [None] else f"its {kind}s go from {there[0]} to {there[-1]}"
         raise DataError(f"there is no session in the {kind} of {day}; {span}")
-    # The period, and the one before it, of which something may be carried on.
-    both = there[max(there.index(wanted) - 1, 0) : there.index(wanted) + 1]
-    written = dated.filter(pl.col(kind).is_in(both))["week"].unique(maintain_order=True).to_list()
-    # The first week of a month stands on the week in front of it, too.
-    begin = max(weeks.index(written[0]) - (kind == "month"), 0)
-    read = dated.filter(pl.col("week").is_in(weeks[begin : weeks.index(written[-1]) + 1]))
-    below = _sessions(read, turns, summaries, service, language)
+    below = _sessions(dated.filter(pl.col(kind) <= wanted), turns, summaries, service, language)
     if kind == "month":
-        below = _layer("week", below, tz, service, only=written)
+        # The month before, too: something may be carried on of it.
+        both = there[: there.index(wanted) + 1][-2:]
+        below = _layer("week", below, tz, service, only=dated.filter(pl.col(kind).is_in(both))["week"].to_list())
     return framed(_layer(kind, below, tz, service, only=[wanted]), turns, language)
 
 

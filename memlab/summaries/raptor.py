@@ -110,24 +110,19 @@ def _grouped(
 
 
 def _groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
-    """Group the entries of a scope as it was recorded; by their vectors where it was not."""
+    """Group the entries of a scope as it was recorded; else by their vectors, or neighbours in time (see grow)."""
     about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
     request = llm.Request(GROUPS, 1, about, "", _Groups)
     if service == llm.RECORDED and (recorded := llm.ask([request], service)[0].value):
         return recorded
-    made = _computed(vectors, seed)
-    if callable(service):
-        made = service([replace(request, prompt=made.model_dump_json())])[0].value or made
-    return made
-
-
-def _computed(vectors: np.ndarray, seed: int) -> _Groups:
-    """Group entries by their vectors, or neighbours in time where that gives one group or many."""
-    groups = mixture_memberships(vectors, seed=seed).T.tocsr()
-    if 1 < groups.shape[0] <= len(vectors) // 2:
-        groups.sort_indices()
-        method, parts = "mixture", [(groups.indices[a:b], groups.data[a:b]) for a, b in pairwise(groups.indptr)]
+    soft = mixture_memberships(vectors, seed=seed).T.tocsr()
+    if 1 < soft.shape[0] <= len(vectors) // 2:
+        soft.sort_indices()
+        method, parts = "mixture", [(soft.indices[a:b], soft.data[a:b]) for a, b in pairwise(soft.indptr)]
     else:
         method, at = "chunks", np.arange(len(vectors))
         parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK, len(at), CHUNK))]
-    return _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
+    made = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
+    if callable(service):
+        made = service([replace(request, prompt=made.model_dump_json())])[0].value or made
+    return made

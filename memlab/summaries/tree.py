@@ -106,8 +106,8 @@ def tree_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "U
     if over not in OVER:
         raise DataError(f"over is {over!r}; choose from {', '.join(OVER)}")
     # What a kind does not depend on is left out, so that it is not written again.
-    weeks = [_made(bench, "weeks", service, tz, 0)] if over != "clusters" else []
-    parts = weeks + ([_made(bench, "clusters", service, "", seed)] if over != "weeks" else [])
+    designs = {"weeks": (service, tz, 0), "clusters": (service, "", seed)}
+    parts = [_made(bench, kind, *design) for kind, design in designs.items() if over in (kind, "both")]
     return Tree(pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts]))
 
 

@@ -27,24 +27,11 @@ Writer = str | llm.Service | Callable[[Sequence[llm.Request]], list[llm.Answer]]
 def leaves(turns: pl.DataFrame) -> list[Row]:
     """Give turns as rows of what summaries stand on: each has one sentence, with what its image shows."""
     image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
-    text = (pl.col("text") + image).str.strip_chars()
-    rows = turns.select("turn_id", "scope", "speaker", "timestamp", said=text).iter_rows()
-    return [
-        {"node_id": turn, "scope": scope, "speaker": speaker, "sentences": [said], "evidence": [[turn]],
-         "turns": [turn], "start": time, "end": time, "level": 0}
-        for turn, scope, speaker, time, said in rows
-    ]  # fmt: skip
-
-
-def items(rows: Sequence[Row]) -> list[Item]:
-    """Give what a summary above some nodes may stand on."""
-    return [
-        Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), kind)
-        for row in rows
-        for kind in ("", "decisions", "open_questions")
-        for name in [kind or "sentences"]
-        for text, turns in zip(row.get(name) or [], row.get(evidence_of(name)) or [], strict=True)
-    ]
+    rows = turns.select(
+        "scope", "speaker", node_id="turn_id", start="timestamp", end="timestamp", level=pl.lit(0),
+        turns=pl.concat_list("turn_id"), sentences=pl.concat_list((pl.col("text") + image).str.strip_chars()),
+    )  # fmt: skip
+    return rows.with_columns(evidence=pl.concat_list("turns").list.eval(pl.concat_list(pl.element()))).to_dicts()
 
 
 def write(
@@ -61,7 +48,7 @@ def write(
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured(service)
-    groups = [Group(items(part), items(last)) for part, last in zip_longest(parts, before, fillvalue=())]
+    groups = [Group(_items(part), _items(last)) for part, last in zip_longest(parts, before, fillvalue=())]
     requests = [request(task, group) for group in groups]
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
@@ -70,17 +57,27 @@ def write(
         value: Any = answer.value
         points, dropped = checked(value, group) if value else ({}, 0)
         why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
-        row: Row = {"node_id": asked.key, "dropped": dropped, "reason": why if service else "", "topics": None}
-        row |= {"service": EXTRACTIVE, "model": None, "entities": []}
+        row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
         if points and not why:
-            names = {name: unique(getattr(value, name, ())) for name in ("topics", "entities")}
-            row |= names | {"service": by, "model": getattr(service, "model", None)}
+            row = {"service": by, "model": getattr(service, "model", None)}
+            row |= {name: unique(getattr(value, name, ())) for name in ("topics", "entities")}
         else:
             points = _without_model(task, group)
         for name, each in points.items():
             row |= {name: [text for text, _ in each], evidence_of(name): [turns for _, turns in each]}
-        rows.append(_above(part) | row | {"text": " ".join(row["sentences"])})
+        row |= {"node_id": asked.key, "dropped": dropped, "reason": why if service else ""}
+        rows.append(row | _above(part) | {"text": " ".join(row["sentences"])})
     return rows
+
+
+def _items(rows: Sequence[Row]) -> list[Item]:
+    """Give what a summary above some rows may stand on."""
+    return [
+        Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), "" if name == "sentences" else name)
+        for row in rows
+        for name in ("sentences", "decisions", "open_questions")
+        for text, turns in zip(row.get(name) or (), row.get(evidence_of(name)) or (), strict=True)
+    ]
 
 
 def _above(part: Sequence[Row]) -> Row:
@@ -93,14 +90,6 @@ def _above(part: Sequence[Row]) -> Row:
     }  # fmt: skip
 
 
-def unwritten(rows: pl.DataFrame, what: str) -> str:
-    """Say in one line how many summaries came from no model though one was asked; see :func:`memlab.llm.unanswered`.
-
-    :param rows: ``reason``, as :func:`write` gives it.
-    """
-    return llm.unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
-
-
 def _without_model(task: Task, group: Group) -> dict[str, list[Supported]]:
     """Pick sentences; what sessions decided and left open goes up as it is."""
     points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.lists()}
@@ -108,6 +97,14 @@ def _without_model(task: Task, group: Group) -> dict[str, list[Supported]]:
     if group.before:
         points["carried_on"] = carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
     return points
+
+
+def unwritten(rows: pl.DataFrame, what: str) -> str:
+    """Say in one line how many summaries came from no model though one was asked; see :func:`memlab.llm.unanswered`.
+
+    :param rows: ``reason``, as :func:`write` gives it.
+    """
+    return llm.unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
 
 
 def framed(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
@@ -127,18 +124,17 @@ def with_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.Da
     person = pl.col("role") != "assistant"
     lacking = rows.with_row_index("row").filter(pl.col("topics").is_null().any().over("scope"))
     # Splitting takes long: only turns of scopes where topics are missing.
-    told = (
+    stated = (
         lacking.select("row", "scope", turn_id="turns")
         .explode("turn_id")
         .join(turns.select("turn_id", "speaker", "role", "text"), on="turn_id", maintain_order="left")
         .filter(person | ~person.any().over("row"))
     )
-    said = pl.Series(map(sentences, told["text"]), dtype=pl.List(pl.String))
-    named = told.with_columns(said=said).explode("said").drop_nulls("said")
+    split = pl.Series(map(sentences, stated["text"]), dtype=pl.List(pl.String))
     found = dict[int, list[str]]()
-    for part in named.partition_by("scope", maintain_order=True):
+    for part in stated.with_columns(text=split).explode("text").drop_nulls("text").partition_by("scope"):
         labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()
-        terms = cluster_terms(part["said"].to_list(), labels, n_terms=_TOPICS, speakers=speakers, language=language)
+        terms = cluster_terms(part["text"].to_list(), labels, n_terms=_TOPICS, speakers=speakers, language=language)
         found |= dict(terms.select("label", "terms").iter_rows())
     own = pl.Series("topics", [found.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
     return rows.with_columns(pl.coalesce("topics", own))

@@ -1,21 +1,29 @@
-"""Dates in a text: "May 3rd, 2023", "the week before 9 June 2023", "last Friday" seen from a day."""
+"""Dates in a text and what they span: "May 3rd, 2023", "the week before 9 June 2023", "last Friday" seen from a day.
+
+A value is as precise as the date: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week ``2023-W18`` (ISO
+8601) or a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``.
+"""
 
 from __future__ import annotations
 
-from datetime import date
+from calendar import monthrange
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 import regex
 
-from memlab.text.calendar import MONTH_NAME, month, stepped, written
-from memlab.text.numbers import numbers
 from memlab.text.tokens import without
-from memlab.text.words import AUXILIARIES, CONJUNCTIONS, MONTHS, PREPOSITIONS, PRONOUNS, WEEKDAYS
+from memlab.text.words import MONTHS, WEEKDAYS, lists
 
+_COUNTS = {word: n for n, word in enumerate(lists()["cardinals"].split(), 1)}
+_COUNTS |= dict.fromkeys(("a", "an"), 1) | dict.fromkeys(("couple", "couple of", "a couple", "a couple of"), 2)
+_ORDINALS = lists()["ordinals"].split()
 # Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is no verb.
-_MONTH = rf"(?P<month>{MONTH_NAME})\b(?:\.(?= ?[\d,]))?"
-_ORDINAL = r"(?!(?:and|august|last)\b)[a-z-]+(?<=st|nd|rd|th)"
-_DAY = rf"(?:(?P<day>\d{{1,2}})(?P<sure>st|nd|rd|th)?|(?P<sure>{_ORDINAL}))\b(?!:|\.\d|,\d{{3}}\b)"
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?:\.(?= ?[\d,]))?"
+)
+_DAY = rf"(?:(?P<day>\d{{1,2}})(?P<sure>st|nd|rd|th)?|(?P<sure>{'|'.join(_ORDINALS)}))\b(?!:|\.\d|,\d{{3}}\b)"
 _YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<year>\d\d)\b)"
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 _ON = rf"(?:{_WEEKDAY}[,.]? (?:the )?)?"
@@ -33,15 +41,15 @@ _CALENDAR = (
 _UNIT = r"(?P<unit>day|week|weekend|month|year)"
 _COUNTED = (
     r"(?<!\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?|\d[-.,])\b"
-    rf"(?P<n>\d+|an?|(?:a )?couple(?: of)?|(?:[a-z]+-)?[a-z]+)[ -]{_UNIT}"
+    rf"(?P<n>\d+|{'|'.join(_COUNTS)})[ -]{_UNIT}"
 )
 # "the day before yesterday", "last week" or "next Friday", "two weeks ago"
 _RELATIVE = (
-    r"\bthe day before yesterday\b|\bthe day after tomorrow\b|(?<!before )\b(?:yesterday|last night)\b(?! of\b)|"
-    r"(?<!after )\btomorrow\b|\b(?:today|tonight|this (?:morning|afternoon|evening))\b",
-    r"\b(?:(?P<way>last|this past|this coming|coming|this|next) (?P<unit>week|weekend|month|year)\b(?! of\b)|"
-    rf"(?P<way>last|this past|this coming|coming|next) (?:{_WEEKDAY}(?! of\b)|{_MONTH}))",
-    rf"(?<!\b(?:day|week|month|year)s? and ){_COUNTED}s? (?P<way>ago|from (?:now|today))\b",
+    r"\b(?P<name>the day before yesterday|(?<!before )yesterday|last night|(?<!after )tomorrow|the day after tomorrow)"
+    r"\b(?! of\b)",
+    rf"\b(?P<way>last|coming|next) (?:(?P<unit>week|weekend|month|year)\b|{_WEEKDAY}|{_MONTH})"
+    r"(?! of\b)",
+    rf"(?<!\b(?:day|week|month|year)s? and ){_COUNTED}s? (?P<way>ago)\b",
 )
 # "two days before" or "the week of", before a date
 _ANCHOR = regex.compile(
@@ -49,39 +57,28 @@ _ANCHOR = regex.compile(
     r"\b(?:the )?(?P<unit>week|weekend) (?P<way>of) (?:the )?$",
     regex.I,
 )
-_DAYS_AWAY = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
-_DAYS_AWAY["the day after tomorrow"] = 2
-_WAYS = {"last": -1, "this past": -1, "before": -1, "ago": -1, "this": 0, "of": 0}
+_NAMED = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "the day after tomorrow": 2}
+_WAYS = {"last": -1, "before": -1, "ago": -1, "of": 0, "after": 1, "next": 1, "coming": 1}
 _IN = (
     r"\b(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
     r"(?:end|middle|start|beginning|week|weekend|\w+day) of)[ -]"
 )
-_A_YEAR = r"(?:19|20)\d\d"
 _YEAR_ALONE = (
-    rf"(?:(?<={_IN}|\b(?:(?:spring|summer|autumn|fall|winter)(?: of)?|class of|year)[ -])"
-    rf"|(?<=\b(?:from|between) )(?= *{_A_YEAR} (?:to|and|until) {_A_YEAR}\b)"
-    rf"|(?<=\b(?:from|between) {_A_YEAR} (?:to|and|until) ))(?P<year>{_A_YEAR})\b(?![%:/'’-]|[.,]\d)"
+    rf"(?<={_IN}|\b(?:spring|summer|autumn|fall|winter)(?: of)? |\b(?:class of|year|from|between) |"
+    r"\b(?:19|20)\d\d (?:to|and|until) )(?P<year>(?:19|20)\d\d)\b(?![%:/'’-]|[.,]\d)"
 )
 _MONTH_ALONE = rf"(?P<lead>{_IN})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_IN}){_MONTH}"
-_WEEKDAY_ALONE = (
-    r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|"
-    r"(?<=on |by |last |next |this )(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun))\b"
-)
-# Names, a verb and an auxiliary: months only behind a word of time.
-_DOUBTFUL = ("march", "april", "may", "june", "august")
-_FUNCTION_WORDS = AUXILIARIES | CONJUNCTIONS | PREPOSITIONS | PRONOUNS | {"a", "an", "the", "this", "that"}
-_AFTER_ON = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
-_NEXT_WORD = regex.compile(r" ([^\W\d_]+)")
+_SURE = ("in", "since", "until", "during", "early", "late", "mid")
+_DOUBTFUL = ("march", "april", "may", "june", "august")  # names, a verb, an auxiliary: only behind a word of time
+_ON_A_DAY = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
 _GOES_ON = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
 
 
 class Date(NamedTuple):
-    """A date in a text.
+    """A date in a text, at ``text[start:end]``.
 
-    :param value: see :mod:`memlab.text.calendar`.
-    :param text: as it is written.
-    :param start: where it begins; ``end`` where it ends.
-    :param offset: of a relative date: how many of which unit after ``now``, or after the date that it names.
+    :param value: see :mod:`memlab.text.dates`.
+    :param offset: of a date that is counted from ``now``: how many of which unit after it.
     """
 
     value: str
@@ -132,18 +129,62 @@ def dated(text: str, day: date) -> str:
     """
     for row in reversed(dates(text, day)):
         n, unit = row.offset or (0, "")
-        # Others are counted from a date that the text names.
-        if n and not _GOES_ON.match(text, row.end) and stepped(day, n, unit) == row.value:
-            year, *rest = row.value.split("-")
-            if unit in ("week", "weekend"):
-                count = "the" if row.text.lower().startswith(("last", "next", "this", "coming")) else str(abs(n))
-                meant = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {written(day)}"
-            elif unit == "day":
-                meant = written(date.fromisoformat(row.value))
-            else:
-                meant = " ".join([*(MONTHS[int(number) - 1].title() for number in rest), str(int(year))])
-            text = f"{text[: row.end]} ({meant}){text[row.end :]}"
+        if not n or _GOES_ON.match(text, row.end):
+            continue
+        if unit in ("week", "weekend"):
+            count = "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
+            meant = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {written(day)}"
+        elif unit == "day":
+            meant = written(date.fromisoformat(row.value))
+        else:
+            year, *months = map(int, row.value.split("-"))
+            meant = " ".join([*(MONTHS[number - 1].title() for number in months), str(year)])
+        text = f"{text[: row.end]} ({meant}){text[row.end :]}"
     return text
+
+
+def written(day: date) -> str:
+    """Write a day in full: ``7 May 2023``."""
+    return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
+
+
+def days(value: str) -> tuple[date, date] | None:
+    """Give the first and the last day of a date; ``None`` for one without a year.
+
+    >>> from memlab.text.dates import days
+    >>> [str(day) for day in days("2023-05")]
+    ['2023-05-01', '2023-05-31']
+    >>> days("05"), days("05-07")
+    (None, None)
+    """
+    if len(value) < len("2023") or not value[:4].isdigit():
+        return None
+    if "W" in value:
+        return date.fromisoformat(f"{value}-1"), date.fromisoformat(f"{value}-7")
+    first, _, last = value.partition("/")
+    if len(first) == len("2023-05-07"):
+        return date.fromisoformat(first), date.fromisoformat(last or first)
+    year, *rest = map(int, value.split("-"))
+    start, end = rest * 2 or (1, len(MONTHS))
+    return date(year, start, 1), date(year, end, monthrange(year, end)[1])
+
+
+def _stepped(now: date, n: int, unit: str) -> str:
+    """Give the day, week, weekend, month or year that is ``n`` units from a day, as a value.
+
+    The last weekend is over by the day, the next is yet to come, and this one is the nearest that is not over.
+    """
+    if unit == "day":
+        return (now + timedelta(n)).isoformat()
+    if unit == "week":
+        year, week, _ = (now + timedelta(7 * n)).isocalendar()
+        return f"{year}-W{week:02d}"
+    if unit == "weekend":
+        ahead = n > 0 and now.weekday() < 5  # in the week from Monday to Sunday
+        saturday = now + timedelta(5 - now.weekday() + 7 * (n - ahead))
+        return f"{saturday}/{saturday + timedelta(1)}"
+    year, at = divmod(now.year * 12 + now.month - 1 + n * (1 if unit == "month" else 12), 12)
+    return date(year, at + 1, 1).isoformat()[: len("2023-05" if unit == "month" else "2023")]
 
 
 def _calendar(match: Any, _: date | None) -> Date | None:
@@ -151,14 +192,14 @@ def _calendar(match: Any, _: date | None) -> Date | None:
     parts = match.groupdict()
     name, sure, digits = parts["month"], parts.get("sure"), parts["year"] or "0"
     year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
-    n, day = int(name) if name.isdigit() else month(name), int(parts.get("day") or 0)
-    if sure and not parts["day"]:
-        day = next((int(number.value) for number in numbers(sure, ordinals=True) if number.text == sure), 0)
-        if not day:
-            return None
+    n = int(name) if name.isdigit() else _month(name)
+    spelled = sure and sure.lower() in _ORDINALS
+    day = _ORDINALS.index(sure.lower()) + 1 if spelled else int(parts.get("day") or 0)
     if n > len(MONTHS) and "." not in match[0]:
         n, day = day, n
-    if name.lower() in ("may", "march") and not (year or sure) and not _is_month(match):
+    # "5 may be enough", "march 10 miles"
+    goes_on = regex.match(r" [^\W\d_]", match.string[match.end() :])
+    if name in ("may", "march") and goes_on and not (sure or year or _ON_A_DAY.search(match.string[: match.start()])):
         return None
     try:
         date(year or 2000, n, day or 1)
@@ -170,70 +211,49 @@ def _calendar(match: Any, _: date | None) -> Date | None:
     return meant or Date(value, match[0], *match.span())
 
 
-def _is_month(match: Any) -> bool:
-    """Tell "5 May" and "March 10" from "5 may be enough" and "march 10 miles"."""
-    if not _NEXT_WORD.match(match.string, match.end()) or _AFTER_ON.search(match.string[: match.start()]):
-        return True
-    return match["month"][0].isupper() and not _counts(match)
-
-
-def _counts(match: Any) -> bool:
-    """Say whether a number is followed by what it may count: a content word in lower case."""
-    following = _NEXT_WORD.match(match.string, match.end())
-    return following is not None and following[1].islower() and following[1] not in _FUNCTION_WORDS
-
-
 def _relative(match: Any, now: date | None, to: Any = None) -> Date | None:
     """Read a date that is counted from a day: "yesterday", "next May", "two weeks ago", "the day before ``to``"."""
-    parts = match.groupdict()
     if now is None:
         return None
-    n, unit = _DAYS_AWAY.get(match[0].lower(), 0), (parts.get("unit") or "day").lower()
-    if "way" in parts:
-        n = _WAYS.get(parts["way"].lower(), 1)
-    if parts.get("n"):
-        values = [number.value for number in numbers(parts["n"]) if number.start <= 2]
-        if len(values) != 1 and parts["n"].lower() not in ("a", "an"):
-            return None
-        n *= int(sum(values)) or 1
-    elif parts.get("weekday"):
-        away = [name[:3] for name in WEEKDAYS].index(parts["weekday"].lower()[:3]) - now.weekday()
-        n = (away - 1) % 7 + 1 if n > 0 else -((-away - 1) % 7 + 1)
-    elif parts.get("month"):
-        apart, unit = month(parts["month"]) - now.month, "month"
-        n = apart - 12 * (n < 0 <= apart) + 12 * (apart <= 0 < n)
+    parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
+    unit, away = parts.get("unit") or "day", _WAYS.get(parts.get("way", ""), 0)
+    if name := parts.get("name"):
+        away = _NAMED[name]
+    elif count := parts.get("n"):
+        away *= int(count) if count.isdigit() else _COUNTS[count]
+    elif weekday := parts.get("weekday"):
+        ahead = [name[:3] for name in WEEKDAYS].index(weekday[:3]) - now.weekday()
+        away = (ahead - 1) % 7 + 1 if away > 0 else -((-ahead - 1) % 7 + 1)
+    elif name := parts.get("month"):
+        ahead, unit = _month(name) - now.month, "month"
+        away = ahead - 12 * (away < 0 <= ahead) + 12 * (ahead <= 0 < away)
     start, end = match.start(), (to or match).end()
     try:
-        return Date(stepped(now, n, unit), (to or match).string[start:end], start, end, (n, unit))
+        value, offset = _stepped(now, away, unit), None if to else (away, unit)
+        return Date(value, (to or match).string[start:end], start, end, offset)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
 
 
-def _year_alone(match: Any, _: date | None) -> Date | None:
-    return None if _counts(match) else Date(match["year"], match["year"], *match.span())
+def _year_alone(match: Any, _: date | None) -> Date:
+    return Date(match["year"], match["year"], *match.span("year"))
 
 
 def _month_alone(match: Any, _: date | None) -> Date | None:
     name, lead = match["month"], (match["lead"] or "").lower().strip(" -")
-    alone = match.string.strip(" .") == name
-    sure = name[0].isupper() or lead in ("in", "since", "until", "during", "early", "late", "mid")
-    if (name.lower() in set(MONTHS).difference(_DOUBTFUL)) or (sure and (lead or alone)):
-        return Date(f"{month(name):02d}", name, *match.span("month"))
-    return None
+    doubtful = name.lower() not in MONTHS or name.lower() in _DOUBTFUL
+    clear = lead or match.string.strip(" .") == name if name[0].isupper() else lead in _SURE
+    return None if doubtful and not clear else Date(f"{_month(name):02d}", name, *match.span("month"))
 
 
-def _weekday_alone(match: Any, _: date | None) -> Date:
-    return Date(match[0][:3].lower(), match[0], *match.span())
+def _month(name: str) -> int:
+    return [full[:3] for full in MONTHS].index(name[:3].lower()) + 1
 
 
 _READERS = tuple(
     (regex.compile(pattern, regex.I), read)
     for patterns, read in (
-        (_CALENDAR, _calendar),
-        (_RELATIVE, _relative),
-        ((_YEAR_ALONE,), _year_alone),
-        ((_MONTH_ALONE,), _month_alone),
-        ((_WEEKDAY_ALONE,), _weekday_alone),
+        (_CALENDAR, _calendar), (_RELATIVE, _relative), ((_YEAR_ALONE,), _year_alone), ((_MONTH_ALONE,), _month_alone)
     )
     for pattern in patterns
-)
+)  # fmt: skip

@@ -1,9 +1,8 @@
-"""Common English verbs with their forms, and the words by which two wordings of one statement are compared."""
+"""Forms of English verbs, and the words by which two wordings of one statement are compared."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import cache, lru_cache
 
 from memlab.text.numbers import numbers
@@ -26,25 +25,18 @@ _CONTRASTED = (
 
 @cache
 def forms() -> dict[str, str]:
-    """Give every form of the known verbs with its base; one that two verbs share ("found") belongs to the first.
+    """Give irregular forms of verbs with their base; regular ones have its stem.
 
     >>> from memlab.text.lemmas import forms
-    >>> [forms()[word] for word in ("bought", "teaches", "studied", "driving")]
-    ['buy', 'teach', 'study', 'drive']
+    >>> [forms()[word] for word in ("bought", "driven")]
+    ['buy', 'drive']
     """
-    verbs = [entry.split(":") for entry in lists()["verbs"].split()]
-    return {form: verb[0] for verb in reversed(verbs) for form in _conjugated(*verb)}
-
-
-def _conjugated(base: str, past: str = "", participle: str = "", ing: str = "") -> Iterator[str]:
-    """Give the forms of a verb: base, third person, past, participle and -ing."""
-    stemmed = _before_ending(base)
-    past = past or stemmed + ("d" if stemmed.endswith("e") else "ed")
-    yield from (base, third(base), past, participle or past, ing or base.removesuffix("e") + "ing")
+    verbs = [entry.split(":") for entry in lists()["irregular"].split()]
+    return {form: base for base, *others in verbs for form in others}
 
 
 def base(word: str) -> str:
-    """Give the base of a verb form, auxiliaries too; any other word itself.
+    """Give the base of an irregular form or an auxiliary; any other word itself.
 
     >>> from memlab.text.lemmas import base
     >>> base("sold"), base("were"), base("tea")
@@ -55,24 +47,25 @@ def base(word: str) -> str:
 
 def third(base: str) -> str:
     """Put a verb into the third person: "teaches", "studies", "has"."""
-    ending = "es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s"
-    return "has" if base == "have" else _before_ending(base) + ending
+    if base.endswith("y") and base[-2:-1] not in "aeiou":
+        return base[:-1] + "ies"
+    return "has" if base == "have" else base + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
 
 
 def infinitive(verb: str) -> str:
-    """Give the infinitive of a verb in the third person.
+    """Give the infinitive of a verb in the third person or the past.
 
     >>> from memlab.text.lemmas import infinitive
-    >>> infinitive("teaches"), infinitive("studies"), infinitive("is")
-    ('teach', 'study', 'be')
+    >>> [infinitive(verb) for verb in ("teaches", "studies", "uses", "is", "served", "dropped", "visited")]
+    ['teach', 'study', 'use', 'be', 'serve', 'drop', 'visit']
     """
-    guesses = (verb[:-3] + "y", verb[:-2], verb[:-1])
-    known = base(verb)
-    return known if known != verb else next((guess for guess in guesses if guess and third(guess) == verb), verb)
-
-
-def _before_ending(base: str) -> str:
-    return base[:-1] + "ie" if base.endswith("y") and base[-2:-1] not in "aeiou" else base
+    if (known := base(verb)) != verb:
+        return known
+    verb = re.sub(r"(?<=..)ie[sd]$", "y", verb)
+    if verb.endswith("ed"):
+        silent = re.sub(r"([^s]s|z|[cguv]|^[^aeiou]*[aeiou][^aeiouwxy])ed$", r"\1e", verb)
+        return re.sub(r"([bdgmnprt])\1ed$|ed$", r"\1", silent)
+    return re.sub(r"(?<=ch|sh|ss|zz)es$|(?<=[ox])es$|(?<!s)s$", "", verb)
 
 
 @lru_cache(maxsize=65536)

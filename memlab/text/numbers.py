@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 import regex
@@ -11,12 +10,12 @@ from text_to_num import Token, find_numbers
 from memlab.text.tokens import without
 
 _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
-_NUMERAL = re.compile(
-    r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?", re.I
+_NUMERAL = regex.compile(
+    r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?", regex.I
 )
 _COUNT = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
-_COUNTED = re.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", re.I)
-_TOKEN = re.compile(r"\w+|[^\w\s]|\s+")
+_COUNTED = regex.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", regex.I)
+_TOKEN = regex.compile(r"\w+|[^\w\s]|\s+")
 # "one" counts what follows or stands alone; behind and before these words it is a pronoun.
 _ONE = regex.compile(
     r"(?<=^\s*)one[ .!]*\Z|"
@@ -37,14 +36,11 @@ class Number(NamedTuple):
     ordinal: bool = False
 
 
-class _Word(Token):
+class _Word(str, Token):
     """A token as text2num wants it."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-
     def text(self) -> str:
-        return self._text
+        return str(self)
 
 
 def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
@@ -64,15 +60,12 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     rows = []
     for match in _NUMERAL.finditer(text):
         value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get((match[4] or "").lower(), 1)
-        rows.append(Number(value, match[0], *match.span(), ordinal=bool(match["th"])))
+        rows.append(Number(value, match[0], *match.span(), bool(match["th"])))
     text = without(text, rows)
-    rows += [
-        number
-        for number in _spelled(text)
-        if not number.text.endswith("s") and (number.text.lower() != "one" or _ONE.match(text, number.start))
-    ]
+    words = (row for row in _spelled(text) if not row.text.endswith("s"))
+    rows += (row for row in words if row.text.lower() != "one" or _ONE.match(text, row.start))
     rows += (Number(_COUNT[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span()) for m in _COUNTED.finditer(text))
-    return sorted((number for number in rows if ordinals or not number.ordinal), key=lambda number: number.start)
+    return sorted((row for row in rows if ordinals or not row.ordinal), key=lambda row: row.start)
 
 
 def _spelled(text: str) -> list[Number]:
@@ -83,7 +76,6 @@ def _spelled(text: str) -> list[Number]:
         start, end, value = tokens[read.start].start(), tokens[read.end - 1].end(), read.value
         if rows and text[rows[-1].end : start] in (" ", "-") and rows[-1].value in (19, 20) and 10 <= value < 100:
             before = rows.pop()
-            rows.append(Number(before.value * 100 + value, text[before.start : end], before.start, end))
-        else:
-            rows.append(Number(value, text[start:end], start, end, read.is_ordinal))
+            start, value = before.start, before.value * 100 + value
+        rows.append(Number(value, text[start:end], start, end, read.is_ordinal))
     return rows

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.cluster import NOISE, cluster_terms
+from memlab.cluster.terms import content_words
 from memlab.errors import DataError
-from memlab.text.phrases import content_words
 
 
 def test_terms_set_clusters_apart_and_noise_has_none() -> None:

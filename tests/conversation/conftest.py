@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from model_server import KEY, KEY_ENV, ModelServer, running
 
-from memlab.records import Dataset, Question, Session, Turn, frame
+from memlab.records import Dataset, Question, Turn, frame
 from memlab.retrieve import Bench
+from memlab.sessions import sessions_of
 
 SAID = {
     "ann": [
@@ -23,12 +24,11 @@ SAID = {
 
 @pytest.fixture(scope="session")
 def talk() -> Dataset:
-    turns, sessions = [], []
+    turns = []
     for scope, chats in SAID.items():
         for s, texts in enumerate(chats, 1):
             day = datetime(2026, 5, s, 9, tzinfo=UTC)
             name = f"{scope}/s{s}"
-            sessions.append(Session(name, scope, s, day, day, len(texts), [scope]))
             turns += [
                 Turn(f"{name}.{n}", scope, name, n, scope.title(), "user", text, None, day + timedelta(minutes=n))
                 for n, text in enumerate(texts, 1)
@@ -39,7 +39,8 @@ def talk() -> Dataset:
         Question("q3", "bo", "What is the dog called?", "Churro", "single-hop", None, ["bo/s1.1"], ["bo/s1"]),
         Question("q4", "bo", "Why is he fat?", "because he eats", "single-hop", None, ["bo/s1.2"], ["bo/s1"]),
     ]
-    return Dataset("talk", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, asked))
+    rows = frame(Turn, turns)
+    return Dataset("talk", "chatlog", rows, sessions_of(rows), frame(Question, asked))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -29,40 +28,23 @@ def contexts(n: int = 3) -> pl.DataFrame:
     return pl.DataFrame({"query_id": [f"q{i}" for i in range(n)], "text": [f"[1 May]\nMel: {i}" for i in range(n)]})
 
 
-def prompts(server: ModelServer) -> list[dict]:
-    return [json.loads(text) for text in server.prompts]
-
-
 def test_a_model_answers_from_the_notes_alone(server: ModelServer) -> None:
     rows = answer(contexts(), questions(), server.service())
     assert rows["answer"].to_list() == ["Anna bought tea."] * 3
-    assert rows["known"].all()
-    assert rows.select("tokens_read", "tokens_written").unique().rows() == [(7, 3)]
-    assert rows["error"].to_list() == [""] * 3
+    assert rows.select("known", "tokens_read", "tokens_written", "error").unique().rows() == [(True, 7, 3, "")]
     assert {request["messages"][0]["content"] for request in server.requests} == {SYSTEM}
-    asked = sorted(prompts(server), key=lambda each: each["question"])
+    asked = sorted(map(json.loads, server.prompts), key=lambda each: each["question"])
     assert asked[0] == {"notes": "[1 May]\nMel: 0", "asked on": "1 May 2026", "question": "Where is 0?"}
     assert "Oslo" not in str(asked)
 
 
-@pytest.mark.parametrize("fault", ["words", "429", "50 MB", "instructions"])
+@pytest.mark.parametrize("fault", ["words", "429", "instructions"])
 def test_failures_are_rows(server: ModelServer, fault: str) -> None:
     server.modes = [UNUSABLE[fault]]
     rows = answer(contexts(1), questions(1), server.service(max_retries=0))
     assert rows["answer"].to_list() == [None]
     assert rows["error"][0].startswith("service 'lab'")
     assert judge(questions(1), rows, server.service())["correct"].to_list() == [None]
-
-
-def test_an_interrupted_run_goes_on(server: ModelServer, tmp_path: Path) -> None:
-    service = server.service(record=str(tmp_path / "answers.jsonl"))
-    answer(contexts(2), questions(2), service)
-    rows = answer(contexts(4), questions(4), service)
-    assert rows["answer"].null_count() == 0
-    assert len(server.requests) == 4
-    first = judge(questions(4), rows, service)
-    assert judge(questions(4), rows, service).drop("seconds").equals(first.drop("seconds"))
-    assert len(server.requests) == 8
 
 
 def test_each_kind_has_its_rubric(server: ModelServer) -> None:
@@ -72,7 +54,7 @@ def test_each_kind_has_its_rubric(server: ModelServer) -> None:
     assert verdicts["rubric"].to_list() == ["temporal", "single", "knowledge-update", "abstention"]
     assert verdicts["score"].to_list() == [1.0] * 4
     assert {request["messages"][0]["content"] for request in server.requests} == {JUDGE}
-    by_question = {each["question"]: each for each in prompts(server)}
+    by_question = {each["question"]: each for each in map(json.loads, server.prompts)}
     assert by_question["Where is 0?"]["rule"] == RUBRICS["temporal"]
     assert "rule" not in by_question["Where is 1?"]
     assert by_question["Where is 3?"]["right answer"] == "that it is not known"

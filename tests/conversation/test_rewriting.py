@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from model_server import UNUSABLE, ModelServer, say
 
 from memlab import DataError
-from memlab.conversation import Message, messages, read_history, rewrite, score
-from memlab.conversation.rewriting import is_rewrite, signs
+from memlab.conversation import Message, messages, read_history, rewrite
+from memlab.conversation.rewriting import is_rewrite, leans
 
 DESK = [
     {"role": "system", "content": "Be brief."},
@@ -27,59 +27,37 @@ DESK = [
     [
         DESK,
         [("user", "What did the oak desk cost?"), ["assistant", "$210."]],
-        ["What did the oak desk cost?", "$210."],
+        (text for text in ("What did the oak desk cost?", "$210.")),
         [{**DESK[1], "content": [{"type": "text", "text": DESK[1]["content"]}, {"type": "image_url"}]}, DESK[2]],
         [DESK[1], {"role": "assistant", "content": None, "tool_calls": []}, {"role": "tool", "content": "x"}, DESK[2]],
-        (message for message in DESK),
     ],
 )
 def test_histories_in_every_form_are_the_same(history: Any) -> None:
     assert messages(history) == (Message("user", "What did the oak desk cost?"), Message("assistant", "$210."))
 
 
-@pytest.mark.parametrize("history", ["one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], [("a",)], 5])
-def test_another_form_is_an_error(history: Any) -> None:
-    with pytest.raises(DataError, match="histor"):
-        messages(history)
-
-
-def test_a_history_is_read_from_a_file(tmp_path: Path) -> None:
+def test_a_history_is_read_from_a_file_and_another_form_is_an_error(tmp_path: Path) -> None:
     for text in (json.dumps(DESK), "\n".join(map(json.dumps, DESK))):
         (tmp_path / "history.json").write_text(text)
         assert read_history(tmp_path / "history.json") == messages(DESK)
     (tmp_path / "history.json").write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"history\.json"):
         read_history(tmp_path / "history.json")
+    for wrong in ("one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], 5):
+        with pytest.raises(DataError, match="histor"):
+            messages(wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("question", "sign"),
-    [
-        ("And when was that?", "ellipsis"),
-        ("How much did he weigh?", "pronoun"),
-        ("What did that cost?", "demonstrative"),
-        ("Who lives there?", "demonstrative"),
-        ("What did the second one ask for?", "other"),
-        ("Did Ann see anybody else?", "other"),
-        ("Who took over?", "short"),
-    ],
-)
-def test_signs_of_a_question_that_leans(question: str, sign: str) -> None:
-    assert sign in signs(question)
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "When did Felix pass his practical driving test?",
-        "What rent does Mika pay for the flat that she got?",
-        "Is there any milk in the blue fridge of Bo?",
-        "Which dose of amlodipine did Dr Lee write down in March?",
-        "What did the oak desk cost?",
-    ],
-)
-def test_a_question_that_stands_alone_shows_no_sign(question: str) -> None:
-    assert signs(question) == []
+def test_signs_of_a_question_that_leans() -> None:
+    leaning = [
+        *("And when was that?", "How much did he weigh?", "What did that cost?", "Who lives there?", "Who took over?"),
+        *("What did the second one ask for?", "Did Ann see anybody else?"),
+    ]
+    alone = [
+        *("When did Felix pass his practical driving test?", "What rent does Mika pay for the flat that she got?"),
+        *("Is there any milk in the blue fridge of Bo?", "What did the oak desk cost?"),
+    ]
+    assert [text for text in (*leaning, *alone) if leans(text)] == leaning
 
 
 def test_without_a_model_the_last_exchange_is_appended() -> None:
@@ -93,8 +71,6 @@ def test_no_text_breaks_it_and_a_batch_is_as_one_by_one(questions: list[str], hi
     many = rewrite(questions, history=[history] * len(questions), service=None)
     assert many["rewritten"].to_list() == [rewrite(text, history=history, service=None) for text in questions]
     assert all(new.startswith(old) for old, new in zip(questions, many["rewritten"], strict=True))
-    first = rewrite(questions, history=[[]] * len(questions), service=None)
-    assert first.select("rewritten", "method").rows() == [(text, "first") for text in questions]
     with pytest.raises(DataError, match="0 histories"):
         rewrite(questions, history=[], service=None)
 
@@ -109,26 +85,17 @@ def test_a_model_rewrites_what_the_gate_lets_in(server: ModelServer) -> None:
     assert json.loads(prompt) == {"conversation": DESK[1:], "last question": asked[0]}
 
 
-@pytest.mark.parametrize(
-    "answer",
-    ["It was bought in May.", "When?\nIn May.", "x" * 900 + "?", "And when was the sofa from the shop sold?", ""],
-)
-def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer, answer: str) -> None:
-    server.modes = [say(json.dumps({"question": answer}))]
-    made = rewrite(["And when was it bought by Zoë?"], history=[DESK], service=server.service())
-    assert made["rewritten"][0].startswith("And when was it bought by Zoë?")
-    assert made["method"][0] in ("refused", "appended")
-
-
-def test_a_rewrite_that_loses_a_name_is_refused() -> None:
+def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer) -> None:
+    asked = "And when was it bought by Zoë?"
+    for answer in ("It was bought in May.", "When?\nIn May.", "x" * 900 + "?", "And when was the sofa sold?"):
+        server.modes = [say(json.dumps({"question": answer}))]
+        made = rewrite([asked], history=[DESK], service=server.service())
+        assert made.row(0) == (asked, asked, "refused")
     assert not is_rewrite("What did the sofa cost there?", of="What did Ann's sofa cost there?")
-    assert is_rewrite("What did Ann's sofa cost in Oslo?", of="What did Ann's sofa cost there?")
     assert not is_rewrite("What did the sofa cost?", of="And did the second lamp of the shop arrive?")
-
-
-@pytest.mark.parametrize("asked", ["Who got the first one?", "And the second?", "Why the old one?", "What of another?"])
-def test_words_that_point_elsewhere_may_go(asked: str) -> None:
-    assert is_rewrite("Who got the bakery on the corner?", of=asked)
+    # Words that point elsewhere may go.
+    for leaning in ("Who got the first one?", "And the second?", "Why the old one?", "What of another?"):
+        assert is_rewrite("Who got the bakery on the corner?", of=leaning)
 
 
 @pytest.mark.parametrize("fault", ["instructions", "50 MB", "429", "deep", "no JSON"])
@@ -138,21 +105,3 @@ def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: st
         made = rewrite("And the lamp?", history=DESK, service=server.service(max_retries=0))
     assert made == "And the lamp? (oak desk cost 210)"
     assert len(told) == 1
-
-
-CANARD = Path(__file__).parents[3] / "shared" / "data" / "canard" / "canard_dev_a.json"
-
-
-@pytest.mark.shared_data
-def test_the_fallback_on_questions_of_canard() -> None:
-    if not CANARD.exists():
-        pytest.skip("the research conversations are not beside the project (no canard/canard_dev_a.json)")
-    items = [item for item in json.loads(CANARD.read_text()) if len(item["History"]) > 2]
-    asked, people = ([item[name] for item in items] for name in ("Question", "Rewrite"))
-    titles = [f"{item['Question']} {item['History'][0]}" for item in items]
-    assert score(asked, titles, people)["recall"].item() == pytest.approx(0.6, abs=0.03)
-    # Title and section stand where a conversation has its first exchange.
-    made = rewrite(asked, history=[item["History"] for item in items], service=None)
-    found = score(asked, made["rewritten"].to_list(), people).row(0, named=True)
-    assert found["recall"] > 0.6
-    assert found["damaged"] < 0.25

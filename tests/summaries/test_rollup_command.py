@@ -24,42 +24,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         for n, text in enumerate(texts)
     ]
     (path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    for verb in (("ingest", "log.jsonl"), ("index",)):
-        done = memlab_cli(*verb, *STORE, cwd=path)
-        assert done.code == 0, done.err
+    done = [memlab_cli(*verb, *STORE, cwd=path).code for verb in (("ingest", "log.jsonl"), ("index",))]
+    assert done == [0, 0]
     return path
 
 
 def test_a_week_and_a_month(folder: Path, memlab_cli: Callable[..., Any]) -> None:
     week = memlab_cli("rollup", "ann", "--week", "2026-03-04", *STORE[:2], cwd=folder)
-    assert week.code == 0, week.err
-    assert week.out.startswith("# ann: week of 2 March 2026\n")
-    assert "5 turns in 2 sessions" in week.out
-    assert "## Carried on from before" in week.out
-    assert "4417" in week.out
+    assert week.out.startswith("# ann: week of 2 March 2026\n"), week.err
+    assert all(part in week.out for part in ("5 turns in 2 sessions", "## Carried on from before", "4417"))
     assert "no model" in week.err
     month = memlab_cli("rollup", "ann", "--month", "2026-03", *STORE[:2], cwd=folder)
     assert month.out.startswith("# ann: March 2026\n")
-    recorded = memlab_cli("rollup", "ann", "--week", "2026-03-04", "--service", "recorded", *STORE[:2], cwd=folder)
-    assert "not recorded" in recorded.err
-    assert recorded.out.splitlines()[0] == week.out.splitlines()[0]
 
 
 @pytest.mark.parametrize(
     ("arguments", "word"),
-    [
-        (("ann",), "--week"),
-        (("ann", "--week", "yesterday"), "no date"),
-        (("ann", "--week", "2031-01-01"), "no session"),
-        (("ann", "--week", "2026-03-04", "--tz", "Mars/North"), "time zone"),
-        (("bob", "--week", "2026-03-04"), "scope"),
-        (("ann", "--week", "2026-03-04", "--service", "nobody"), "nobody"),
-    ],
+    [("ann", "--week"), ("ann --week 2031-01-01", "no session"), ("bob --month 2026-03", "scope")],
 )
-def test_what_it_cannot_do_is_one_line(
-    folder: Path, memlab_cli: Callable[..., Any], arguments: tuple[str, ...], word: str
-) -> None:
-    done = memlab_cli("rollup", *arguments, *STORE[:2], cwd=folder)
+def test_what_it_cannot_do_is_one_line(folder: Path, memlab_cli: Callable[..., Any], arguments: str, word: str) -> None:
+    done = memlab_cli("rollup", *arguments.split(), *STORE[:2], cwd=folder)
     assert (done.code, done.out) == (2, "")
     [line] = done.messages
     assert word in line
