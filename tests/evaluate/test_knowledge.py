@@ -61,7 +61,7 @@ def _measured(chat: tuple[Annotations, Dataset], told: list[tuple[int, str, str,
         Fact(f"f{i}", "mo", *triple, "stated", [turns[n - 1]], datetime.fromisoformat(MESSAGES[n - 1][0]))
         for i, (n, *triple) in enumerate(told)
     ]
-    known = partial(resolve, frame(Fact, facts), cardinality={"works at": "one"})
+    known = partial(resolve, frame(Fact, facts))
     return measure_chat(sheet, data, known)
 
 

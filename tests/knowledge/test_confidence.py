@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from memlab.errors import DataError
 from memlab.knowledge import confidence
 from memlab.knowledge.confidence import ConfidenceSettings, score
-from memlab.knowledge.decay import FAMILIES, BaseLevel, Exponential
+from memlab.knowledge.decay import FAMILIES, Exponential
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def facts(*rows: tuple[str, int, float, bool], predicate: str = "likes") -> pl.DataFrame:
+def facts(*rows: tuple[str, int, float, bool]) -> pl.DataFrame:
     """Rows of source, repetitions, age in days and whether superseded."""
     frame = pl.DataFrame(rows, schema=["source", "n_reinforced", "age", "superseded"], orient="row")
     ages = [NOW - timedelta(days=age) for *_, age, _ in rows]
-    return frame.drop("age").with_columns(last_access=pl.Series(ages), predicate=pl.lit(predicate))
+    return frame.drop("age").with_columns(last_access=pl.Series(ages))
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,6 @@ def test_what_happened_after_now_is_not_known() -> None:
     scored = score(table, now=NOW, settings=ConfidenceSettings(decay=Exponential(1)))
     assert scored["confidence"].to_list() == [1.0, 1.0]
     assert scored["age_days"].to_list() == [0.0, None]
-
-
-def test_base_level_takes_all_accesses_up_to_now() -> None:
-    accesses = [[NOW - timedelta(days=d) for d in days] for days in ((100,), (100, 100), (100, -5))]
-    table = facts(*[("stated", 0, 100, False)] * 3).with_columns(accesses=pl.Series(accesses))
-    once, twice, later = score(table, now=NOW, settings=ConfidenceSettings(decay=BaseLevel(100)))["retention"]
-    assert (once, twice, later) == pytest.approx((0.5, 0.8, 0.5))
-
-
-def test_a_predicate_has_its_own_curve() -> None:
-    chosen = ConfidenceSettings(decay_by_predicate={"reads": Exponential(10)})
-    for predicate, expected in (("reads", 0.5), ("likes", 1.0)):
-        scored = score(facts(("stated", 0, 10, False), predicate=predicate), now=NOW, settings=chosen)
-        assert scored["confidence"][0] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

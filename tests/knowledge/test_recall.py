@@ -35,7 +35,7 @@ FACTS = _facts(
 
 
 def test_the_score_is_the_weighted_sum_and_superseded_facts_are_left_out() -> None:
-    held = score(resolve(FACTS, cardinality={"works at": "one"}).facts, now=DAY0 + timedelta(days=200))
+    held = score(resolve(FACTS).facts, now=DAY0 + timedelta(days=200))
     found = recall.search_facts(_asked("Who does pottery?"), held, encoder=load("minilm"))
     weighed = 0.4 * found["vector"] + 0.3 * found["graph"] + 0.3 * found["confidence"]
     assert found["score"].to_list() == pytest.approx(weighed.to_list(), abs=1e-5)
@@ -67,7 +67,7 @@ def test_scopes_do_not_mix_and_a_batch_is_its_questions() -> None:
 
 
 def test_supersession_puts_the_current_value_first() -> None:
-    resolved = resolve(FACTS, cardinality={"works at": "one"})
+    resolved = resolve(FACTS)
     asked = _asked("Where does Ann Lee work?").with_columns(query_id=pl.lit("q"), now=DAY0 + timedelta(days=200))
     labels = pl.DataFrame({"query_id": ["q", "q"], "fact_id": ["u0", "u4"], "current": [False, True]})
     still, fading = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings(decay=Exponential(60))

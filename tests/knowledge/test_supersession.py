@@ -14,7 +14,6 @@ from memlab.knowledge.supersession import Resolved, active, resolve
 from memlab.records import Fact, frame
 
 DAY0 = datetime(2025, 1, 1, tzinfo=UTC)
-ONE = {"works at": "one", "lives in": "one"}
 
 
 def _facts(*rows: tuple, late: dict[int, int] | None = None) -> pl.DataFrame:
@@ -40,9 +39,7 @@ def _status(resolved: Resolved) -> list[str]:
 
 
 def test_one_value_supersedes_and_the_same_reinforces() -> None:
-    resolved = resolve(
-        _facts((0, "works at", "Acme"), (9, "is working at", "the ACME"), (20, "works at", "Bolt")), cardinality=ONE
-    )
+    resolved = resolve(_facts((0, "works at", "Acme"), (9, "is working at", "the ACME"), (20, "works at", "Bolt")))
     assert _status(resolved) == ["superseded", "repeat", "active"]
     assert resolved.facts["n_reinforced"].to_list() == [1, 0, 0]
     assert resolved.facts["last_access"][0] == DAY0 + timedelta(days=9)
@@ -54,10 +51,10 @@ def test_one_value_supersedes_and_the_same_reinforces() -> None:
 def test_two_readings_of_one_turn_are_heard_once() -> None:
     told = _facts((0, "works at", "Acme"), (0, "is working at", "Acme"), (5, "works at", "Acme"))
     evidence = pl.Series([["u/s/0"], ["u/s/0", "u/s/1"], ["u/s/2"]])
-    resolved = resolve(told.with_columns(evidence=evidence), cardinality=ONE)
+    resolved = resolve(told.with_columns(evidence=evidence))
     assert _status(resolved) == ["active", "repeat", "repeat"]
     assert resolved.facts["n_reinforced"].to_list() == [1, 0, 0]
-    assert resolved.facts["accesses"][0].to_list() == [DAY0, DAY0 + timedelta(days=5)]
+    assert resolved.facts["last_access"][0] == DAY0 + timedelta(days=5)
 
 
 def test_unknown_predicates_invalidate_nothing() -> None:
@@ -66,20 +63,14 @@ def test_unknown_predicates_invalidate_nothing() -> None:
     assert resolved.log.is_empty()
 
 
-def test_a_declared_cardinality_comes_first() -> None:
-    rows = ((0, "favourite tea is", "mint"), (9, "favourite tea is now", "sage"))
-    assert _held(resolve(_facts(*rows))) == ["mint", "sage"]
-    assert _held(resolve(_facts(*rows), cardinality={"favourite tea is": "one"})) == ["sage"]
-
-
 def test_a_late_older_statement_is_superseded_from_the_start() -> None:
     facts = _facts((0, "works at", "Acme"), (50, "works at", "Bolt"), (20, "works at", "Cord"), late={2: 100})
-    resolved = resolve(facts, cardinality=ONE)
+    resolved = resolve(facts)
     assert _held(resolved) == ["Bolt"]
     assert _held(resolved, 30) == ["Cord"]
     assert "arrived late" in resolved.log.filter(pl.col("old") == "f2")["rule"][0]
     then = DAY0 + timedelta(days=30)
-    assert active(resolve(facts, cardinality=ONE, as_of=then), as_of=then)["object"].to_list() == ["Acme"]
+    assert active(resolve(facts, as_of=then), as_of=then)["object"].to_list() == ["Acme"]
 
 
 @pytest.mark.parametrize(
@@ -99,9 +90,7 @@ def test_an_end_without_a_new_value(predicate: str, obj: str) -> None:
 
 
 def test_an_end_names_its_value() -> None:
-    resolved = resolve(
-        _facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (20, "used to work at", "Acme")), cardinality=ONE
-    )
+    resolved = resolve(_facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (20, "used to work at", "Acme")))
     assert _held(resolved) == ["Bolt"]
     assert resolved.log["new"].to_list() == ["f1"]
 
@@ -132,11 +121,11 @@ def test_a_correction_of_a_correction_goes_back_to_the_first() -> None:
 
 def test_an_undone_closing_does_not_count() -> None:
     facts = _facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (20, "works at", "Cord"))
-    back = resolve(facts, cardinality=ONE, undone=[("f0", "f1")])
+    back = resolve(facts, undone=[("f0", "f1")])
     assert _held(back, 15) == ["Acme", "Bolt"]
     assert sorted(back.log.select("old", "new").rows()) == [("f0", "f2"), ("f1", "f2")]
-    again = resolve(_facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (10, "works at", "Bolt")),
-                    cardinality=ONE, undone=[("f0", "f1")])  # fmt: skip
+    twice = _facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (10, "works at", "Bolt"))
+    again = resolve(twice, undone=[("f0", "f1")])
     assert _held(again) == ["Acme", "Bolt"]
 
 
@@ -148,12 +137,12 @@ def test_an_undo_is_about_values_in_whatever_words_they_are_said() -> None:
         (20, "works at", "Bolt"),
     ]
     for old, new in (("f0", "f2"), ("f1", "f3")):
-        assert _held(resolve(_facts(*rows), cardinality=ONE, undone=[(old, new)])) == ["the ACME", "Bolt"]
+        assert _held(resolve(_facts(*rows), undone=[(old, new)])) == ["the ACME", "Bolt"]
     left = [*rows, (30, "no longer works at", "Acme"), (40, "works at", "Acme"), (50, "works at", "Bolt")]
-    assert _held(resolve(_facts(*left), cardinality=ONE, undone=[("f0", "f2")])) == ["Acme", "Bolt"]
+    assert _held(resolve(_facts(*left), undone=[("f0", "f2")])) == ["Acme", "Bolt"]
     # Another scope's values are its own.
     other = _facts(*rows).with_columns(scope=pl.lit("v"), fact_id="v" + pl.col("fact_id"))
-    both = resolve(pl.concat([_facts(*rows), other]), cardinality=ONE, undone=[("f0", "f2")])
+    both = resolve(pl.concat([_facts(*rows), other]), undone=[("f0", "f2")])
     assert both.log["scope"].to_list() == ["v"]
 
 
@@ -188,7 +177,7 @@ def test_a_value_that_goes_on_after_a_correction_is_listed_once_and_a_denial_sta
 
 def test_undoing_an_end_or_a_correction_keeps_the_fact() -> None:
     ended = _facts((0, "works at", "Acme"), (9, "no longer works at", "Acme"), (20, "works at", "Acme"))
-    back = resolve(ended, cardinality=ONE, undone=[("f0", "f1")])
+    back = resolve(ended, undone=[("f0", "f1")])
     assert _held(back, 15) == ["Acme"]
     assert _status(back) == ["active", "closing", "repeat"]
     wrong = _facts((0, "lives in", "Oslo"), (1, "lives in", "not Oslo but Bergen"))
@@ -196,18 +185,15 @@ def test_undoing_an_end_or_a_correction_keeps_the_fact() -> None:
 
 
 def test_numbers_are_values() -> None:
-    resolved = resolve(
-        _facts((0, "rent is", "$1,250"), (5, "rent is", "1250.00 dollars"), (9, "rent is", "$1,260")),
-        cardinality={"rent": "one"},
-    )
+    resolved = resolve(_facts((0, "earns", "$1,250"), (5, "earns", "1250.00 dollars"), (9, "earns", "$1,260")))
     assert _status(resolved) == ["superseded", "repeat", "active"]
 
 
 def test_scopes_and_order_of_rows_do_not_matter() -> None:
     facts = _facts((0, "works at", "Acme"), (9, "works at", "Bolt"), (12, "no longer works at", "Bolt"))
     other = facts.with_columns(scope=pl.lit("v"), fact_id="v" + pl.col("fact_id"))
-    alone = resolve(facts, cardinality=ONE)
-    both = resolve(pl.concat([other, facts.reverse()]), cardinality=ONE)
+    alone = resolve(facts)
+    both = resolve(pl.concat([other, facts.reverse()]))
     state = ["fact_id", "status", "superseded_by", "valid_to"]
     assert (
         both.facts.filter(pl.col("scope") == "u")
@@ -231,8 +217,6 @@ def test_bad_facts_are_refused() -> None:
         resolve(pl.concat([facts, facts]))
     with pytest.raises(DataError, match="has no time"):
         resolve(facts.with_columns(asserted_at=None, recorded_at=None))
-    with pytest.raises(DataError, match="declare 'one' or 'many'"):
-        resolve(facts, cardinality={"works at": "two"})
 
 
 _ROW = st.tuples(
@@ -247,7 +231,7 @@ _ROW = st.tuples(
 @example([(0, "works at", obj) for obj in ("Bolt", "Acme", "Cord", "not Acme but Bolt")], 0)
 @example([(0, "works at", obj) for obj in ("Bolt", "Acme", "Bolt", "not Acme but Bolt")], 0)
 def test_laws(rows: list[tuple], day: int) -> None:
-    resolved = resolve(_facts(*rows), cardinality=ONE)
+    resolved = resolve(_facts(*rows))
     facts = resolved.facts
     assert facts["fact_id"].to_list() == [f"f{i}" for i in range(len(rows))]
     # Nothing holds before it began, one employer holds at a time, each closing is logged once and closes something
@@ -302,8 +286,6 @@ def test_a_plan_ends_when_it_has_come_about() -> None:
 
 
 def test_a_correction_of_what_has_ended_stays_in_the_past() -> None:
-    resolved = resolve(
-        _facts((0, "works at", "Acme"), (5, "works at", "Cord"), (6, "works at", "not Acme but Bolt")), cardinality=ONE
-    )
+    resolved = resolve(_facts((0, "works at", "Acme"), (5, "works at", "Cord"), (6, "works at", "not Acme but Bolt")))
     assert _held(resolved) == ["Cord"]
     assert _held(resolved, 3) == ["not Acme but Bolt"]
