@@ -1,4 +1,4 @@
-"""llm.ask: recordings, a server that misbehaves, and a real llama.cpp server."""
+"""llm.ask: recordings, and a server that misbehaves."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from llama_server import llama_server
 from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, fitting, running, say, send
 from pydantic import BaseModel, ConfigDict
 
@@ -270,23 +269,3 @@ def test_a_full_disk_costs_the_recording_not_the_answer(
     with pytest.warns(UserWarning, match="No space left"):
         answers = llm.ask([request()], server.service(record=str(tmp_path / "record.jsonl")))
     assert answers[0].value == Length(n=1)
-
-
-class Verdict(BaseModel):
-    """Few tokens, so that a small model on a busy machine is quick; only what a server that keeps the schema says."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    verdict: Literal["zebra", "quokka"]
-
-
-@pytest.mark.slow
-def test_a_real_llama_cpp_server_keeps_to_the_schema(tmp_path: Path) -> None:
-    with llama_server() as address:
-        smol = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=32)
-        asked = [request(text, shape=Verdict) for text in ("Is it blue?", "Is it Ann's?")]
-        answers = llm.ask(asked, smol)
-        assert {answer.value.verdict for answer in answers} <= {"zebra", "quokka"}
-        assert all(answer.tokens[0] > 5 for answer in answers)
-        cut = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=2)
-        assert "max_output" in llm.ask(asked[:1], cut)[0].error
