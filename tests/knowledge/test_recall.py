@@ -60,6 +60,8 @@ def test_scopes_do_not_mix_and_a_batch_is_its_questions() -> None:
     assert all(fact.startswith("u") for fact in both["fact_id"])
     alone = recall.search_facts(_asked("Where does Ann work?").with_columns(query_id=pl.lit("1")), held, k=3)
     assert both.filter(query_id="1").equals(alone)
+    found = recall.search_facts(_asked("Ann?"), held, settings=RecallSettings(vector=0, graph=0, confidence=1))
+    assert found["graph"].sum() == found["vector"].sum() == 0
     with pytest.raises(DataError, match="k is 0"):
         recall.search_facts(_asked("x"), held, k=0)
     with pytest.raises(DataError, match="confidence"):
@@ -74,9 +76,3 @@ def test_supersession_puts_the_current_value_first() -> None:
     ways = {"none": (still, False), "decay": (fading, False), "closed": (still, True)}
     table = recall.current_first(asked, labels, resolved, conditions=ways)
     assert dict(table.select("condition", "share").iter_rows()) == {"none": 0, "decay": 1, "closed": 1}
-
-
-def test_weights_of_nought_cost_nothing() -> None:
-    held = score(resolve(FACTS).facts, now=DAY0)
-    found = recall.search_facts(_asked("Ann?"), held, settings=RecallSettings(vector=0, graph=0, confidence=1))
-    assert found["graph"].sum() == found["vector"].sum() == 0
