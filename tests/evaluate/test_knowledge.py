@@ -101,12 +101,11 @@ def test_what_is_wrong_and_why(
     assert outcomes.filter(~pl.col("hit"), measure="silence").height == (verdict == "trap")
 
 
-def test_a_wrong_closing_counts_against_precision(chat: tuple[Annotations, Dataset]) -> None:
+def test_a_wrong_closing_counts_and_of_closed_annotations_only_totals_are_written(
+    chat: tuple[Annotations, Dataset],
+) -> None:
     outcomes = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
     assert outcomes.filter(measure="closings precision")["hit"].to_list() == [True, False]
-
-
-def test_of_closed_annotations_only_totals_are_written(chat: tuple[Annotations, Dataset]) -> None:
     outcomes = _measured(chat, [(1, "Mo", "works at", "the mill")])
     text = written(outcomes)
     assert "stale: mo: Mo | works at | the mill" in text

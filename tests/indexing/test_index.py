@@ -28,13 +28,10 @@ NAME = "talk"
 
 
 def talk(n_sessions: int = 3, n_turns: int = 5) -> memlab.Dataset:
-    turns = [
-        Turn(f"u/s{s}/{n + 1}", "u", f"u/s{s}", n + 1, ("Ann", "Bo")[n % 2], "user", f"{SAID[n % 5]} Day {s}.", None,
-             START + timedelta(days=s, minutes=n))
-        for s in range(n_sessions)
-        for n in range(n_turns)
-    ]  # fmt: skip
-    rows = frame(Turn, turns)
+    at = [(s, n, START + timedelta(days=s, minutes=n)) for s in range(n_sessions) for n in range(n_turns)]
+    said = [(f"u/s{s}/{n + 1}", "u", f"u/s{s}", n + 1, "Ann", "user", f"{SAID[n % 5]} Day {s}.", None, when)
+            for s, n, when in at]  # fmt: skip
+    rows = frame(Turn, [Turn(*each) for each in said])
     return memlab.Dataset(NAME, "chatlog", rows, sessions_of(rows))
 
 
@@ -93,7 +90,9 @@ def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, s
     assert "extractive" not in store.knowledge.states(NAME)["service"]
 
 
-def test_a_second_question_in_vain_leaves_the_facts_of_the_model(store: MemoryStore, server: ModelServer) -> None:
+def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_vain(
+    store: MemoryStore, server: ModelServer
+) -> None:
     def half(handler: Any, request: dict[str, Any]) -> None:
         asks_what_ended = "Say as JSON which of the statements" in str(request)
         (say("no JSON") if asks_what_ended else fitting)(handler, request)
@@ -102,10 +101,6 @@ def test_a_second_question_in_vain_leaves_the_facts_of_the_model(store: MemorySt
     events = index(store, NAME, service=lab(server))
     assert set(events.filter(kind="fallback")["service"]) == {"lab"}
     assert not any("came from no model" in line for line in report(store, NAME, events))
-
-
-def test_a_service_that_fails_later_leaves_what_a_model_made(store: MemoryStore, server: ModelServer) -> None:
-    index(store, NAME, service=lab(server))
     before = store.knowledge.rows("facts", NAME), store.knowledge.states(NAME)["generation"]
     server.modes = [send(500, {})]
     assert kinds(index(store, NAME, service=lab(server), settings=IndexSettings(version=2))) == {"failed": 3}
