@@ -86,7 +86,7 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     def loss(place: np.ndarray) -> float:
         try:
             chance = _chances(curve(place), age)
-        except DataError:  # a plateau that ends before it ends
+        except DataError:  # the floor is reached before the plateau ends
             return 1e9
         return float(-np.log(np.where(true, chance, 1 - chance)).sum())
 

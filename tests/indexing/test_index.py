@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from model_server import KEY, KEY_ENV, ModelServer, fitting, running, say, send
+from model_server import KEY, ModelServer, fitting, say, send
 
 import memlab
 from memlab.config import IndexSettings
@@ -40,12 +39,6 @@ def store(tmp_path: Path) -> MemoryStore:
     made = MemoryStore.open(tmp_path / "store")
     made.ingest(talk())
     return made
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running(fitting)
 
 
 def lab(server: ModelServer) -> Service:

@@ -7,12 +7,11 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, fitting, running, say, send
+from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, fitting, say, send
 from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
@@ -27,12 +26,6 @@ class Length(BaseModel):
 
 class Gist(BaseModel):
     points: list[str]
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running()
 
 
 def request(text: str = "abc", **changes: Any) -> Request:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, fitting, running, send
+from model_server import KEY, UNUSABLE, ModelServer, fitting, send
 
 from memlab import ModelError
 from memlab.llm import Service, embeddings
 from memlab.llm.embeddings import BATCH
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running()
 
 
 def rows(*vectors: Any, index: bool = True) -> Any:
