@@ -115,7 +115,8 @@ asks_for_change = pl.col("stale").list.len() > 0
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 data = data if data.questions.filter(asks_for_change).height else memlab.sample()
 updates = data.questions.filter(asks_for_change).drop_nulls("timestamp").with_columns(now="timestamp")
-bench = memlab.Bench.of(replace(data, questions=updates.drop("now")), encoder=encoder, store=store)
+data = replace(data, questions=updates.drop("now"))
+bench = memlab.Bench.of(data, encoder=encoder, store=store)
 none, default = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings()
 ways = {"neither": (none, False), "decay": (default, False), "supersession": (none, True)}
 how = {"conditions": ways | {"decay and supersession": (default, True)}, "encoder": bench.embedder()}
@@ -132,7 +133,7 @@ for (scope, now), asked in updates.group_by("scope", "now", maintain_order=True)
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
-messages = [evaluate.stale_table([run], bench.dataset).with_columns(data=pl.lit("messages")) for run in runs]
+messages = [evaluate.stale_table([run], data).with_columns(data=pl.lit("messages")) for run in runs]
 shares += [each.select("data", "n", condition="system", share="current first") for each in messages]
 table = pl.concat(shares, how="diagonal_relaxed").group_by("data", "condition", maintain_order=True)
 table = table.agg(pl.col("n").sum(), hits=(pl.col("n") * pl.col("share")).sum().round().cast(pl.Int64))
