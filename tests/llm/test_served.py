@@ -20,7 +20,8 @@ from memlab.summaries import EXTRACTIVE, grow, rollup
 
 DAY = datetime(2026, 5, 1, 9, tzinfo=UTC)
 SAID = ("I bought an oak desk.", "How much?", "It was $210.", "Nice.", "It wobbles.")
-TURNS = frame(Turn, [Turn(f"a/s.{n}", "a", "a/s", n, "Ann", "user", text, None, DAY) for n, text in enumerate(SAID, 1)])
+ROWS = [Turn(f"a/s.{n}", "a", "a/s", n + 1, "Ann", "user", SAID[n % len(SAID)], None, DAY) for n in range(9)]
+TURNS = frame(Turn, ROWS)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +46,7 @@ class Verdict(BaseModel):
 @pytest.mark.slow
 def test_it_keeps_to_the_schema(address: str) -> None:
     asked = [Request("t", 1, (text,), text, Verdict) for text in ("Is it blue?", "Is it Ann's?")]
-    answers = llm.ask(asked, smol(address, max_output=32))
+    answers = llm.ask(asked, smol(address, max_output=16))
     assert {answer.value.verdict for answer in answers} <= {"zebra", "quokka"}
     assert all(answer.tokens[0] > 5 for answer in answers)
     assert "max_output" in llm.ask(asked[:1], smol(address, max_output=2))[0].error
@@ -56,7 +57,7 @@ def test_every_prompt_is_served(address: str) -> None:
     service = smol(address, max_output=4)
     asked = frame(Question, [Question("q", "a", "What did the desk cost?", "$210", "single-hop", None, [], [])])
     contexts = pl.DataFrame({"query_id": ["q"], "text": ["Ann: The oak desk was $210."]})
-    nodes = rollup(TURNS, service=service)
+    nodes = rollup(TURNS.head(3), service=service)
     clusters = grow(TURNS, encoder="hashing:64", service=service).nodes
     answered = answer(contexts, asked, service)
     verdicts = judge(asked, answered.with_columns(answer=pl.lit("$210")), service)
