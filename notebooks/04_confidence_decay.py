@@ -24,16 +24,15 @@
 #   with both.
 # - The same questions put to the messages: 36.6% [25.4%, 49.4%] with `best` and 56.1% [43.4%, 68.1%] with
 #   `best | current`.
-# - On 124 simulated updates, stated in one wording, decay reaches 79.0% [72.4%, 84.4%] and supersession 100.0% [97.9%,
-#   100.0%]. Curves fitted to 1,592 simulated labels recover the rates of change: 4 of 4 intervals of 90 % hold the true
-#   half-life, and the fitted ones go from 59 to 513 days.
+# - On the sample's 433 gold facts no family of curves is significantly better than another. Fitted to them, half of the facts
+#   no longer hold after 257 days [223, 299] (exponential); the default curve predicts worse than one chance for all ages
+#   (log-loss .625 and .611; fitted: .548).
 #
 # ![The current value above the stale ones](../figures/gallery/sample-decay-outranked.png)
 #
 # Confidence in a fact is base(source) · reinforcement · retention, and 0 once another value has superseded it. Retention
-# falls with the age of the fact along a curve. This notebook fits curves to simulated facts whose rates of change are
-# known, and then counts, on simulated facts and on the facts of the conversations, how often the current value of
-# something ranks above the values that it replaced.
+# falls with the age of the fact along a curve. This notebook fits curves to gold facts, of which it is known whether they
+# still hold, and then counts how often the current value of something ranks above the values that it replaced.
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
@@ -44,113 +43,96 @@ encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
 service = "recorded"  # who extracts the facts: recorded answers, a service of the settings, or None for patterns
-simulated_labels = 24_000  # statements that curves are fitted to
-simulated_facts = 3000  # statements that are ranked
+gold = None  # a folder of gold facts that curves are fitted to; None for the sample's
 
 # %%
+from dataclasses import replace
+from pathlib import Path
+
 import polars as pl
 from IPython.display import Markdown, display
 from scipy.stats import binomtest
 
 import memlab
 from memlab import evaluate
+from memlab.evaluate.gold import read_gold
 from memlab.figures import decay, decay_truth, export
-from memlab.knowledge import ConfidenceSettings, confidence, extract, recall, resolve, simulated, tuning
+from memlab.knowledge import ConfidenceSettings, confidence, extract, recall, resolve, tuning
 from memlab.knowledge.decay import PlateauLinear
-
-evaluate.show_tables()
 
 # %% [markdown]
 # ## Which family of curves predicts facts that it has not seen?
 #
-# People change home, job, car and number at known rates, from .5 to 4 changes a year, and state the present value every 60
-# days on average. A label says whether the value stated last is still true on the last day. Each family is fitted on four
-# fifths of the labels and predicts the rest, with one curve for all predicates or one for each. Labels of your own are a
-# frame with the columns `tuning.LABELS`, and `tuning.recommend(labels).write("memlab.toml")`
-# puts the recommended curve into the settings.
+# A label is a gold fact: its age at the end of the chat, and whether it still holds then. Each family is fitted on four
+# fifths of the labels and predicts the rest. Labels of your own are a frame with the columns `fact_id`, `age_days` and
+# `still_true`; `tuning.recommend(labels).write("memlab.toml")` puts the recommended curve into the settings.
 
 # %%
-stated, truth = simulated.simulate(simulated_labels, seed=seed)
-labels = simulated.observations(stated, truth, dates=[stated["asserted_at"].max()])
+evaluate.show_tables()
+chats = read_gold(gold or Path(memlab.__file__).parents[1] / "data" / "sample")
+facts = [(chat, fact) for chat in chats for fact in chat.of_kind("fact") if fact.mode == "is" and not fact.corrected]
+ages = [(max(chat.times.values()) - chat.times[fact.since]).total_seconds() / 86_400 for chat, fact in facts]
+held = [chat.active(fact) for chat, fact in facts]
+labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fact_id")
+
+# %%
 losses = tuning.compare(labels, seed=seed).sort("log_loss")
 fig = decay.families(losses)
-caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} simulated labels; 90 % intervals)."
-made = {"provenance": {"simulated": True, "seed": seed}, "directory": figures}
+caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts; 90 % intervals)."
+made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)
 
 # %% [markdown]
-# ## Are the true half-lives recovered?
+# ## The fitted curves, and confidence over a year
 #
-# Changes at a constant rate leave an exponential curve with a half-life of 365 · ln 2 / rate days.
+# A fact that is observed (base .7) and heard again on days 60 and 200. Each repetition renews the age of the fact and adds
+# .1 to the factor of reinforcement.
 
 # %%
-rates = simulated.HAZARDS
-fits = {name: tuning.fit(labels.filter(predicate=name), "exponential", seed=seed) for name in rates}
-rows = [fit.intervals.with_columns(family=pl.lit(name), rate=pl.lit(float(rates[name]))) for name, fit in fits.items()]
-recovered = pl.concat(rows).with_columns(truth=(365 * pl.lit(2).log() / pl.col("rate")).round(0))
-fig = decay_truth.recovery(recovered)
-caption = f"Half-lives fitted to {labels.height:,} simulated labels over their true values (90 % intervals)."
-export(fig, "decay-recovery", data=recovered, caption=caption, **made)
-
-# %% [markdown]
-# ## Confidence over a year
-#
-# Along these curves and the default one: a fact that is observed (base .7) and heard again on days 60 and 200. Each
-# repetition renews the age of the fact and adds .1 to the factor of reinforcement.
-
-# %%
-curves = {"default": PlateauLinear()} | {name: fit.curve for name, fit in fits.items()}
+fits = {name: tuning.fit(labels, name, seed=seed) for name in ("exponential", "plateau_linear")}
+intervals = pl.concat(fit.intervals.with_columns(family=pl.lit(name)) for name, fit in fits.items())
+curves = {"default": PlateauLinear()} | {f"fitted {name}": fit.curve for name, fit in fits.items()}
 path = confidence.trajectory(curves, accesses_days=(0, 60, 200), source="observed")
 fig = decay.decay_curves(path, events=(60, 200))
-caption = "Confidence in an observed fact that is heard again on days 60 and 200, by the fitted curve of its predicate."
+caption = "Confidence in an observed fact that is heard again on days 60 and 200, by the default and fitted curves."
 export(fig, "decay-reinforced", data=path, caption=caption, **made)
+intervals
 
 # %% [markdown]
-# ## Simulated facts: the current value above the stale ones
-#
-# Every value that has changed is asked for at the end. Facts are ranked by .4 · similarity + .3 · confidence (the default
-# curve), and a tie counts as not above.
-
-# %%
-data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
-bench = memlab.Bench.of(data, encoder=encoder, store=store)
-none, default = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings()
-ways = {"neither": (none, False), "decay": (default, False), "supersession": (none, True)}
-how = {"conditions": ways | {"decay and supersession": (default, True)}, "encoder": bench.embedder()}
-
-# %%
-facts, truth = simulated.simulate(simulated_facts, seed=seed)
-now = facts["asserted_at"].max()
-stated = truth.join(facts, on="fact_id").with_columns(query_id="slot", current=pl.col("until") > now)
-stated = stated.filter(pl.col("current").n_unique().over("slot") > 1)
-asked = stated.unique("query_id", maintain_order=True).with_columns(now=pl.lit(now))
-asked = asked.with_columns(text=pl.format("{} {} what?", "subject", "predicate"))
-shares = [recall.current_first(asked, stated, resolve(facts), **how).with_columns(data=pl.lit("simulated facts"))]
-
-# %% [markdown]
-# ## The facts of the conversations: the current value above the stale ones
+# ## What do decay and supersession buy?
 #
 # Questions about a value that has changed name the message with the current value and the messages with those that it
-# replaced. Facts come from the recorded answers of a language model, resolved as of the time of the question. A question is
-# a hit where a fact of its current message ranks above every fact of its stale messages. The same questions are put to
+# replaced; where the data have none, the sample's are asked. Facts come from the recorded answers of a language model,
+# resolved as of the time of the question, and are ranked by .4 · similarity + .3 · confidence (the default curve). A question
+# is a hit where a fact of its current message ranks above every fact of its stale messages. The same questions are put to
 # the messages themselves: `best`, and `best | current`, which puts later messages on the same subject first.
 #
 # The current value is always the latest here, so that any preference for what is recent helps. What decay costs where a
 # fact is old and still true is not measured.
 
 # %%
-updates = data.questions.filter(pl.col("stale").list.len() > 0).drop_nulls("timestamp").with_columns(now="timestamp")
-known = extract(data.turns, service=service).facts if updates.height else facts.clear()
+asks_for_change = pl.col("stale").list.len() > 0
+data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
+data = data if data.questions.filter(asks_for_change).height else memlab.sample()
+updates = data.questions.filter(asks_for_change).drop_nulls("timestamp").with_columns(now="timestamp")
+data = replace(data, questions=updates.drop("now"))
+bench = memlab.Bench.of(data, encoder=encoder, store=store)
+none, default = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings()
+ways = {"neither": (none, False), "decay": (default, False), "supersession": (none, True)}
+how = {"conditions": ways | {"decay and supersession": (default, True)}, "encoder": bench.embedder()}
+
+# %%
+known = extract(data.turns, service=service).facts
 kept = resolve(known).facts.filter(pl.col("status") != "closing").select("fact_id", turn="evidence").explode("turn")
 pairs = [updates.select("query_id", turn=c, current=pl.lit(c == "evidence")) for c in ("evidence", "stale")]
-named = pl.concat(pairs).explode("turn").join(kept, on="turn")
+named, shares = pl.concat(pairs).explode("turn").join(kept, on="turn"), []
 for (scope, now), asked in updates.group_by("scope", "now", maintain_order=True):
     then = resolve(known.filter(scope=scope), as_of=now, encoder=how["encoder"])
     found = recall.current_first(asked, named.join(asked, on="query_id", how="semi"), then, **how)
     shares.append(found.with_columns(data=pl.lit("recorded facts")))
 
 # %%
-runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")] if updates.height else []
+runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
 messages = [evaluate.stale_table([run], data).with_columns(data=pl.lit("messages")) for run in runs]
 shares += [each.select("data", "n", condition="system", share="current first") for each in messages]
 table = pl.concat(shares, how="diagonal_relaxed").group_by("data", "condition", maintain_order=True)
@@ -174,7 +156,10 @@ written = bought.with_columns(text=pl.format("{}% [{}%, {}%] ({})", *percents, "
 written = written.group_by("data", "n", maintain_order=True).agg(pl.col("text").str.join(", "))
 said = "- {}, {} questions: the current value ranks above every stale one for {}."
 lines = [said.format(*row) for row in written.iter_rows()]
-held = recovered.filter(pl.col("truth").is_between("low", "high")).height
-lines += [f"- {held} of {len(fits)} 90 % intervals hold a true half-life: {[*map(round, recovered['estimate'])]} days."]
-lines += [f"- The best family for {labels.height:,} simulated labels: {losses['family'][0]} ({losses['fit'][0]})."]
+fitted = "- On {} gold facts the best family is {} (log-loss {}); a constant has {}, the default curve {}."
+loss = dict(losses.select("family", pl.col("log_loss").round(3)).iter_rows())
+best = next(name for name in loss if name not in ("constant", "default"))
+lines += [fitted.format(labels.height, best, loss[best], loss["constant"], loss["default"])]
+half = "- Fitted to them, half of the facts no longer hold after {} days [{}, {}] (exponential, 90 % interval)."
+lines += [half.format(*(round(end) for end in fits["exponential"].intervals.row(0)[1:]))]
 display(Markdown("\n".join(lines)))

@@ -39,6 +39,15 @@ def _shared(relative: str) -> Path:
     return path
 
 
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A language-model service on loopback that answers by schema, or as the test says; its key is in place."""
+    from model_server import KEY, KEY_ENV, running
+
+    monkeypatch.setenv(KEY_ENV, KEY)
+    yield from running()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems() -> None:
     gc.freeze()  # what was imported stays: no collection need look at it

@@ -130,15 +130,16 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
     plot are much wider than those of the differences: all candidates share the same hard facts.
 
     :param frame: what :func:`memlab.knowledge.tuning.compare` gives:
-        ``family``, ``fit``, ``n``, ``log_loss``, ``low``, ``high``, ``difference``, ``difference_low``,
-        ``difference_high``; where there is ``predicate``, the rows over all (null) are drawn if there are some.
+        ``family``, ``n``, ``log_loss``, ``low``, ``high``, ``difference``, ``difference_low``,
+        ``difference_high``; rows of one family may have a ``fit`` that tells them apart; where there is ``predicate``,
+        the rows over all (null) are drawn if there are some.
     :param confidence: of the intervals, named under the plot.
     """
-    columns = ("family", "fit", "n", "log_loss", "low", "high", "difference", "difference_low", "difference_high")
+    columns = ("family", "n", "log_loss", "low", "high", "difference", "difference_low", "difference_high")
     style.need(frame, columns, "families")
     if "predicate" in frame.columns and frame["predicate"].null_count():
         frame = frame.filter(pl.col("predicate").is_null())
-    several = frame["fit"].n_unique() > 1
+    several = "fit" in frame.columns and frame["fit"].n_unique() > 1
     frame = frame.sort("log_loss", maintain_order=True).with_columns(
         pl.col("low", "high").fill_null(pl.col("log_loss"))
     )
@@ -151,7 +152,7 @@ def families(frame: pl.DataFrame, *, confidence: float = 0.9, title: str = "") -
         behind = signed(difference) + between if difference else "best"
         marks.append({**row, "name": name, "x": row["log_loss"], "tint": tint,
                       "fill": "white" if (row["difference_low"] or 0) > 0 else tint,
-                      "symbol": "diamond" if row["fit"] == "per predicate" else "circle",
+                      "symbol": "diamond" if row.get("fit") == "per predicate" else "circle",
                       "numbers": f"{row['log_loss']:.3f}  {behind}",
                       "hover": "{log_loss:.4f} [{low:.4f}, {high:.4f}]".format(**row)})  # fmt: skip
     span = (min(frame["low"]), max(frame["high"]))

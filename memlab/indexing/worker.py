@@ -32,7 +32,10 @@ EXTRACTIVE = "extractive"
 EARLIER, EARLIER_CHARS = 8, 300
 """Turns before a session that a model sees, to understand it by, and characters of each."""
 CODE_VERSION = 8  # raised by whoever changes what the same turns give
-_ROWS = {"summaries": Summary, "facts": Fact, "entities": Entity}
+_NOTHING = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
+Made = dict[str, pl.DataFrame]
+"""What a batch gave: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
+``fallback``, ``failed``), ``reason``, ``alone`` (whether something was made without a model), and ``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +56,6 @@ class Batch(NamedTuple):
     due: pl.DataFrame
     turns: pl.DataFrame
     before: dict[str, Any]
-
-
-class Made(NamedTuple):
-    """What a batch gave.
-
-    :param parts: rows of the tables of the index.
-    :param outcomes: ``session_id``, ``status`` (``ok``, ``fallback``, ``failed``), ``reason``, ``alone`` (whether
-        something was made without a model), and ``seconds`` that a session took.
-    """
-
-    parts: dict[str, pl.DataFrame]
-    outcomes: pl.DataFrame
 
 
 def index(
@@ -191,32 +182,28 @@ def _make(batch: Batch, work: Work) -> Made:
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
-            each = [
-                _make(Batch(one, batch.turns.join(one, on="session_id", how="semi"), batch.before), work)
-                for one in due.iter_slices(1)
-            ]
-            parts = {table: pl.concat(one.parts[table] for one in each) for table in _ROWS}
-            return Made(parts, pl.concat(one.outcomes for one in each))
+            turns = [batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)]
+            each = [_make(Batch(*one, batch.before), work) for one in zip(due.iter_slices(1), turns, strict=True)]
+            return {name: pl.concat(one[name] for one in each) for name in each[0]}
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed = due.select("session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False))
-        made = Made({table: frame(row) for table, row in _ROWS.items()}, failed)
+        made = _NOTHING | {"outcomes": failed}
     seconds = (time.perf_counter() - begun) / due.height
-    return Made(made.parts, made.outcomes.with_columns(seconds=pl.lit(seconds)))
+    return made | {"outcomes": made["outcomes"].with_columns(seconds=pl.lit(seconds))}
 
 
 def _made(batch: Batch, work: Work) -> Made:
     """Make everything that the settings ask for of some sessions."""
-    chosen, due = work.settings, batch.due
-    turns = batch.turns
-    parts = {table: frame(row) for table, row in _ROWS.items()}
+    chosen, due, turns = work.settings, batch.due, batch.turns
+    made = dict(_NOTHING)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
     if chosen.facts and (work.service or english(work.language, "the reading of facts")):
         extracted = extraction.extract(turns, service=work.service, **batch.before)
         outcomes.append(extracted.outcomes)
         # A message without a time counts as heard now.
         heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(work.now)).cast(TIMESTAMP)
-        parts |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
+        made |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
     if chosen.summaries:
         few = pl.col("n_turns") < chosen.min_turns
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
@@ -226,14 +213,14 @@ def _made(batch: Batch, work: Work) -> Made:
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
         stamp = {"version": pl.lit(work.version), "created_at": pl.lit(work.now).cast(TIMESTAMP)}
-        parts["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
+        made["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
-    told = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
+    made["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
         # Of "fallback" and "ok" the first in the alphabet.
         pl.col("status").min(), reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
         alone=pl.col("service").is_in([EXTRACTIVE, extraction.PATTERNS]).any(),
     )  # fmt: skip
-    return Made(parts, told)
+    return made
 
 
 def _commit(store: MemoryStore, work: Work, due: pl.DataFrame, made: Made) -> pl.DataFrame:
@@ -246,7 +233,7 @@ def _commit(store: MemoryStore, work: Work, due: pl.DataFrame, made: Made) -> pl
     better = (pl.col("status") == "fallback") & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
     before = pl.concat_str("version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@")
-    rows = due.join(made.outcomes, on="session_id", maintain_order="left").with_columns(
+    rows = due.join(made["outcomes"], on="session_id", maintain_order="left").with_columns(
         at=pl.lit(work.now).cast(TIMESTAMP), version=pl.lit(work.version),
         status=pl.when(better).then(pl.lit("failed")).otherwise("status"),
         made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
@@ -264,6 +251,6 @@ def _commit(store: MemoryStore, work: Work, due: pl.DataFrame, made: Made) -> pl
         service=pl.when(failed).then("service").otherwise("made_by"),
     ).select(*schema(IndexState))
     good = rows.filter(~failed)
-    parts = {table: part.join(good, on="session_id", how="semi") for table, part in made.parts.items()}
+    parts = {table: made[table].join(good, on="session_id", how="semi") for table in _NOTHING}
     store.knowledge.commit(work.dataset, parts=parts, states=states, events=events)
     return events

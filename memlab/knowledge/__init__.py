@@ -1,9 +1,8 @@
 """What is still true: facts, what supersedes them, and how sure a memory may be of them.
 
 ``extraction`` reads facts out of turns by a language model (``patterns`` without one); ``supersession`` resolves which
-hold (``normal`` and ``merging`` say which speak of the same); ``confidence`` scores them by a curve of ``decay``, which
-``tuning`` fits to labels; ``recall`` ranks them for questions over the ``graph``. ``simulated`` makes facts whose truth
-is known.
+hold (``normal`` says which speak of the same); ``confidence`` scores them by a curve of ``decay``, which ``tuning``
+fits to labels; ``recall`` ranks them for questions over the ``graph``.
 """
 
 from memlab.knowledge.confidence import ConfidenceSettings, score

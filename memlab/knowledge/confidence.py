@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-import numpy as np
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, ValidationError
 
 from memlab.errors import DataError
-from memlab.knowledge.decay import Accesses, AnyCurve, PlateauLinear
+from memlab.knowledge.decay import AnyCurve, PlateauLinear
 
 _DAY_US = 86_400_000_000
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -33,7 +32,6 @@ class ConfidenceSettings(BaseModel):
     :param base: confidence by source, the table ``[confidence.base]``.
     :param reinforcement_step: what each repetition adds to the factor, up to ``reinforcement_limit``.
     :param decay: the curve of retention (1 is fresh): ``family`` and its parameters.
-    :param decay_by_predicate: curves of their own for some predicates; the others have ``decay``.
 
     >>> from memlab.knowledge.confidence import ConfidenceSettings
     >>> ConfidenceSettings.of({"decay": {"family": "exponential", "half_life_days": 90}}).decay
@@ -46,7 +44,6 @@ class ConfidenceSettings(BaseModel):
     reinforcement_step: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     reinforcement_limit: float = Field(default=1.5, ge=1, allow_inf_nan=False)
     decay: CurveSetting = PlateauLinear()
-    decay_by_predicate: dict[str, CurveSetting] = {}
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> ConfidenceSettings:
@@ -67,15 +64,13 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
     changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
-    reinforcement are 1 and the curve was fitted. What happened after ``now`` is not yet known; a fact without any time
-    does not decay.
+    reinforcement are 1 and the curve was fitted. A fact without any time does not decay.
 
-    :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``; also
-        ``predicate`` where settings have curves by predicate, and ``accesses`` (a list of times), where it is known.
+    :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``.
     :param now: when the facts are read; with a time zone if the column has one.
     :param settings: the constants; those of memlab where not given.
-    :returns: the facts in their order with ``age_days`` (null where not known), ``base``, ``reinforcement``,
-        ``retention`` and ``confidence``.
+    :returns: the facts in their order with ``age_days`` (null where not known; 0 for what is yet to come), ``base``,
+        ``reinforcement``, ``retention`` and ``confidence``.
     :raises DataError: for a missing column, an unknown source, or times that are zoned on one side only.
 
     >>> from datetime import datetime
@@ -90,24 +85,18 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     """
     settings = settings or ConfidenceSettings()
     _check(facts, now)
-    ages = _ages(facts, now)
-    age = ages["age"].fill_null(0.0).to_numpy()
-    flat = ages.with_row_index("row").explode("ages", empty_as_null=True)
-    each = flat.select(pl.coalesce("ages", "age", pl.lit(0.0))).to_series().to_numpy()
-    accesses = Accesses(flat["row"].cast(pl.Int64).to_numpy(), each)
-    retention = settings.decay.retention(age, accesses)
-    for predicate, curve in settings.decay_by_predicate.items():
-        its = facts["predicate"].eq_missing(pl.Series([predicate])).to_numpy()
-        retention = np.where(its, curve.retention(age, accesses), retention)
-    bases = settings.base.model_dump()
+    last = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
+    aged = facts.with_columns(age_days=((pl.lit(now) - last).dt.total_microseconds() / _DAY_US).clip(0))
     lift = (1.0 + settings.reinforcement_step * pl.col("n_reinforced")).clip(None, settings.reinforcement_limit)
-    product = (pl.col("base") * pl.col("reinforcement") * pl.col("retention")).clip(0.0, 1.0)
-    return facts.with_columns(
-        ages["age"].alias("age_days"),
-        base=pl.col("source").cast(pl.String).replace_strict(bases, return_dtype=pl.Float64),
+    return aged.with_columns(
+        base=pl.col("source").cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64),
         reinforcement=lift.cast(pl.Float64),
-        retention=pl.Series(retention),
-    ).with_columns(confidence=pl.when("superseded").then(0.0).otherwise(product))
+        retention=pl.Series(settings.decay.retention(aged["age_days"].fill_null(0.0).to_numpy())),
+    ).with_columns(
+        confidence=pl.when("superseded").then(0.0).otherwise(
+            (pl.col("base") * pl.col("reinforcement") * pl.col("retention")).clip(0.0, 1.0)
+        )
+    )  # fmt: skip
 
 
 def trajectory(
@@ -132,9 +121,9 @@ def trajectory(
     moments |= {(day, late) for day in heard[1:] if day <= heard[0] + days for late in (False, True)}
     rows = []
     for day, late in sorted(moments):
-        its = [end - timedelta(days=day - access) for access in heard if access < day or (late and access == day)]
-        rows.append((float(day), len(its) - 1, its, its[-1], source, False))
-    columns = ["day", "n_reinforced", "accesses", "last_access", "source", "superseded"]
+        before = [each for each in heard if each < day or (late and each == day)]
+        rows.append((float(day), len(before) - 1, end - timedelta(days=day - before[-1]), source, False))
+    columns = ["day", "n_reinforced", "last_access", "source", "superseded"]
     facts = pl.DataFrame(rows, schema=columns, orient="row")
     paths = [
         score(facts, now=end, settings=ConfidenceSettings(decay=curve)).with_columns(family=pl.lit(name))
@@ -154,18 +143,3 @@ def _check(facts: pl.DataFrame, now: datetime) -> None:
     kind = facts.schema["last_access"]
     if isinstance(kind, pl.Datetime) and (kind.time_zone is None) != (now.tzinfo is None):
         raise DataError(f"last_access has {kind.time_zone or 'no time zone'} and now is {now.isoformat()}")
-
-
-def _ages(facts: pl.DataFrame, now: datetime) -> pl.DataFrame:
-    """Give ``ages`` of all accesses in days, those after now left out, and ``age``, that of the last."""
-
-    def days(time: pl.Expr) -> pl.Expr:
-        zoned = time.cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
-        return (pl.lit(now) - zoned).dt.total_microseconds() / _DAY_US
-
-    heard = pl.concat_list("last_access")
-    if facts.schema.get("accesses", pl.Null()) not in (pl.Null, pl.List(pl.Null)):
-        heard = pl.coalesce("accesses", heard)
-    past = heard.list.eval(days(pl.element())).list.eval(pl.element().filter(pl.element() >= 0))
-    ages = facts.select(ages=past, last=days(pl.col("last_access")).clip(0))
-    return ages.select("ages", age=pl.coalesce(pl.col("ages").list.min(), "last"))

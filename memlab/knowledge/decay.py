@@ -1,56 +1,29 @@
-"""Decay curves: what share of facts is still true so long after they were last accessed.
+"""Decay curves: what share of facts is still true so long after they were last heard.
 
-Every family is a frozen dataclass whose ``retention`` takes arrays of ages in days, from 0, and gives arrays in [0, 1],
+Every family is a frozen dataclass whose ``retention`` takes (n,) ages in days, from 0, and gives (n,) shares in [0, 1],
 never rising with age. All but the plateau are given by their half-life, so that half-life and shape are nearly
 independent when they are fitted.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import ConfigDict
 
 from memlab.errors import DataError
 
-
-class Parameter(NamedTuple):
-    """A parameter, and the bounds between which it is sought when it is fitted; ``log``: on a logarithmic scale."""
-
-    name: str
-    low: float
-    high: float
-    log: bool = True
-
-
-_PARAMETERS = {
-    p.name: p
-    for p in (
-        Parameter("half_life_days", 0.1, 36_500), Parameter("plateau_days", 0.01, 3_650),
-        Parameter("end_days", 0.1, 36_500), Parameter("floor", 0.0, 0.999, log=False), Parameter("exponent", 0.05, 50),
-        Parameter("shape", 0.05, 20), Parameter("slope", 0.05, 20), Parameter("decay", 0.05, 5),
-    )
+BOUNDS = {
+    "half_life_days": (0.1, 36_500.0), "plateau_days": (0.01, 3_650.0), "end_days": (0.1, 36_500.0),
+    "floor": (0.0, 0.999), "exponent": (0.05, 50.0), "shape": (0.05, 20.0), "slope": (0.05, 20.0),
 }  # fmt: skip
-
-
-class Accesses(NamedTuple):
-    """Every access to every fact, flat.
-
-    :param row: (m,) the fact of each access, from 0.
-    :param age_days: (m,) how long ago it was.
-    """
-
-    row: np.ndarray
-    age_days: np.ndarray
+"""Between which each parameter is sought when it is fitted; all but the floor on a logarithmic scale."""
 
 
 class Curve:
     """What the families share: checked parameters, and a ``family``, their name in settings and figures.
-
-    Each has ``retention(age_days, accesses)``: (n,) days since the last access → (n,) shares. Without ``accesses``
-    there is one, the last; base-level activation alone reads them.
 
     :raises DataError: for a parameter that is not above 0 (floor: not in [0, 1]; plateau: below 0).
     """
@@ -59,10 +32,21 @@ class Curve:
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __post_init__(self) -> None:
-        for name, value in parameters(self).items():  # type: ignore[arg-type]
+        for name, value in self.parameters.items():
             fine = 0 <= value <= 1 if name == "floor" else value >= 0 if name == "plateau_days" else value > 0
             if not (fine and np.isfinite(value)):
                 raise DataError(f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 to 1)")
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Its parameters by name.
+
+        >>> from memlab.knowledge.decay import Weibull
+        >>> Weibull(100, shape=2).parameters
+        {'half_life_days': 100.0, 'shape': 2.0}
+        """
+        each: Any = fields(self)  # type: ignore[arg-type]
+        return {f.name: float(getattr(self, f.name)) for f in each if f.name != "family"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +73,7 @@ class PlateauLinear(Curve):
         if self.end_days <= self.plateau_days:
             raise DataError(f"end_days is {self.end_days:g}; it must come after plateau_days, {self.plateau_days:g}")
 
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+    def retention(self, age_days: np.ndarray) -> np.ndarray:
         past = (age_days - self.plateau_days) / (self.end_days - self.plateau_days)
         return 1.0 - (1.0 - self.floor) * np.clip(past, 0.0, 1.0)
 
@@ -109,7 +93,7 @@ class Exponential(Curve):
     half_life_days: float = 365.0
     family: Literal["exponential"] = "exponential"
 
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+    def retention(self, age_days: np.ndarray) -> np.ndarray:
         return np.exp2(-age_days / self.half_life_days)
 
 
@@ -132,7 +116,7 @@ class PowerLaw(Curve):
     exponent: float = 0.5
     family: Literal["power_law"] = "power_law"
 
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+    def retention(self, age_days: np.ndarray) -> np.ndarray:
         grown = age_days / self.half_life_days * np.expm1(np.log(2) / self.exponent)
         return np.exp(-self.exponent * np.log1p(grown))
 
@@ -153,69 +137,40 @@ class Weibull(Curve):
     shape: float = 1.5
     family: Literal["weibull"] = "weibull"
 
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
+    def retention(self, age_days: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore"):
             return np.exp2(-((age_days / self.half_life_days) ** self.shape))
 
 
 @dataclass(frozen=True)
 class BaseLevel(Curve):
-    """Base-level activation over all accesses, squashed by the logistic: often and lately used facts stay.
+    """1 / (1 + (age / half-life)^slope): base-level activation since the last access, squashed by the logistic.
 
-    ACT-R's activation is A = ln Σ age^(−decay), and its chance of retrieval logistic((A − threshold) / noise). From
-    facts that were accessed once the three are not known apart, only decay / noise and threshold / decay. So what is
-    left is logistic(slope / decay · ln Σ (age / half-life)^(−decay)).
+    ACT-R's activation falls as −decay · ln age, and its chance of retrieval is logistic((activation − threshold) /
+    noise): of one access, only these two numbers of the four are known. Repetitions raise the reinforcement of a fact,
+    and are not counted a second time here. As a survival function it is the log-logistic.
 
-    :param half_life_days: the age at which half is left of a fact that was accessed once.
+    :param half_life_days: the age at which half is left.
     :param slope: the log-odds lost as the logarithm of the age grows by 1.
-    :param decay: how little older accesses count beside the last; ACT-R takes 0.5.
 
     Source: Anderson and Schooler, Reflections of the environment in memory (Psychological Science 1991).
 
     >>> import numpy as np
-    >>> from memlab.knowledge.decay import Accesses, BaseLevel
-    >>> twice = Accesses(np.array([0, 1, 1]), np.array([100.0, 100.0, 100.0]))
-    >>> BaseLevel(half_life_days=100).retention(np.array([100.0, 100.0]), twice).round(3).tolist()
-    [0.5, 0.8]
+    >>> from memlab.knowledge.decay import BaseLevel
+    >>> BaseLevel(half_life_days=100, slope=2).retention(np.array([0.0, 100.0, 200.0])).tolist()
+    [1.0, 0.5, 0.2]
     """
 
     half_life_days: float = 365.0
     slope: float = 1.0
-    decay: float = 0.5
     family: Literal["base_level"] = "base_level"
 
-    def retention(self, age_days: np.ndarray, accesses: Accesses | None = None) -> np.ndarray:
-        row, each = (np.arange(len(age_days)), age_days) if accesses is None else accesses
-        # The age of 0 is certain: its power is infinite, and the logistic of infinity is 1.
-        with np.errstate(divide="ignore", over="ignore"):
-            strength = (each / self.half_life_days) ** -self.decay
-            total = np.bincount(row, weights=strength, minlength=len(age_days))
-            return 1.0 / (1.0 + np.exp(-self.slope / self.decay * np.log(total)))
+    def retention(self, age_days: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            return 1.0 / (1.0 + (age_days / self.half_life_days) ** self.slope)
 
 
 AnyCurve = PlateauLinear | Exponential | PowerLaw | Weibull | BaseLevel
 FAMILIES: dict[str, type[AnyCurve]] = {
     kind.family: kind for kind in (PlateauLinear, Exponential, PowerLaw, Weibull, BaseLevel)
 }
-SPACE = {name: [_PARAMETERS[f.name] for f in fields(kind) if f.name != "family"] for name, kind in FAMILIES.items()}
-"""The parameters of each family."""
-
-
-def family(name: str) -> type[AnyCurve]:
-    """Look up a family by its name.
-
-    :raises DataError: for a name that is none.
-    """
-    if name not in FAMILIES:
-        raise DataError(f"{name!r} is no decay family; there are {', '.join(FAMILIES)}")
-    return FAMILIES[name]
-
-
-def parameters(curve: AnyCurve) -> dict[str, Any]:
-    """Give a curve's parameters by name.
-
-    >>> from memlab.knowledge.decay import Weibull, parameters
-    >>> parameters(Weibull(100, shape=2))
-    {'half_life_days': 100.0, 'shape': 2.0}
-    """
-    return {name: float(value) for name, value in asdict(curve).items() if name != "family"}

@@ -7,9 +7,12 @@ Statements come as :class:`memlab.records.Fact` has them: the predicate says "no
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from memlab.embed import Encoder
 from memlab.text.dates import dates
 from memlab.text.lemmas import forms
 from memlab.text.numbers import numbers
@@ -17,6 +20,7 @@ from memlab.text.tokens import plain, stem
 from memlab.text.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
 
 IS, NOT, PLAN = "is", "not", "plan"
+SAME_TEXT = 0.85
 _KEPT = 100_000  # texts of which the normal form is remembered
 
 _ADVERBS = wordset("now currently still already also really just recently always usually actually")
@@ -157,6 +161,37 @@ def counted(text: str) -> str:
         if number.text[0].isalpha() and number.value != 1:
             text = f"{text[: number.start]}{number.value:.12g}{text[number.end :]}"
     return text
+
+
+def keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -> dict[tuple[Hashable, str], str]:
+    """Give each value of an owner a key: equal keys mean the same.
+
+    Without an encoder normal forms are the keys. With one, a value has the key of the first value of its owner whose
+    cosine with it reaches 0.85, unless a number, a name or a closed series (weekdays, colours …) sets them apart. The
+    threshold was chosen with all-MiniLM-L6-v2; choose it again for another encoder. Subjects and relations are compared
+    by normal form alone: opposites ("pays", "earns") are near each other too.
+
+    :param texts: pairs of an owner and the text of a value.
+    """
+    forms = {(owner, text): value(text).key for owner, text in texts}
+    owners: defaultdict[Hashable, dict[str, str]] = defaultdict(dict)
+    for (owner, text), key in forms.items() if encoder is not None else ():
+        if any(letter.isalpha() for letter in text):
+            owners[owner].setdefault(key, text)
+    several = {owner: members for owner, members in owners.items() if len(members) > 1}
+    if encoder is None or not several:
+        return forms
+    wanted = list({text: None for members in several.values() for text in members.values()})
+    vectors, at = encoder.encode(wanted, progress=False), {text: row for row, text in enumerate(wanted)}
+    first: dict[tuple[Hashable, str], str] = {}
+    for owner, members in several.items():
+        its = vectors[[at[text] for text in members.values()]]
+        known, values = list(members), [value(text) for text in members.values()]
+        for row, key in enumerate(known):
+            near = (its[:row] @ its[row] >= SAME_TEXT).nonzero()[0]
+            same = (first[owner, known[n]] for n in near if not apart(values[n], values[row]))
+            first[owner, key] = next(same, key)
+    return {its: first.get((its[0], key), key) for its, key in forms.items()}
 
 
 def apart(a: Value, b: Value) -> bool:

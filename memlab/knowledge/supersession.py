@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,12 +13,11 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import merging, normal
+from memlab.knowledge import normal
 from memlab.knowledge.normal import IS, NOT, PLAN, Statement, Value, relation, value
 from memlab.records import TIMESTAMP, Fact, schema
 from memlab.text.words import wordset
 
-ONE, MANY = "one", "many"
 _SINGLE = {
     "home": ("lives in", "stays at"), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
@@ -28,12 +27,11 @@ _SINGLE = {
 }  # fmt: skip
 GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
-_KIN = wordset(
+_SEVERAL = normal.stems(sorted(wordset(
     """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
     coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
     dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
-)
-_SEVERAL = normal.stems(sorted(_KIN))
+)))  # fmt: skip
 """What one may have several of, so that another value stands beside the first."""
 _COUNTED = {relation(phrase) for phrase in ("has", "teaches", "takes")}
 _SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
@@ -45,14 +43,13 @@ OVER, ANOTHER, SO, DONE, CORRECTED = "said to be over", "another value", "said t
 _STATE = {
     "status": pl.String(), "superseded": pl.Boolean(), "superseded_by": pl.String(), "repeats": pl.String(),
     "valid_from": TIMESTAMP, "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP,
-    "accesses": pl.List(TIMESTAMP),
 }  # fmt: skip
 _LOG = {
     **dict.fromkeys(("scope", "subject", "predicate", "old", "new", "old_object", "new_object"), pl.String()),
     "at": TIMESTAMP, "recorded_at": TIMESTAMP, "rule": pl.String(), "by": pl.String(), "evidence": pl.List(pl.String()),
 }  # fmt: skip
 
-_What = tuple[str, str, str, str, bool, str]
+_Said = tuple[str, str, str, str, bool, str]
 
 
 @dataclass(frozen=True)
@@ -62,8 +59,8 @@ class Resolved:
     :param facts: every statement, in its order, with ``status`` (``active``; ``repeat`` of an earlier statement;
         ``superseded``, ``corrected`` or ``ended``; ``expired`` for a plan not stated again; ``closing`` for a
         statement that only ends something), ``superseded`` (true for the last five), ``superseded_by``, ``repeats``
-        (the statement that it reinforces), ``valid_from``, ``valid_to``, ``n_reinforced``, ``last_access`` and
-        ``accesses`` (times of all its mentions: statements that were read from the same turn are one).
+        (the statement that it reinforces), ``valid_from``, ``valid_to``, ``n_reinforced`` (statements that were read
+        from the same turn are one) and ``last_access``.
     :param log: one row per closing: ``old``, ``new`` (fact ids), ``at`` (when the old stopped to hold),
         ``recorded_at`` (when that could first be known), ``rule``, ``by`` (who said so), ``evidence`` (turn ids), and
         both values.
@@ -76,7 +73,6 @@ class Resolved:
 def resolve(
     facts: pl.DataFrame,
     *,
-    cardinality: Mapping[str, str] | None = None,
     encoder: Encoder | None = None,
     as_of: datetime | None = None,
     undone: Collection[tuple[str, str]] = (),
@@ -94,8 +90,7 @@ def resolve(
     An older statement that arrives late takes its place in that order, so it is superseded from the start.
 
     :param facts: rows of :class:`memlab.records.Fact`.
-    :param cardinality: predicate → ``one`` or ``many``, over what :data:`GROUPS` and the wording say.
-    :param encoder: matches near-equal values too (see :mod:`memlab.knowledge.merging`); ``None``: normal forms only.
+    :param encoder: matches near-equal values (:func:`memlab.knowledge.normal.keys`); ``None``: normal forms only.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
     :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both values are kept,
         however often and in whatever words either is said again. Another value may close the same fact.
@@ -119,27 +114,22 @@ def resolve(
     >>> active(resolve(facts, undone=[("f1", "f2")])).height
     2
     """
-    wrong = [v for v in (cardinality or {}).values() if v not in (ONE, MANY)]
-    if wrong:
-        raise DataError(f"cardinality {wrong[0]!r} is not known; declare 'one' or 'many'")
     arrived = _checked(facts)
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
-    single = {relation(name): choice == ONE for name, choice in (cardinality or {}).items()}
-    marks = list(_marks(arrived, encoder, single))
-    what = {mark.id: mark.what for mark in marks}
-    kept = {(what[old], what[new]) for old, new in undone if old in what and new in what}
+    marks = {mark.id: mark for mark in _marks(arrived, encoder)}
+    kept = {(marks[old].says, marks[new].says) for old, new in undone if old in marks and new in marks}
     subjects: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
-    for mark in marks:
+    for mark in marks.values():
         subjects[mark.fact["scope"], mark.subject].append(mark)
     runs = [run for its in subjects.values() for run in _history(its, kept)]
-    present = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
-    said = arrived.select("fact_id", "said_at").iter_rows()
+    latest = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
     # What no run has for a member only ends something.
-    states = {fact: ("closing", True, None, None, at, at, 0, at, [at]) for fact, at in said}
-    states |= {fact: state for run in runs for fact, state in run.states(as_of or present[run.mark.fact["scope"]])}
-    made = pl.DataFrame(list(states.values()), schema=_STATE, orient="row")
+    said = arrived.select("fact_id", "said_at").iter_rows()
+    states = {fact: ("closing", True, None, None, at, at, 0, at) for fact, at in said}
+    states |= {fact: state for run in runs for fact, state in run.states(as_of or latest[run.mark.fact["scope"]])}
     log = pl.DataFrame([run.closing() for run in runs if run.closed], schema=_LOG, orient="row")
+    made = pl.DataFrame(list(states.values()), schema=_STATE, orient="row")
     return Resolved(arrived.hstack(made), log.sort("recorded_at", "at", "old"))
 
 
@@ -153,88 +143,6 @@ def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame
         return resolved.facts.filter(pl.col("status") == "active")
     facts = resolved.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "expired"]))
     return facts.filter(pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of))
-
-
-@dataclass(frozen=True, eq=False)
-class _Mark:
-    """A statement as it is resolved.
-
-    :param fact: its row.
-    :param key: of its value, equal for values that are one; ``instead``: of the value that it replaces.
-    :param group: what its value is one of; ``single``: whether a subject has one of these at a time.
-    """
-
-    id: str
-    said: datetime
-    fact: dict[str, Any]
-    read: Statement
-    value: Value
-    subject: str
-    key: str
-    instead: str | None
-    group: str
-    single: bool
-
-    @property
-    def what(self) -> _What:
-        """What it says, in whatever words and whenever: what an undo is about."""
-        read = self.read
-        return self.fact["scope"], self.subject, read.relation, read.mode, read.over, self.key
-
-    def nested(self, other: _Mark) -> bool:
-        """Whether one of two values says all that the other says."""
-        return bool(self.key and other.key) and (self.value.within(other.value) or other.value.within(self.value))
-
-    def beside(self, old: _Mark) -> bool:
-        """Whether two values of one group go together: they are one, or one says more, or another thing."""
-        if old.read.relation != self.read.relation:
-            return False
-        # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
-        other = self.read.owned and bool(old.value.exact) != bool(self.value.exact)
-        return other or old.key == self.key or old.nested(self)
-
-
-@dataclass(eq=False)
-class _Run:
-    """One value that is said to hold, from its first statement to what closes it: which statement, when, and why."""
-
-    mark: _Mark
-    since: datetime
-    closed: tuple[_Mark, datetime, str] | None = None
-    members: list[_Mark] = field(default_factory=list)
-
-    def states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Give the state of each statement by its id; columns as in ``_STATE``."""
-        closer, at, rule = self.closed or (None, None, "")
-        by = closer and closer.id
-        if rule == CORRECTED:
-            for m in self.members:
-                yield m.id, ("corrected", True, by, None, m.said, m.said, 0, m.said, [m.said])
-            return
-        heard: dict[str, datetime] = {}
-        for m in self.members:
-            heard.setdefault(next(iter(m.fact["evidence"] or ()), m.id), m.said)
-        accesses = sorted(heard.values())
-        status = "active" if by is None else "ended" if rule == OVER else "superseded"
-        if by is None and self.mark.read.mode == PLAN and accesses[-1] + _PLANNED <= present:
-            status, at = "expired", accesses[-1] + _PLANNED
-        for m in self.members[1:]:
-            yield m.id, ("repeat", by is not None, by, self.mark.id, self.since, at, 0, accesses[-1], accesses)
-        more = len(accesses) - 1
-        yield self.mark.id, (status, status != "active", by, None, self.since, at, more, accesses[-1], accesses)
-
-    def closing(self) -> dict[str, Any]:
-        """Give the row of the log."""
-        assert self.closed
-        closer, at, rule = self.closed
-        old, new = self.mark.fact, closer.fact
-        late = " (the old arrived late)" if old["recorded_at"] > new["recorded_at"] else ""
-        return {
-            **{name: new[name] for name in ("scope", "subject", "predicate", "evidence")},
-            "old": self.mark.id, "new": closer.id, "old_object": old["object"], "new_object": new["object"], "at": at,
-            "recorded_at": max(old["recorded_at"], new["recorded_at"]), "rule": f"{rule}{late}",
-            "by": new["speaker"] or new["source"],
-        }  # fmt: skip
 
 
 def _checked(facts: pl.DataFrame) -> pl.DataFrame:
@@ -253,18 +161,63 @@ def _checked(facts: pl.DataFrame) -> pl.DataFrame:
     return filled
 
 
-def _marks(facts: pl.DataFrame, encoder: Encoder | None, declared: Mapping[str, bool]) -> Iterator[_Mark]:
+@dataclass(frozen=True, eq=False)
+class _Mark:
+    """A statement as it is resolved.
+
+    :param fact: its row.
+    :param subject: of its subject, ``key``: of its value, equal for what is one; ``instead``: of the value that it
+        replaces.
+    :param group: what its value is one of; ``single``: whether a subject has one of these at a time.
+    """
+
+    fact: dict[str, Any]
+    read: Statement
+    value: Value
+    subject: str
+    key: str
+    instead: str | None
+    group: str
+    single: bool
+
+    @property
+    def id(self) -> str:
+        return str(self.fact["fact_id"])
+
+    @property
+    def at(self) -> datetime:
+        when: datetime = self.fact["said_at"]
+        return when
+
+    @property
+    def says(self) -> _Said:
+        """What it says, in whatever words and whenever: what an undo is about."""
+        read = self.read
+        return self.fact["scope"], self.subject, read.relation, read.mode, read.over, self.key
+
+    def nested(self, other: _Mark) -> bool:
+        """Whether one of two values says all that the other says."""
+        return bool(self.key and other.key) and (self.value.within(other.value) or other.value.within(self.value))
+
+    def beside(self, old: _Mark) -> bool:
+        """Whether two values of one group go together: they are one, or one says more, or another thing."""
+        if old.read.relation != self.read.relation:
+            return False
+        # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
+        other = self.read.owned and bool(old.value.exact) != bool(self.value.exact)
+        return other or old.key == self.key or old.nested(self)
+
+
+def _marks(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[_Mark]:
     """Read the statements, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
     reads = [normal.read(row["subject"], row["predicate"], row["object"]) for row in rows]
     owners = [(row["scope"], value(read.subject).key) for row, read in zip(rows, reads, strict=True)]
     texts = [(owner, text) for owner, read in zip(owners, reads, strict=True) for text in (read.value, read.instead)]
-    keys: dict[Any, str] = merging.keys([(owner, text) for owner, text in texts if text is not None], encoder)
+    keys: dict[Any, str] = normal.keys([(owner, text) for owner, text in texts if text is not None], encoder)
     for row, read, owner in zip(rows, reads, owners, strict=True):
         its, key, instead = value(read.value), keys[owner, read.value], keys.get((owner, read.instead))
-        group, single = _grouped(read, its)
-        single = declared.get(read.relation, single)
-        yield _Mark(row["fact_id"], row["said_at"], row, read, its, owner[1], key, instead, group, single)
+        yield _Mark(row, read, its, owner[1], key, instead, *_grouped(read, its))
 
 
 def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
@@ -281,32 +234,71 @@ def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
     return read.relation, False
 
 
-def _history(marks: list[_Mark], undone: Collection[tuple[_What, _What]]) -> list[_Run]:
+@dataclass(eq=False)
+class _Run:
+    """One value that is said to hold, from its first statement to what closes it: which statement, when, and why."""
+
+    mark: _Mark
+    since: datetime
+    closed: tuple[_Mark, datetime, str] | None = None
+    members: list[_Mark] = field(default_factory=list)
+
+    def states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Give the state of each statement by its id; columns as in ``_STATE``."""
+        closer, at, rule = self.closed or (None, None, "")
+        by = closer and closer.id
+        if rule == CORRECTED:
+            yield from ((m.id, ("corrected", True, by, None, m.at, m.at, 0, m.at)) for m in self.members)
+            return
+        heard: dict[str, datetime] = {}
+        for m in self.members:
+            heard.setdefault(next(iter(m.fact["evidence"] or ()), m.id), m.at)
+        last, status = max(heard.values()), "active" if by is None else "ended" if rule == OVER else "superseded"
+        if by is None and self.mark.read.mode == PLAN and last + _PLANNED <= present:
+            status, at = "expired", last + _PLANNED
+        for m in self.members[1:]:
+            yield m.id, ("repeat", by is not None, by, self.mark.id, self.since, at, 0, last)
+        yield self.mark.id, (status, status != "active", by, None, self.since, at, len(heard) - 1, last)
+
+    def closing(self) -> dict[str, Any]:
+        """Give the row of the log."""
+        assert self.closed
+        closer, at, rule = self.closed
+        old, new = self.mark.fact, closer.fact
+        late = " (the old arrived late)" if old["recorded_at"] > new["recorded_at"] else ""
+        return {
+            **{name: new[name] for name in ("scope", "subject", "predicate", "evidence")},
+            "old": self.mark.id, "new": closer.id, "old_object": old["object"], "new_object": new["object"], "at": at,
+            "recorded_at": max(old["recorded_at"], new["recorded_at"]), "rule": f"{rule}{late}",
+            "by": new["speaker"] or new["source"],
+        }  # fmt: skip
+
+
+def _history(marks: list[_Mark], undone: Collection[tuple[_Said, _Said]]) -> list[_Run]:
     """Give the values that a subject is said to have one after the other, and those that were corrected.
 
     A correction takes the place of the value that was wrong, and the statements are read again without that value.
     """
-    stream: list[tuple[_Mark, datetime | None]] = [(mark, None) for mark in marks]
+    stream = [(mark, mark.at, True) for mark in marks]
     corrected: list[_Run] = []
     while True:
         values = _Values(undone)
-        for mark, since in stream:
-            wrong = values.wrong(mark) if since is None else None
-            if wrong:
+        for mark, since, may_correct in stream:
+            if wrong := values.wrong(mark) if may_correct else None:
                 break
-            values.add(mark, since or mark.said)
+            values.add(mark, since)
         else:
             return corrected + values.runs
-        wrong.closed = (mark, wrong.mark.said, CORRECTED)
+        wrong.closed = (mark, wrong.mark.at, CORRECTED)
         corrected.append(wrong)
-        gone = [*wrong.members[1:], mark]
-        stream = [(mark, wrong.since) if old is wrong.mark else (old, at) for old, at in stream if old not in gone]
+        gone, place = [*wrong.members[1:], mark], (mark, wrong.since, False)
+        stream = [place if old[0] is wrong.mark else old for old in stream if old[0] not in gone]
 
 
 class _Values:
     """What holds of a subject while its statements are read."""
 
-    def __init__(self, undone: Collection[tuple[_What, _What]]) -> None:
+    def __init__(self, undone: Collection[tuple[_Said, _Said]]) -> None:
         self.undone = undone
         self.runs: list[_Run] = []
         self.by_relation: defaultdict[str, list[_Run]] = defaultdict(list)
@@ -314,17 +306,16 @@ class _Values:
 
     def add(self, mark: _Mark, since: datetime) -> None:
         """Take in the next statement, which holds since then."""
+        own = [run for run in _open(self.by_relation[mark.read.relation]) if run.mark.read.mode == mark.read.mode]
+        run = next((old for old in own if old.mark.key == mark.key), None)
+        closed = ((OVER, old) for old in self._ended(mark, own)) if mark.read.over else self._replaced(mark)
+        for rule, old in closed:
+            if (mark.read.over or old is not run) and (old.mark.says, mark.says) not in self.undone:
+                old.closed = (mark, since, rule)
         if mark.read.over:
-            for ended in self._ended(mark):
-                self._close(ended, mark, since, OVER)
             return
-        same = (old for old in self._open(mark) if old.mark.key == mark.key and old.mark.read.mode == mark.read.mode)
-        new = _Run(mark, since)
-        run = next(same, new)
-        for rule, old in self._replaced(mark):
-            if old is not run:
-                self._close(old, mark, since, rule)
-        if run is new:
+        if run is None:
+            run = _Run(mark, since)
             for runs in (self.runs, self.by_relation[mark.read.relation], self.by_group[mark.group]):
                 runs.append(run)
         run.members.append(mark)
@@ -335,32 +326,20 @@ class _Values:
             return None
         runs = reversed(self.by_relation[mark.read.relation])
         run = next((run for run in runs if run.mark.key == mark.instead), None)
-        return run if run and run.mark.read.mode == IS and (run.mark.what, mark.what) not in self.undone else None
+        return run if run and run.mark.read.mode == IS and (run.mark.says, mark.says) not in self.undone else None
 
-    def _open(self, mark: _Mark, group: str | None = None) -> Iterator[_Run]:
-        """Give the open runs of a statement's relation (or of a group), the latest first."""
-        runs = self.by_relation[mark.read.relation] if group is None else self.by_group[group]
-        return (run for run in reversed(runs) if run.closed is None)
-
-    def _close(self, run: _Run, mark: _Mark, at: datetime, rule: str) -> None:
-        """Close a run, unless that was undone."""
-        if (run.mark.what, mark.what) not in self.undone:
-            run.closed = (mark, at, rule)
-
-    def _ended(self, mark: _Mark) -> list[_Run]:
+    def _ended(self, mark: _Mark, own: list[_Run]) -> list[_Run]:
         """Find what a statement says is over: the value that it names, in other words or fewer."""
-        runs = [run for run in self._open(mark) if run.mark.read.mode == mark.read.mode]
-        same = [run for run in runs if run.mark.key == mark.key or not mark.key]
-        ended = same or [run for run in runs if run.mark.nested(mark)]
-        if ended and mark.group == "job" and mark.read.mode == IS:
-            # Who leaves a job leaves its boss.
-            ended += self._open(mark, "boss")
-        return ended
+        same = [run for run in own if run.mark.key == mark.key or not mark.key]
+        ended = same or [run for run in own if run.mark.nested(mark)]
+        # Who leaves a job leaves its boss.
+        leaves = bool(ended) and mark.group == "job" and mark.read.mode == IS
+        return [*ended, *(_open(self.by_group["boss"]) if leaves else ())]
 
     def _replaced(self, mark: _Mark) -> Iterator[tuple[str, _Run]]:
         """Find what a statement closes, and by which rule."""
         mode = mark.read.mode
-        for run in self._open(mark):
+        for run in _open(self.by_relation[mark.read.relation]):
             other, nested = run.mark.read.mode, run.mark.key == mark.key or run.mark.nested(mark)
             if mode == IS and other == NOT and run.mark.key == mark.key:
                 yield SO, run
@@ -369,10 +348,15 @@ class _Values:
             elif mode == NOT and other != NOT and nested:
                 yield OVER, run
         if mark.single:
-            for run in self._open(mark, mark.group):
+            for run in _open(self.by_group[mark.group]):
                 if run.mark.read.mode == mode != NOT and not mark.beside(run.mark):
                     yield ANOTHER, run
-            for run in self._open(mark, _TOGETHER.get(mark.group, "")):
+            for run in _open(self.by_group[_TOGETHER.get(mark.group, "")]):
                 # Who lives with somebody again has not broken up with them, and the reverse.
                 if run.mark.key == mark.key and _PARTED in (run.mark.read.relation, mark.read.relation):
                     yield ANOTHER, run
+
+
+def _open(runs: list[_Run]) -> Iterator[_Run]:
+    """Give the runs that nothing has closed, the latest first."""
+    return (run for run in reversed(runs) if run.closed is None)

@@ -213,18 +213,19 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
 async def _answer(client: Client, request: Request) -> Answer:
     """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
     service, begun, tokens = client.service, time.perf_counter(), (0, 0)
-    limit = service.timeout * (service.max_retries + ATTEMPTS)
+    limit, repair = service.timeout * (service.max_retries + ATTEMPTS), list[dict[str, str]]()
     try:
         async with asyncio.timeout(limit):
-            body = _body(service, request)
             for _ in range(ATTEMPTS):
-                reply = read(await _posted(client, body, request.shape), request.shape, key=client.key)
+                reply = read(await _posted(client, request, repair), request.shape, key=client.key)
                 tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
                 if reply.value is not None:
                     return Answer(reply.value, "", tokens, time.perf_counter() - begun)
                 again = f"That does not fit: {reply.fault}. Answer again, with JSON of the schema and nothing else."
-                shown = {"role": "assistant", "content": reply.text[:SHOWN_CHARS]}
-                body["messages"] = [*body["messages"], shown, {"role": "user", "content": again}]
+                repair = [
+                    {"role": "assistant", "content": reply.text[:SHOWN_CHARS]},
+                    {"role": "user", "content": again},
+                ]
         failure = f"{service}: {MISFIT} {request.shape.__name__} ({reply.fault})"
     except TimeoutError:
         failure = f"{service}: no answer within {limit:g} s"
@@ -233,33 +234,28 @@ async def _answer(client: Client, request: Request) -> Answer:
     return Answer(None, failure, tokens, time.perf_counter() - begun)
 
 
-def _body(service: Service, request: Request) -> dict[str, Any]:
-    """Make what is sent: the schema goes with it, for servers that hold the model to it."""
+async def _posted(client: Client, request: Request, repair: list[dict[str, str]]) -> bytes:
+    """Post a request; where the server takes no schema, it stands below the prompt, there and from then on."""
+    service, schema, with_schema = client.service, request.shape.model_json_schema(), client.takes_schema
     if service.max_input and len(request.prompt) > service.max_input:
         long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
         raise ModelError(f"{service}: {long}")
-    texts = {"system": request.system, "user": request.prompt}
+    wanted = f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(schema)}"
+    texts = {"system": request.system, "user": request.prompt + wanted * (not with_schema)}
     messages = [{"role": role, "content": text} for role, text in texts.items() if text]
-    schema = {"name": request.shape.__name__, "schema": request.shape.model_json_schema(), "strict": True}
-    body = {"model": service.model, "messages": messages, "temperature": 0, "seed": 0}
-    body |= {"response_format": {"type": "json_schema", "json_schema": schema}}
-    return body if service.max_output is None else body | {"max_tokens": service.max_output}
-
-
-async def _posted(client: Client, body: dict[str, Any], shape: type[BaseModel]) -> bytes:
-    """Post a request; where the server takes no schema, write it below the prompt, there and from then on."""
-    if client.takes_schema or "response_format" not in body:
-        try:
-            return await client.post("/chat/completions", body)
-        except ModelError as error:
-            if "response_format" not in body or not re.search("response_format|json_schema", str(error)):
-                raise
-        client.takes_schema = False
-    del body["response_format"]
-    wanted = f"\n\nAnswer with JSON of this schema and nothing else: {json.dumps(shape.model_json_schema())}"
-    *before, last = body["messages"]
-    body["messages"] = [*before, last | {"content": last["content"] + wanted}]
-    return await client.post("/chat/completions", body)
+    body = {"model": service.model, "messages": [*messages, *repair], "temperature": 0, "seed": 0}
+    if with_schema:
+        named = {"name": request.shape.__name__, "schema": schema, "strict": True}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    if service.max_output is not None:
+        body["max_tokens"] = service.max_output
+    try:
+        return await client.post("/chat/completions", body)
+    except ModelError as error:
+        if not with_schema or not re.search("response_format|json_schema", str(error)):
+            raise
+    client.takes_schema = False
+    return await _posted(client, request, repair)
 
 
 def _row(request: Request, answer: Answer) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import json
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -61,12 +60,8 @@ def _measured(chat: tuple[Annotations, Dataset], told: list[tuple[int, str, str,
         Fact(f"f{i}", "mo", *triple, "stated", [turns[n - 1]], datetime.fromisoformat(MESSAGES[n - 1][0]))
         for i, (n, *triple) in enumerate(told)
     ]
-    known = partial(resolve, frame(Fact, facts), cardinality={"works at": "one"})
+    known = partial(resolve, frame(Fact, facts))
     return measure_chat(sheet, data, known)
-
-
-def _shares(outcomes: pl.DataFrame) -> dict[str, Any]:
-    return dict(totals(outcomes).select("measure", "share").iter_rows())
 
 
 def test_who_reads_everything_right_has_full_marks(chat: tuple[Annotations, Dataset]) -> None:
@@ -78,11 +73,8 @@ def test_who_reads_everything_right_has_full_marks(chat: tuple[Annotations, Data
 
 
 def test_who_says_nothing_is_silent_and_knows_nothing(chat: tuple[Annotations, Dataset]) -> None:
-    shares = _shares(_measured(chat, []))
-    assert shares["current precision"] is None
-    assert shares["closings precision"] is None
-    assert (shares["current recall"], shares["as-of recall"], shares["closings recall"]) == (0.0, 0.0, 0.0)
-    assert shares["silence"] == 1.0
+    table = totals(_measured(chat, []))
+    assert table["share"].to_list() == [None, 0.0, None, 0.0, None, 0.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -93,35 +85,27 @@ def test_who_says_nothing_is_silent_and_knows_nothing(chat: tuple[Annotations, D
         ((4, "Mo", "has", "a boat"), "trap"),
         ((5, "Mo", "likes", "birds"), "unlisted"),
         ((3, "Mo", "works at", "the mill and the harbour"), "stale"),
+        # What counts neither way.
+        ((3, "Mo", "left", "the mill"), None),
+        ((3, "Mo", "no longer works at", "the mill"), None),
+        ((4, "Mo", "has a brother named", "Mo's brother"), None),
+        ((3, "Mo", "hopes to work at", "the harbour"), None),
     ],
 )
 def test_what_is_wrong_and_why(
-    chat: tuple[Annotations, Dataset], told: tuple[int, str, str, str], verdict: str
+    chat: tuple[Annotations, Dataset], told: tuple[int, str, str, str], verdict: str | None
 ) -> None:
     outcomes = _measured(chat, [told])
-    assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == [(False, verdict)]
+    wrong = [(False, verdict)] if verdict else []
+    assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == wrong
     assert outcomes.filter(~pl.col("hit"), measure="silence").height == (verdict == "trap")
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        (3, "Mo", "left", "the mill"),
-        (3, "Mo", "no longer works at", "the mill"),
-        (4, "Mo", "has a brother named", "Mo's brother"),
-        (3, "Mo", "hopes to work at", "the harbour"),
-    ],
-)
-def test_what_counts_neither_way(chat: tuple[Annotations, Dataset], told: tuple[int, str, str, str]) -> None:
-    assert _measured(chat, [told]).filter(measure="current precision").height == 0
-
-
-def test_a_wrong_closing_counts_against_precision(chat: tuple[Annotations, Dataset]) -> None:
+def test_a_wrong_closing_counts_and_of_closed_annotations_only_totals_are_written(
+    chat: tuple[Annotations, Dataset],
+) -> None:
     outcomes = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
     assert outcomes.filter(measure="closings precision")["hit"].to_list() == [True, False]
-
-
-def test_of_closed_annotations_only_totals_are_written(chat: tuple[Annotations, Dataset]) -> None:
     outcomes = _measured(chat, [(1, "Mo", "works at", "the mill")])
     text = written(outcomes)
     assert "stale: mo: Mo | works at | the mill" in text

@@ -9,19 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from memlab.errors import DataError
-from memlab.knowledge.decay import (
-    FAMILIES,
-    SPACE,
-    Accesses,
-    AnyCurve,
-    BaseLevel,
-    Exponential,
-    PlateauLinear,
-    PowerLaw,
-    Weibull,
-    family,
-    parameters,
-)
+from memlab.knowledge.decay import BOUNDS, FAMILIES, AnyCurve, BaseLevel, Exponential, PlateauLinear, PowerLaw, Weibull
 
 CURVES = [kind() for kind in FAMILIES.values()]
 
@@ -48,29 +36,14 @@ def test_families_agree_with_scipys_survival_functions() -> None:
     assert Weibull(100, 1.7).retention(ages) == pytest.approx(stats.weibull_min(1.7, scale=scale).sf(ages))
     lomax = stats.lomax(1.3, scale=100 / (2 ** (1 / 1.3) - 1))
     assert PowerLaw(100, 1.3).retention(ages) == pytest.approx(lomax.sf(ages))
+    assert BaseLevel(100, 1.3).retention(ages) == pytest.approx(stats.fisk(1.3, scale=100).sf(ages))
 
 
-def test_one_more_access_never_hurts() -> None:
-    age, curve = np.array([80.0, 80.0]), BaseLevel(100, 1.5, 0.5)
-    once, twice = curve.retention(age, Accesses(np.array([0, 1, 1]), np.array([80.0, 80.0, 300.0])))
-    assert once == pytest.approx(curve.retention(age)[0])
-    assert twice > once
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Exponential(0), "half_life_days"), (lambda: Weibull(10, -1), "shape"),
-        (lambda: PlateauLinear(40, 30), "plateau_days"), (lambda: PlateauLinear(floor=2), "floor"),
-        (lambda: PowerLaw(float("inf")), "half_life_days"), (lambda: family("cliff"), "cliff"),
-
-    ],
-)  # fmt: skip
-def test_bad_parameters_are_named(make: object, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        make()  # type: ignore[operator]
-
-
-def test_the_space_has_the_parameters() -> None:
-    for curve in CURVES:
-        assert [p.name for p in SPACE[curve.family]] == list(parameters(curve))
+def test_bad_parameters_are_named_and_each_has_bounds() -> None:
+    for name, kind, values in (
+        ("half_life_days", Exponential, (0,)), ("shape", Weibull, (10, -1)), ("plateau_days", PlateauLinear, (40, 30)),
+        ("floor", PlateauLinear, (1, 2, 3)), ("half_life_days", PowerLaw, (float("inf"),)),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=name):
+            kind(*values)
+    assert all(set(curve.parameters) <= set(BOUNDS) for curve in CURVES)

@@ -65,11 +65,7 @@ def test_a_change_is_found_by_the_second_question(model: dict[str, Any]) -> None
     assert [statement["statement"] for statement in shown] == ["Mel works at Acme."]
     assert [*first.facts["text"], *second.facts["text"]] == ["Mel works at Acme.", "Mel left Acme."]
     assert active(resolve(pl.concat([first.facts, second.facts]))).is_empty()
-
-
-def test_a_session_is_read_again_without_what_it_said_before(model: dict[str, Any]) -> None:
-    model["facts: I work at Acme"] = {"facts": [_fact("Mel", "works at", "Acme")], "entities": []}
-    first = extraction.extract(_turns("I work at Acme"), service="lab")
+    # Read again, a session does not know what it said.
     again = extraction.extract(_turns("I work at Acme"), service="lab", known=first.facts)
     assert again.facts.equals(first.facts)
 
@@ -95,7 +91,13 @@ def test_conversation_is_data_and_the_key_is_not_the_prompt(model: dict[str, Any
     assert model["asked"][-1].key == asked.key
 
 
-def test_without_an_answer_there_are_patterns_and_a_reason(model: dict[str, Any]) -> None:
+def test_without_an_answer_there_are_patterns_and_a_reason_and_without_times_a_model_reads(
+    model: dict[str, Any],
+) -> None:
+    model["facts: I work at Bolt"] = {"facts": [_fact("Mel", "works at", "Bolt")], "entities": []}
+    turns = _turns("I work at Bolt").with_columns(timestamp=pl.lit(None, pl.Datetime("us", "UTC")))
+    timeless = extraction.extract(turns, service="lab")
+    assert (timeless.facts["object"].to_list(), timeless.outcomes["status"].to_list()) == (["Bolt"], ["ok"])
     model["facts: I work at Acme"] = "timed out"
     found = extraction.extract(_turns("I work at Acme"), service="lab")
     assert found.outcomes.row(0) == ("u/s1", "fallback", "timed out", "patterns")
@@ -127,13 +129,6 @@ def test_a_correction_is_not_known_before_it_was_said(model: dict[str, Any]) -> 
     extraction.extract(turns, service="lab")
     shown = {request.prompt: json.loads(request.prompt) for request in model["asked"] if request.task == "endings"}
     assert all("16" not in json.dumps(prompt["statements"]) for prompt in shown.values())
-
-
-def test_a_chat_without_times_is_read_by_a_model(model: dict[str, Any]) -> None:
-    model["facts: I work at Acme"] = {"facts": [_fact("Mel", "works at", "Acme")], "entities": []}
-    turns = _turns("I work at Acme").with_columns(timestamp=pl.lit(None, pl.Datetime("us", "UTC")))
-    found = extraction.extract(turns, service="lab")
-    assert (found.facts["object"].to_list(), found.outcomes["status"].to_list()) == (["Acme"], ["ok"])
 
 
 def test_recorded_answers_are_found_and_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,7 +35,7 @@ FACTS = _facts(
 
 
 def test_the_score_is_the_weighted_sum_and_superseded_facts_are_left_out() -> None:
-    held = score(resolve(FACTS, cardinality={"works at": "one"}).facts, now=DAY0 + timedelta(days=200))
+    held = score(resolve(FACTS).facts, now=DAY0 + timedelta(days=200))
     found = recall.search_facts(_asked("Who does pottery?"), held, encoder=load("minilm"))
     weighed = 0.4 * found["vector"] + 0.3 * found["graph"] + 0.3 * found["confidence"]
     assert found["score"].to_list() == pytest.approx(weighed.to_list(), abs=1e-5)
@@ -60,6 +60,8 @@ def test_scopes_do_not_mix_and_a_batch_is_its_questions() -> None:
     assert all(fact.startswith("u") for fact in both["fact_id"])
     alone = recall.search_facts(_asked("Where does Ann work?").with_columns(query_id=pl.lit("1")), held, k=3)
     assert both.filter(query_id="1").equals(alone)
+    found = recall.search_facts(_asked("Ann?"), held, settings=RecallSettings(vector=0, graph=0, confidence=1))
+    assert found["graph"].sum() == found["vector"].sum() == 0
     with pytest.raises(DataError, match="k is 0"):
         recall.search_facts(_asked("x"), held, k=0)
     with pytest.raises(DataError, match="confidence"):
@@ -67,16 +69,10 @@ def test_scopes_do_not_mix_and_a_batch_is_its_questions() -> None:
 
 
 def test_supersession_puts_the_current_value_first() -> None:
-    resolved = resolve(FACTS, cardinality={"works at": "one"})
+    resolved = resolve(FACTS)
     asked = _asked("Where does Ann Lee work?").with_columns(query_id=pl.lit("q"), now=DAY0 + timedelta(days=200))
     labels = pl.DataFrame({"query_id": ["q", "q"], "fact_id": ["u0", "u4"], "current": [False, True]})
     still, fading = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings(decay=Exponential(60))
     ways = {"none": (still, False), "decay": (fading, False), "closed": (still, True)}
     table = recall.current_first(asked, labels, resolved, conditions=ways)
     assert dict(table.select("condition", "share").iter_rows()) == {"none": 0, "decay": 1, "closed": 1}
-
-
-def test_weights_of_nought_cost_nothing() -> None:
-    held = score(resolve(FACTS).facts, now=DAY0)
-    found = recall.search_facts(_asked("Ann?"), held, settings=RecallSettings(vector=0, graph=0, confidence=1))
-    assert found["graph"].sum() == found["vector"].sum() == 0

@@ -1,4 +1,4 @@
-"""llm.ask: recordings, a server that misbehaves, and a real llama.cpp server."""
+"""llm.ask: recordings, and a server that misbehaves."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import resource
 import sys
 import time
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from llama_server import llama_server
-from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, fitting, running, say, send
+from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, fitting, say, send
 from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
@@ -26,10 +24,8 @@ class Length(BaseModel):
     n: int
 
 
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running()
+class Gist(BaseModel):
+    points: list[str]
 
 
 def request(text: str = "abc", **changes: Any) -> Request:
@@ -52,24 +48,20 @@ def test_answers_come_in_the_order_of_the_requests_and_equal_ones_are_asked_once
 def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY"):
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "leak-0123456789")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Leak: leak-0123456789")
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     (answer,) = llm.ask([request("a \ud800", system="Count.")], server.service(max_output=9))
-    assert answer.value == Length(n=1)
-    assert answer.tokens == (7, 3)
+    assert (answer.value, answer.tokens) == (Length(n=1), (7, 3))
     assert answer.seconds > 0
     (sent,), (headers,) = server.requests, server.headers
     assert [message["content"] for message in sent["messages"]] == ["Count.", "a ?"]
     assert (sent["temperature"], sent["seed"], sent["max_tokens"]) == (0, 0, 9)
     assert sent["response_format"]["json_schema"]["schema"] == Length.model_json_schema()
-    assert headers["authorization"] == f"Bearer {KEY}"
-    assert headers["accept-encoding"] == "identity"
-    assert "leak" not in str(headers)
+    assert (headers["authorization"], headers["accept-encoding"]) == (f"Bearer {KEY}", "identity")
     server.modes = [send(200, completion('{"n": 1}'), Set_Cookie="leak=1; Path=/")]
     llm.ask([request("b"), request("c")], server.service(api_key_env=None, max_output=None, concurrency=1))
-    assert "leak" not in str(server.headers[1:])
+    assert "leak" not in str(server.headers)
     assert "max_tokens" not in server.requests[1]
 
 
@@ -81,15 +73,10 @@ def test_a_server_that_takes_no_schema_reads_it_below_the_prompt(server: ModelSe
     assert server.prompts[1].startswith("abc\n\nAnswer with JSON of this schema")
 
 
-@pytest.mark.parametrize("text", ['```json\n{"n": 3}\n```', 'Let me see {"n": 3}.', '<think>so</think>{"n": 3}'])
-def test_words_around_the_json_are_left_out(server: ModelServer, text: str) -> None:
-    server.modes = [say(text)]
-    assert llm.ask([request()], server.service())[0].value == Length(n=3)
-
-
 def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_what_is_wrong(server: ModelServer) -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 2}
-    server.modes = [say('{"n": "many"}', usage=usage), say('{"n": 4}', usage=usage)]
+    # Words and fences around the JSON are left out.
+    server.modes = [say('{"n": "many"}', usage=usage), say('<think>so</think>```json\n{"n": 4}\n```', usage=usage)]
     (answer,) = llm.ask([request()], server.service())
     assert (answer.value, answer.tokens) == (Length(n=4), (10, 4))
     asked, shown, again = server.requests[1]["messages"]
@@ -97,18 +84,15 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_what_is_wrong(s
     assert "n: Input should be a valid integer" in again["content"]
 
 
-@pytest.mark.parametrize("fault", [send(429, {}), send(503, b"busy"), UNUSABLE["dropped"]])
-def test_passing_faults_are_retried(server: ModelServer, fault: Any) -> None:
-    server.modes = [fault, fitting]
-    assert llm.ask([request()], server.service())[0].value == Length(n=1)
-
-
-def test_a_service_that_says_when_is_asked_then(server: ModelServer) -> None:
-    server.modes = [send(429, {}, Retry_After="1"), fitting]
-    begun = time.monotonic()
-    (answer,) = answers = llm.ask([request()], service := server.service(input_price=1.0, output_price=2.0))
-    assert answer.value == Length(n=1)
-    assert time.monotonic() - begun >= 1
+@pytest.mark.parametrize(
+    ("fault", "pause"), [(send(429, {}, Retry_After="1"), 1), (send(503, b"busy"), 0), (UNUSABLE["dropped"], 0)]
+)
+def test_passing_faults_are_retried_when_the_service_says(server: ModelServer, fault: Any, pause: int) -> None:
+    server.modes, begun = [fault, fitting], time.monotonic()
+    service = server.service(input_price=1.0, output_price=2.0)
+    answers = llm.ask([request()], service)
+    assert answers[0].value == Length(n=1)
+    assert time.monotonic() - begun >= pause
     total = llm.cost(answers, service)
     assert (total["tokens_read"], total["tokens_written"], total["price"]) == (7, 3, pytest.approx(13e-6))
 
@@ -117,19 +101,8 @@ def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -
     server.modes = [say("no JSON", usage={"prompt_tokens": 7, "completion_tokens": 3})]
     answers = llm.ask([request(str(i)) for i in range(9)], server.service(concurrency=1))
     assert [answer.tokens for answer in answers] == [(14, 6)] * 8 + [(0, 0)]
-    assert answers[-1].seconds == 0
     assert answers[-1].error.startswith("not asked after 8 failures in a row; the last: service 'lab'")
     assert "--service" not in llm.unanswered(answers[-1:], "answers")
-
-
-def test_a_service_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("memlab.toml").write_text(
-        '[llm.services.lab]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\nmax_output = 9\n'
-    )
-    assert llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m", max_output=9)
-    with pytest.raises(ModelError, match=r"have lab\).*\[llm.services.nobody\]"):
-        llm.ask([request()], "nobody")
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)
@@ -149,8 +122,7 @@ def test_a_fault_costs_its_request_and_one_line(server: ModelServer, caplog: Any
 
 @pytest.mark.parametrize("fault", SLOW)
 def test_a_deadline_ends_what_is_slow(server: ModelServer, fault: str) -> None:
-    server.modes = [SLOW[fault]]
-    begun = time.monotonic()
+    server.modes, begun = [SLOW[fault]], time.monotonic()
     (answer,) = llm.ask([request()], server.service(timeout=0.5, max_retries=0))
     assert answer.value is None
     assert "0.5 s" in answer.error
@@ -166,54 +138,37 @@ def test_a_redirect_takes_no_conversation_elsewhere(server: ModelServer) -> None
     assert other.requests == []
 
 
-@pytest.mark.parametrize("usage", [{"prompt_tokens": 2**63, "completion_tokens": -1}, {"prompt_tokens": "7"}, [1], 5])
-def test_a_senseless_usage_counts_nothing(server: ModelServer, usage: Any) -> None:
-    server.modes = [send(200, completion('{"n": 1}', usage=usage))]
-    (answer,) = llm.ask([request()], server.service())
-    assert (answer.value, answer.tokens) == (Length(n=1), (0, 0))
-
-
-class Gist(BaseModel):
-    points: list[str]
-
-
 @pytest.mark.parametrize("key", [KEY, 'sk-"quoted"\\-1234567890'])
 def test_a_key_inside_an_answer_is_taken_out(
     server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str
 ) -> None:
     monkeypatch.setenv(KEY_ENV, key)
-    server.modes = [say(json.dumps({"points": [f"Bearer {key}"]}))]
+    # A senseless usage counts nothing.
+    server.modes = [say(json.dumps({"points": [f"Bearer {key}"]}), usage={"prompt_tokens": 2**63})]
     file = tmp_path / "record.jsonl"
-    assert llm.ask([request(shape=Gist)], server.service(record=str(file)))[0].value == Gist(points=["Bearer ***"])
+    (answer,) = llm.ask([request(shape=Gist)], server.service(record=str(file)))
+    assert (answer.value, answer.tokens) == (Gist(points=["Bearer ***"]), (0, 0))
     assert "1234567890" not in file.read_text()
 
 
-@pytest.mark.parametrize(
-    ("changes", "word"),
-    [
-        ({"base_url": "localhost:8080"}, "base_url"),
-        ({"base_url": "file:///x"}, "base_url"),
-        ({"api_key_env": "UNSET_KEY"}, "UNSET_KEY"),
-        ({"api_key_env": "BROKEN_KEY"}, "BROKEN_KEY"),
-    ],
-)
 def test_a_service_that_cannot_be_asked_is_an_error(
-    server: ModelServer, monkeypatch: pytest.MonkeyPatch, changes: dict, word: str
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BROKEN_KEY", f"{KEY}\nX: y")
-    with pytest.raises(ModelError, match=word) as caught:
-        llm.ask([request()], server.service(**changes))
-    assert KEY not in "".join(traceback.format_exception(caught.value))
-
-
-def test_an_address_that_nobody_can_read_is_one_line(server: ModelServer) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("memlab.toml").write_text('[llm.services.lab]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n')
+    assert llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m")
+    lacking: list[tuple[str | Service, str]] = [("nobody", r"have lab\).*\[llm.services.nobody\]")]
+    lacking += [(server.service(base_url=address), "base_url") for address in ("localhost:8080", "file:///x")]
+    lacking += [(server.service(api_key_env=name), name) for name in ("UNSET_KEY", "BROKEN_KEY")]
+    for service, word in lacking:
+        with pytest.raises(ModelError, match=word) as caught:
+            llm.ask([request()], service)
+        assert KEY not in "".join(traceback.format_exception(caught.value))
+    # An address that nobody can read and a prompt that is too long cost their request.
     (answer,) = llm.ask([request()], server.service(base_url="http://[::1/v1", max_retries=0))
     assert answer.error.startswith("service 'lab' (http://[::1/v1")
-
-
-def test_a_prompt_that_is_too_long_is_not_cut(server: ModelServer) -> None:
-    (answer,) = llm.ask([request("x" * 50)], server.service(max_input=40))
-    assert "max_input" in answer.error
+    assert "max_input" in llm.ask([request("x" * 50)], server.service(max_input=40))[0].error
     assert server.requests == []
 
 
@@ -222,71 +177,46 @@ def test_answers_are_recorded_as_they_come_and_read_before_anything_is_asked(
 ) -> None:
     file = tmp_path / "new" / "record.jsonl"
     service = server.service(record=str(file), max_retries=0, concurrency=1)
-    broken = send(500, {})
-    server.modes = [measured, broken, measured]
+    server.modes = [measured, send(500, {}), measured]
     first = llm.ask([request("a"), request("bb"), request("ccc")], service)
     assert [answer.value and answer.value.n for answer in first] == [1, None, 3]
     again = llm.ask([request("a"), request("bb", prompt="in other words"), request("ccc")], service)
-    assert [answer.value.n for answer in again] == [1, 14, 3]
-    assert [answer.seconds == 0 for answer in again] == [True, False, True]
+    assert [(answer.value.n, answer.seconds == 0) for answer in again] == [(1, True), (14, False), (3, True)]
     row = json.loads(file.read_text().splitlines()[0])
     assert row == {"task": "length", "version": 1, "key": request("a").key, "answer": {"n": 1}, "tokens": [0, 0]}
     # Without the network, by the settings.
     monkeypatch.chdir(tmp_path)
     Path("memlab.toml").write_text(f'[llm]\nrecordings = ["{file}"]\n')
     server.requests.clear()
-    offline = llm.ask([request("a"), request("dddd"), request("a", version=2), request("a", task="t")], "recorded")
-    assert [answer.value and answer.value.n for answer in offline] == [1, None, None, None]
-    assert offline[1] == Answer(None, "not recorded")
+    others = [request("dddd"), request("a", version=2), request("a", task="t")]
+    offline = llm.ask([request("a"), *others], "recorded")
     # One that does not fit the shape any more is not recorded.
-    assert llm.ask([request("a", shape=Gist)], "recorded")[0].error == "not recorded"
+    offline += llm.ask([request("a", shape=Gist)], "recorded")
+    assert offline[0].value == Length(n=1)
+    assert offline[1:] == [Answer(None, "not recorded")] * 4
     assert server.requests == []
 
 
-def test_a_damaged_recording_costs_its_lines(server: ModelServer, tmp_path: Path) -> None:
+def test_a_damaged_recording_costs_its_lines_and_a_full_disk_the_recording(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.modes = [measured]
-    file = tmp_path / "record.jsonl"
+    file, three = tmp_path / "record.jsonl", [request("a"), request("bb"), request("ccc")]
     service = server.service(record=str(file), concurrency=1)
-    llm.ask([request("a"), request("bb"), request("ccc")], service)
+    llm.ask(three, service)
     first, second, third = file.read_text().splitlines()
     odd = [f'{{"key": "{request("bb").key}", "answer": ' + "[" * 100_000, "[1]", "{}", "\udcff", "9" * 5_000]
     file.write_bytes("\n".join([first, *odd, third, second[:40]]).encode("utf-8", "surrogateescape"))
     server.requests.clear()
-    answers = llm.ask([request("a"), request("bb"), request("ccc")], service)
-    assert [answer.value.n for answer in answers] == [1, 2, 3]
+    assert [answer.value.n for answer in llm.ask(three, service)] == [1, 2, 3]
     assert server.prompts == ["bb"]
     assert file.read_text(errors="replace").splitlines()[-1] == second
     with pytest.raises(DataError, match="cannot be read"):
         llm.ask([request()], server.service(record=str(tmp_path)))
 
-
-def test_a_full_disk_costs_the_recording_not_the_answer(
-    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     def full(path: Path, row: dict) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(recording, "append", full)
     with pytest.warns(UserWarning, match="No space left"):
-        answers = llm.ask([request()], server.service(record=str(tmp_path / "record.jsonl")))
-    assert answers[0].value == Length(n=1)
-
-
-class Verdict(BaseModel):
-    """Few tokens, so that a small model on a busy machine is quick; only what a server that keeps the schema says."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    verdict: Literal["zebra", "quokka"]
-
-
-@pytest.mark.slow
-def test_a_real_llama_cpp_server_keeps_to_the_schema(tmp_path: Path) -> None:
-    with llama_server() as address:
-        smol = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=32)
-        asked = [request(text, shape=Verdict) for text in ("Is it blue?", "Is it Ann's?")]
-        answers = llm.ask(asked, smol)
-        assert {answer.value.verdict for answer in answers} <= {"zebra", "quokka"}
-        assert all(answer.tokens[0] > 5 for answer in answers)
-        cut = Service("smol", address, "smollm2", timeout=1800, max_retries=0, max_output=2)
-        assert "max_output" in llm.ask(asked[:1], cut)[0].error
+        assert llm.ask([request("new")], service)[0].value == Length(n=3)

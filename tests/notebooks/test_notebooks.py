@@ -133,7 +133,7 @@ def assert_told(executed: Path, figures: Path, undrawn: Collection[str] = ()) ->
             assert (figures / f"{name}.{kind}").stat().st_size > 0, f"{name}.{kind}"
         sidecar = json.loads((figures / f"{name}.json").read_text())
         assert sidecar["caption"]
-        assert sidecar["provenance"].get("fingerprint") or sidecar["provenance"]["simulated"]
+        assert sidecar["provenance"].get("fingerprint") or sidecar["provenance"]["labels"]
 
 
 def run(
@@ -238,13 +238,8 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
     run(tmp_path / "log.jsonl", tmp_path, jobs=2, encoder="hashing", n_seeds=1, **FEW)
 
 
-# What a run is small with: turns to learn from, sizes of training, timed questions, labels and facts that are
-# simulated, conversations.
-FEW = {"sample_turns": 500, "sizes": [1], "timed": 3, "timed_queries": 3} | {
-    "simulated_labels": 4_000,
-    "simulated_facts": 300,
-    "n_scopes": 1,
-}
+# What a run is small with: turns to learn from, sizes of training, timed questions, conversations.
+FEW = {"sample_turns": 500, "sizes": [1], "timed": 3, "timed_queries": 3, "n_scopes": 1}
 
 THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
 

@@ -1,0 +1,75 @@
+"""A real llama.cpp server is asked with every prompt: the wire and the shapes, not the worth of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Literal
+
+import polars as pl
+import pytest
+from llama_server import llama_server
+from pydantic import BaseModel, ConfigDict
+
+from memlab import llm
+from memlab.conversation import Message, RollingBuffer, answer, extend, judge, rewrite
+from memlab.knowledge import extract
+from memlab.llm import Request, Service
+from memlab.records import Question, Turn, frame
+from memlab.summaries import EXTRACTIVE, grow, rollup
+
+DAY = datetime(2026, 5, 1, 9, tzinfo=UTC)
+SAID = ("I bought an oak desk.", "How much?", "It was $210.", "Nice.", "It wobbles.")
+ROWS = [Turn(f"a/s.{n}", "a", "a/s", n + 1, "Ann", "user", SAID[n % len(SAID)], None, DAY) for n in range(9)]
+TURNS = frame(Turn, ROWS)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with llama_server(context=4096) as address:
+        yield address
+
+
+def smol(address: str, *, max_output: int) -> Service:
+    """Few tokens, so that it is quick on a busy machine; an answer that is cut has been held to its shape as well."""
+    return Service("smol", address, "smollm2", timeout=600, max_retries=0, max_output=max_output, concurrency=1)
+
+
+class Verdict(BaseModel):
+    """Only a server that keeps to the schema says one of these."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verdict: Literal["zebra", "quokka"]
+
+
+@pytest.mark.slow
+def test_it_keeps_to_the_schema(address: str) -> None:
+    asked = [Request("t", 1, (text,), text, Verdict) for text in ("Is it blue?", "Is it Ann's?")]
+    answers = llm.ask(asked, smol(address, max_output=16))
+    assert {answer.value.verdict for answer in answers} <= {"zebra", "quokka"}
+    assert all(answer.tokens[0] > 5 for answer in answers)
+    assert "max_output" in llm.ask(asked[:1], smol(address, max_output=2))[0].error
+
+
+@pytest.mark.slow
+def test_every_prompt_is_served(address: str) -> None:
+    service = smol(address, max_output=4)
+    asked = frame(Question, [Question("q", "a", "What did the desk cost?", "$210", "single-hop", None, [], [])])
+    contexts = pl.DataFrame({"query_id": ["q"], "text": ["Ann: The oak desk was $210."]})
+    nodes = rollup(TURNS.head(3), service=service)
+    clusters = grow(TURNS, encoder="hashing:64", service=service).nodes
+    answered = answer(contexts, asked, service)
+    verdicts = judge(asked, answered.with_columns(answer=pl.lit("$210")), service)
+    stated = extract(TURNS.head(1), service=service).outcomes
+    method = rewrite(["And when was it bought?"], history=[[SAID[1], SAID[2]]], service=service)["method"][0]
+    buffer = extend(RollingBuffer(), [Message("user", text) for text in SAID], service=service)
+    # Each was read to its end, and cut at the longest output or answered.
+    reasons = [*answered["error"], *verdicts["error"], *stated["reason"]]
+    for made in (nodes, clusters):
+        reasons += made.filter(service=EXTRACTIVE)["reason"].to_list()
+        assert made["sentences"].list.len().min() > 0
+    assert len(reasons) > 5
+    assert all("max_output" in reason for reason in reasons if reason)
+    assert method in ("model", "refused", "appended")
+    assert buffer.n_summarised == 1
