@@ -60,7 +60,7 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     rows = []
     for match in _NUMERAL.finditer(text):
         value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get((match[4] or "").lower(), 1)
-        rows.append(Number(value, match[0], *match.span(), bool(match["th"])))
+        rows.append(Number(value, match[0], match.start(), match.end(), bool(match["th"])))
     text = without(text, rows)
     words = (row for row in _spelled(text) if not row.text.endswith("s"))
     rows += (row for row in words if row.text.lower() != "one" or _ONE.match(text, row.start))
