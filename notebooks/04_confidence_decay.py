@@ -54,7 +54,7 @@ from scipy.stats import binomtest
 
 import memlab
 from memlab import evaluate
-from memlab.figures import decay, decay_truth, export
+from memlab.figures import curves, export, intervals
 from memlab.knowledge import ConfidenceSettings, confidence, extract, recall, resolve, simulated, tuning
 from memlab.knowledge.decay import PlateauLinear
 
@@ -73,7 +73,8 @@ evaluate.show_tables()
 stated, truth = simulated.simulate(simulated_labels, seed=seed)
 labels = simulated.observations(stated, truth, dates=[stated["asserted_at"].max()])
 losses = tuning.compare(labels, seed=seed).sort("log_loss")
-fig = decay.families(losses)
+shown = losses.with_columns(pl.col("low", "high").fill_null(pl.col("log_loss")), mean="log_loss")
+fig = intervals.means(shown, rows="family", series="fit", measure="held-out log-loss, less is better", digits=3)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} simulated labels; 90 % intervals)."
 made = {"provenance": {"simulated": True, "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)
@@ -88,9 +89,7 @@ rates = simulated.HAZARDS
 fits = {name: tuning.fit(labels.filter(predicate=name), "exponential", seed=seed) for name in rates}
 rows = [fit.intervals.with_columns(family=pl.lit(name), rate=pl.lit(float(rates[name]))) for name, fit in fits.items()]
 recovered = pl.concat(rows).with_columns(truth=(365 * pl.lit(2).log() / pl.col("rate")).round(0))
-fig = decay_truth.recovery(recovered)
-caption = f"Half-lives fitted to {labels.height:,} simulated labels over their true values (90 % intervals)."
-export(fig, "decay-recovery", data=recovered, caption=caption, **made)
+recovered.select("family", "truth", pl.col("estimate", "low", "high").round(0))
 
 # %% [markdown]
 # ## Confidence over a year
@@ -99,9 +98,9 @@ export(fig, "decay-recovery", data=recovered, caption=caption, **made)
 # repetition renews the age of the fact and adds .1 to the factor of reinforcement.
 
 # %%
-curves = {"default": PlateauLinear()} | {name: fit.curve for name, fit in fits.items()}
-path = confidence.trajectory(curves, accesses_days=(0, 60, 200), source="observed")
-fig = decay.decay_curves(path, events=(60, 200))
+families = {"default": PlateauLinear()} | {name: fit.curve for name, fit in fits.items()}
+path = confidence.trajectory(families, accesses_days=(0, 60, 200), source="observed")
+fig = curves.over_time(path, events=(60, 200))
 caption = "Confidence in an observed fact that is heard again on days 60 and 200, by the fitted curve of its predicate."
 export(fig, "decay-reinforced", data=path, caption=caption, **made)
 
@@ -161,7 +160,8 @@ bought = table.with_columns(share=pl.col("hits") / pl.col("n")).hstack(ends)
 bought
 
 # %%
-fig = decay_truth.outranked(bought)
+measure = "share of questions whose current value ranks above every stale one, 90 % intervals"
+fig = intervals.means(bought.rename({"share": "mean"}), rows="condition", series="data", measure=measure)
 caption = "Share of questions about a changed value whose current value ranks above every stale one (90 % intervals)."
 export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
