@@ -18,9 +18,11 @@
 #
 # On the committed sample (four invented memories; the first ten turns; 95 % intervals):
 #
-# - X
-# - X
-# - X
+# - `bm25` finds all evidence for 3.9 % [1.7 %, 6.7 %] of the 178 questions with evidence in two or more sessions, `best |
+#   learned` for 22.5 % [16.9 %, 28.7 %].
+# - `bm25` finds some evidence for 37.6 % [30.9 %, 44.9 %] of them; `best | learned` finds all in twenty turns for 31.5 %
+#   [24.7 %, 38.2 %].
+# - With `best | learned` answers with one evidence item are complete for 78.5 %, the 184 answers with several for 22.8 %.
 #
 # ![Complete recall over k](../figures/gallery/sample-recall-all.png)
 #
@@ -122,8 +124,8 @@ export(fig, "question-anatomy", data=found, caption=caption, **made)
 rows = [report.summary(by, measures=wanted).filter(group=group).to_dicts() for report in (reports[0], best)]
 share = "{mean:.1%} [{low:.1%}, {high:.1%}]".format_map
 some, every, first = share(rows[0][0]), share(rows[0][2]), reports[0].name
-lines = [f"- {first} finds some evidence for {some} of the {n:,} questions {which}, and all of it for {every}."]
-lines += [f"- {best.name} finds all of it for {share(rows[-1][2])}, in twenty turns for {share(rows[-1][3])}."]
+lines = [f"- {first} completes {every} of the {n:,} questions {which}, {best.name} {share(rows[-1][2])}."]
+lines += [f"- {first} finds some evidence for {some}; {best.name} completes {share(rows[-1][3])} in twenty turns."]
 single, several = hits.row(0, named=True), hits.row(-1, named=True)
 items = "- Answers with one item are complete for {:.1%} with {}, with {} items for {:.1%} of {:,}."
 lines += [items.format(single["measured"], best.name, several["n_evidence"], several["measured"], several["n"])]

@@ -18,9 +18,11 @@
 #
 # On the committed sample (four invented memories, 178 questions with evidence in several sessions, 95 % intervals):
 #
-# - X
-# - X
-# - X
+# - Dense retrieval concentrates: of the first 10 turns the largest cluster holds 32.5 % [30.2 %, 35.2 %], with permuted
+#   clusters 14.4 % [13.6 %, 15.3 %].
+# - The evidence of one answer clusters too, but not in one cluster: it spans 2.64 [2.46, 2.81] clusters, permuted 3.37 [3.33,
+#   3.40]; 28.4 % [23.2 %, 34.0 %] of its pairs share one, permuted 1.2 % [0.5 %, 2.3 %].
+# - The first 10 reach 45.4 % [40.2 %, 50.5 %] of the clusters that hold evidence: what is missed lies in other clusters.
 #
 # ![The turns of one person, and the evidence of one question](../figures/gallery/sample-cluster-map.png)
 #

@@ -18,9 +18,12 @@
 #
 # On the committed sample (four invented memories, 178 questions with evidence in several sessions, 95 % intervals):
 #
-# - X
-# - X
-# - X
+# - No other choice is significantly better than the first ten of `combsum`, which complete 6.7 % of 178 questions: of 40 tests
+#   0 are better, 0 worse, 30 equivalent and 10 inconclusive.
+# - The best setting, `expand_cluster` with cluster_size = 2, brings +2.8 % [-0.6 %, +6.7 %], p = 0.227 before correction.
+#   `by_cluster` against `mmr`: -2.8 % [-6.2 %, +0.6 %].
+# - Evidence items of different sessions are similar (median cosine 0.44, with a random turn 0.23): a rule against similar turns
+#   works against the answer.
 #
 # ![Paired differences of every selector to the plain ranking](../figures/gallery/sample-selection-tests.png)
 #
@@ -103,7 +106,7 @@ tuned = evaluate.verdicts(parts)
 
 # %%
 drawn = tuned.with_columns(low=pl.col("baseline") + pl.col("low"), high=pl.col("baseline") + pl.col("high"))
-drawn = drawn.with_columns(line=pl.lit("chosen"))
+drawn = drawn.with_columns(line=pl.lit("with the selector"))
 fig = sweeps.sweep(drawn, panel="system", series="line", measure=measures[0], reference=f"{base} alone")
 caption = f"{measures[0]} over a parameter of each selector ({data.name}, n = {n:,}); bars: paired 95 % intervals."
 export(fig, "selection-sweep", data=tuned, caption=caption, **made)

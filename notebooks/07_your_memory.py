@@ -19,14 +19,15 @@
 # On the committed sample (four invented memories; complete recall of 291 questions in the first ten turns; tests over
 # questions, since four memories are too few to resample, and Holm over the systems):
 #
-# - X
-# - X
-# - X
+# - `best` completes 0.351. Significantly worse are memlab's own `combsum` (0.261) and `bm25` (0.196), LangChain and mem0 (0.268
+#   each) and the function of the cell (0.141).
+# - Of the 636 evidence items that the function misses, 82 % are not among its 50 texts.
+# - With 4,000 tokens instead of 200 the function completes 0.241 instead of 0.131: a budget is part of every comparison.
 #
 # ![Complete recall by tokens and by time](../figures/gallery/sample-memories-trade-off.png)
 #
-# A function from a cell, a server over HTTP, a LangChain vector store and mem0 stand beside memlab's own pipelines: the same
-# questions, the same budgets of tokens, paired tests. Replace the function by your own.
+# A function from a cell, a LangChain vector store and mem0 stand beside memlab's own pipelines: the same questions, the same
+# budgets of tokens, paired tests. Replace the function by your own.
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
@@ -36,9 +37,10 @@ seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
-pipelines = ["bm25", "combsum", "best"]
+baseline = "best"
 
 # %%
+import os
 from importlib.util import find_spec
 
 import polars as pl
@@ -100,12 +102,13 @@ class Mem0:
 
 
 # %%
-compared = {name: name for name in pipelines} | {"my function": search}
+compared = {name: name for name in ("bm25", "combsum", baseline)} | {"my function": search}
 if find_spec("langchain_core"):
     from langchain_core.vectorstores import InMemoryVectorStore
 
     compared["LangChain"] = LangChain
 if find_spec("mem0"):
+    os.environ["MEM0_TELEMETRY"] = "False"
     import mem0
     from qdrant_client import QdrantClient
 
@@ -117,7 +120,6 @@ if find_spec("mem0"):
 # Each system gives at most 50 texts a question; they are traced to the turns that they come from.
 
 # %%
-baseline = pipelines[-1]
 done = memlab.compare(compared, data, baseline=baseline, encoder=bench.encoder, store=store, seed=seed)
 done.tables()["Found"]
 
@@ -136,13 +138,14 @@ export(fig, "memories-tests", data=tests, caption=caption, **made)
 # %% [markdown]
 # ## Why
 #
-# A question that the function loses and the best pipeline answers with all evidence: what the function returned and missed, and
+# Of the questions that the function loses and the pipeline completes, the one with most evidence: what the function returned and missed, and
 # where the evidence stands after each stage of the pipeline.
 
 # %%
 complete = done.per_query.pivot("system", index="query_id", values="recall_all@10", maintain_order=True)
 lost = complete.filter(pl.col("my function") < 1, pl.col(baseline) == 1)
-query_id = (lost if lost.height else complete)["query_id"][0]
+lost = (lost if lost.height else complete).join(data.questions, on="query_id", maintain_order="left")
+query_id = lost.sort(pl.col("evidence").list.n_unique(), descending=True, maintain_order=True)["query_id"][0]
 done.why(query_id, system="my function")
 
 # %%

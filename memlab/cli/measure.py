@@ -269,7 +269,7 @@ def notebooks(
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets.fetch import place
     from memlab.figures import gallery
-    from memlab.notebooks import results_page, run_notebooks
+    from memlab.notebooks import findings, results_page, run_notebooks
 
     parameters = {
         "dataset": str(place(dataset).resolve()),
@@ -287,7 +287,10 @@ def notebooks(
         typer.echo(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
     if Path(chosen.figures).is_dir():
         gallery(chosen.figures, notebooks=source)
-    typer.echo(results_page(chosen.results, chosen.figures, directory))
+    page = results_page(chosen.results, chosen.figures, directory)
+    for said in findings(next(iter(sorted(directory.glob("[0-9]*.ipynb")))))[:1]:
+        typer.echo(f"found: {said}")
+    typer.echo(f"open:  {page}")
 
 
 @app.command()

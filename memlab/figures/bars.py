@@ -8,7 +8,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._plotly import go
-from memlab.figures._text import clean, plain, text_px
+from memlab.figures._text import clean, plain, text_px, wrap
 
 
 def shares(
@@ -42,9 +42,9 @@ def shares(
     most, left = float(frame["share"].max()), max(text_px(clean(name), style.SMALL) for name in names)  # type: ignore[arg-type]
     return style.plot(
         traces, title=title, names=[clean(group) for group, _ in groups] if len(groups) > 1 else [],
-        plot_px=(12 * len(groups) + 6) * len(names), left=round(left) + 16, bottom=40, barmode="overlay",
+        plot_px=(12 * len(groups) + 6) * len(names), left=round(left) + 16, bottom=48, barmode="overlay",
         annotations=counts,
-        xaxis={"title": {"text": xlabel}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
+        xaxis={"title": {"text": style.broken(wrap(xlabel, style.WIDTHS["column"] - left - 44, style.TEXT))}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
         yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(plain, names)),
                "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
     )  # fmt: skip

@@ -151,9 +151,9 @@ def over_time(
 def independent_hits(
     frame: pl.DataFrame, *, measure: str = "recall_all@10", label: str = "measured", title: str = ""
 ) -> go.Figure:
-    """Draw complete recall by number of pieces of evidence, beside what independent hits would give.
+    """Draw complete recall by number of evidence items, beside what independent hits would give.
 
-    The distance from the dash down to the bars of the null distribution is how much harder such pieces are to
+    The distance from the dash down to the bars of the null distribution is how much harder such items are to
     find one by one; the distance from them to the filled mark is whether those of one answer are found together.
 
     :param frame: as :func:`memlab.evaluate.independent_hits` gives it: ``n_evidence`` (a text such as "4+"),
@@ -163,8 +163,8 @@ def independent_hits(
     """
     need = ("n_evidence", "measured", "low", "high", "predicted", "predicted_low", "predicted_high", "as_single", "n")
     style.need(frame, need, "independent_hits")
-    pieces = [clean(v) for v in frame["n_evidence"]]
-    at = list(range(len(pieces)))
+    items = [clean(v) for v in frame["n_evidence"]]
+    at = list(range(len(items)))
     error = style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3)
     measured = style.marked([x - 0.1 for x in at], frame["measured"], label, 0, mode="markers", marker={"size": 6},
                             error_y=error)  # fmt: skip
@@ -176,14 +176,14 @@ def independent_hits(
     traces = [null, measured]
     if frame["as_single"].null_count() < frame.height:
         tick = {"symbol": "line-ew-open", "size": 26, "color": style.INK, "line": {"width": 1.8}}
-        name = "if also as often as single pieces"
+        name = "if also as often as single items"
         traces.append(style.line(at, frame["as_single"], name, mode="markers", marker=tick))
     top = frame.select(pl.max_horizontal("high", "measured", "predicted_high", "as_single").max()).item()
-    ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(pieces, frame["n"], strict=True)]
+    ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(items, frame["n"], strict=True)]
 
     return style.plot(
         traces, title=title, names=[trace.name for trace in traces], plot_px=190, bottom=50,
         xaxis={"tickvals": at, "ticktext": ticks, "range": [-0.4, len(at) - 0.6], "showgrid": False,
-               "title": {"text": "pieces of evidence that the answer needs"}},
+               "title": {"text": "evidence items that the answer needs"}},
         yaxis={"title": {"text": plain(measure)}, "range": [0, min(1.05, float(top) * 1.1 or 1.0)]},
     )  # fmt: skip

@@ -47,8 +47,9 @@ def means(
         for row in part.iter_rows(named=True):
             i, value = names.index(row[series]), write(row["mean"])
             look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]}
+            hover = f"{plain(row[series])}: {value} [{write(row['low'])}, {write(row['high'])}]"
             marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": value, "series": row[series],
-                          "hover": f"{plain(row[series])}: {value} [{write(row['low'])}, {write(row['high'])}]"})  # fmt: skip
+                          "hover": hover})  # fmt: skip
     own = {name: part["n"].unique().to_list() for name, part in style.parts(frame, series)}
     about = [f"{name} (n = {n[0]:,})" if len(n) == 1 and not of_rows else name for name, n in own.items()]
     span = (0.0, 1.0) if digits is None else (frame["low"].min(), frame["high"].max())

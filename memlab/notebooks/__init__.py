@@ -6,7 +6,7 @@ page of all results.
 
 from __future__ import annotations
 
-from memlab.notebooks.page import results_page
+from memlab.notebooks.page import findings, results_page
 from memlab.notebooks.running import remake, run_notebooks
 
-__all__ = ["remake", "results_page", "run_notebooks"]
+__all__ = ["findings", "remake", "results_page", "run_notebooks"]

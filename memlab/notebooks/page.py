@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import os
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,25 @@ main{max-width:980px;padding:2rem 1rem}main p,main li{max-width:46rem}
 .output_area,.jp-OutputArea-output{overflow-x:auto;margin:.6rem 0}main img,main svg{max-width:672px;height:auto}
 """
 _INDEX = """
-.pictures{align-items:center}.answers h2{font-size:1.05rem;margin:1.2rem 0 0}ul{margin:.3rem 0}td,th{padding:.1rem .6rem .1rem 0}
+.pictures{align-items:center}.answers h2{font-size:1.05rem;margin:1.2rem 0 0}ul{margin:.3rem 0}
+td,th{padding:.1rem .6rem .1rem 0}
 .answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:0 2rem;margin-bottom:3rem}
 """
 
 
 def as_html(notebook: Any, target: Path) -> None:
-    """Write an executed notebook as one page beside it, its pictures inside, that needs no network."""
+    """Write an executed notebook as one page beside it, its pictures inside, that needs no network.
+
+    What libraries print to stderr is left to the notebook.
+    """
     from nbconvert import HTMLExporter
     from pygments.formatters import HtmlFormatter
 
+    shown = deepcopy(notebook)
+    for cell in (cell for cell in shown.cells if cell.cell_type == "code"):
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
     exporter = HTMLExporter(template_name="basic", embed_images=True)
-    body, _ = exporter.from_notebook_node(notebook, {"metadata": {"path": str(target.parent)}})
+    body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
     style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
     put(target.parent, {f"{target.stem}.html": _page(target.stem, f"<main>{body}</main>", style)})
 

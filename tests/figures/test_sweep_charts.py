@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from memlab.errors import DataError
-from memlab.figures import selection, style, sweeps
+from memlab.figures import intervals, style, sweeps
 
 
 def swept(panels: int = 9) -> pl.DataFrame:
@@ -95,7 +95,7 @@ def test_a_forest_gives_each_measure_a_shape_and_each_system_a_row() -> None:
         ("dpp", "all@20", 0.0, -0.01, 0.01, 1.0),
     ]
     frame = pl.DataFrame(rows, schema=["system", "measure", "difference", "low", "high", "p_holm"], orient="row")
-    fig = selection.forest(frame.with_columns(n=pl.lit(9), baseline=pl.lit("plain")), measure="all@k")
+    fig = intervals.forest(frame.with_columns(n=pl.lit(9), baseline=pl.lit("plain")), measure="all@k")
     assert [t.marker.symbol for t in fig.data] == ["circle", "circle", "square", "square"]
     assert [t.marker.color for t in fig.data] == [style.PALETTE[1], "white", style.PALETTE[0], "white"]
     height = {(t.name, t.marker.symbol): t.y[0] for t in fig.data}
