@@ -106,8 +106,7 @@ tuned = evaluate.verdicts(parts)
 
 # %%
 drawn = tuned.with_columns(low=pl.col("baseline") + pl.col("low"), high=pl.col("baseline") + pl.col("high"))
-drawn = drawn.with_columns(line=pl.lit("with the selector"))
-fig = sweeps.sweep(drawn, panel="system", series="line", measure=measures[0], reference=f"{base} alone")
+fig = sweeps.sweep(drawn, measure=measures[0], reference=f"{base} alone")
 caption = f"{measures[0]} over a parameter of each selector ({data.name}, n = {n:,}); bars: paired 95 % intervals."
 export(fig, "selection-sweep", data=tuned, caption=caption, **made)
 

@@ -40,11 +40,12 @@ def shares(
         counts += [style.note(f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font)
                    for n, share, y in zip(part["n"], part["share"], at, strict=True)]  # fmt: skip
     most, left = float(frame["share"].max()), max(text_px(clean(name), style.SMALL) for name in names)  # type: ignore[arg-type]
+    below = wrap(xlabel, style.WIDTHS["column"] - left - 44, style.TEXT)
     return style.plot(
         traces, title=title, names=[clean(group) for group, _ in groups] if len(groups) > 1 else [],
         plot_px=(12 * len(groups) + 6) * len(names), left=round(left) + 16, bottom=48, barmode="overlay",
         annotations=counts,
-        xaxis={"title": {"text": style.broken(wrap(xlabel, style.WIDTHS["column"] - left - 44, style.TEXT))}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
+        xaxis={"title": {"text": style.broken(below)}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
         yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(plain, names)),
                "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
     )  # fmt: skip

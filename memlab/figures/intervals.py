@@ -52,7 +52,7 @@ def means(
                           "hover": hover})  # fmt: skip
     own = {name: part["n"].unique().to_list() for name, part in style.parts(frame, series)}
     about = [f"{name} (n = {n[0]:,})" if len(n) == 1 and not of_rows else name for name, n in own.items()]
-    span = (0.0, 1.0) if digits is None else (frame["low"].min(), frame["high"].max())
+    span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
     key = style.key(about) if len(about) > 1 or not of_rows else ""
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key, title=title,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from drawn_words import drawn
 
 from memlab.errors import DataError
-from memlab.figures import anatomy, bars, curves, intervals, maps, style, sweeps
+from memlab.figures import anatomy, curves, intervals, maps, style, sweeps
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
 NASTY = "<script>alert('x')</script> & $x$"
@@ -57,11 +57,8 @@ def misses() -> pl.DataFrame:
 
 
 def swept() -> pl.DataFrame:
-    rows = [
-        ("λ", v, s, v / 5, v / 5 - 0.02, v / 5 + 0.02, 0.15)
-        for s in ("dense | mmr", LONG)
-        for v in (0.3, 0.7, 1.0)
-    ] + [("clusters", v, "by_cluster", 0.1, 0.08, 0.12, 0.15) for v in (2.0, 5.0, 10.0)]  # fmt: skip
+    rows = [("λ", v, LONG, v / 5, v / 5 - 0.02, v / 5 + 0.02, 0.15) for v in (0.3, 0.7, 1.0)]
+    rows += [("clusters", v, "by_cluster", 0.1, 0.08, 0.12, 0.15) for v in (2.0, 5.0, 10.0)]
     return pl.DataFrame(rows, schema=["parameter", "value", "system", "mean", "low", "high", "baseline"], orient="row")
 
 

@@ -55,16 +55,9 @@ def compared() -> go.Figure:
     return intervals.forest(frame.with_columns(p_holm=1.0, n=67, baseline=pl.lit("combsum")), measure="recall_all@k")
 
 
-def swept(measures: list[str], parameters: list[str], *, log_x: bool) -> go.Figure:
-    frame = crossed(
-        pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), panel=PANELS, measure=measures, value=[200, 400, 800, 1600]
-    )
-    frame = frame.with_columns(
-        parameter=pl.col("panel").replace(dict(zip(PANELS, parameters, strict=True))),
-        baseline=0.2 + 0.1 * (pl.col("measure") == MEASURES[1]),
-    )
-    reference = "combsum alone" if len(measures) > 1 else "combsum alone, same tokens"
-    return sweeps.sweep(frame, panel="panel", series="measure", reference=reference, log_x=log_x)
+def swept() -> go.Figure:
+    frame = crossed(pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), system=PANELS, value=[200, 400, 800, 1600])
+    return sweeps.sweep(frame.with_columns(parameter=pl.lit("min_cluster_size"), baseline=0.2))
 
 
 def climbed() -> go.Figure:
@@ -81,8 +74,7 @@ def climbed() -> go.Figure:
 
 CHARTS = {
     "forest": compared,
-    "sweep": lambda: swept(MEASURES, ["min_cluster_size", *["diversity"] * 8], log_x=False),
-    "budget": lambda: swept(MEASURES[:1], ["tokens"] * 9, log_x=True),
+    "sweep": swept,
     "ablation": climbed,
     "trade-off": lambda: systems.trade_off(
         crossed(pl.Series("recall_all@10", [0.3, 0.4]), system=[f"memory {i}" for i in range(8)])
