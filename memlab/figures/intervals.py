@@ -50,8 +50,9 @@ def means(
             hover = f"{plain(row[series])}: {value} [{write(row['low'])}, {write(row['high'])}]"
             marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": value, "series": row[series],
                           "hover": hover})  # fmt: skip
-    own = {name: part["n"].unique().to_list() for name, part in style.parts(frame, series)}
-    about = [f"{name} (n = {n[0]:,})" if len(n) == 1 and not of_rows else name for name, n in own.items()]
+    counts = [sorted(part["n"]) for _, part in style.parts(frame, series)]
+    several = ["–".join(dict.fromkeys(f"{n:,}" for n in (each[0], each[-1]))) for each in counts]
+    about = names if of_rows else [f"{name} (n = {n})" for name, n in zip(names, several, strict=True)]
     span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
     key = style.key(about) if len(about) > 1 or not of_rows else ""
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key, title=title,

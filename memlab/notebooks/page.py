@@ -17,11 +17,12 @@ _CELLS = """
 main{max-width:980px;padding:2rem 1rem}main p,main li{max-width:46rem}
 .prompt,.jp-InputPrompt,.jp-OutputPrompt,.anchor-link{display:none}
 .highlight{background:#fff;border:1px solid #e4e4e0;border-radius:4px}.highlight pre{background:none}
+td{word-break:normal}td:first-child{color:inherit}table{font-family:inherit}
 .output_area,.jp-OutputArea-output{overflow-x:auto;margin:.6rem 0}main img,main svg{max-width:672px;height:auto}
 """
 _INDEX = """
 .pictures{align-items:center}.answers h2{font-size:1.05rem;margin:1.2rem 0 0}ul{margin:.3rem 0}
-td,th{padding:.1rem .6rem .1rem 0}
+td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color:inherit}
 .answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:0 2rem;margin-bottom:3rem}
 """
 
