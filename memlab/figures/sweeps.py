@@ -55,7 +55,7 @@ def sweep(
 
     def layout_for(px: int) -> dict[str, Any]:
         column = px <= style.WIDTHS["column"]
-        columns = min(len(heads), 2 if column else 3)
+        columns = min(len(heads), 2 if column and len(heads) <= 6 else 3)
         down = math.ceil(len(heads) / columns)
         wide = (px - 42 - 12 - _GAP_PX * (columns - 1)) / columns
         lines = [wrap(head, wide, style.SMALL, bold=True) for head, _ in heads]

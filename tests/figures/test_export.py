@@ -107,7 +107,10 @@ def test_sidecar_says_what_it_is(exported: Exported) -> None:
     fields = json.loads(exported.path("json").read_text(encoding="utf-8"))
     assert fields["caption"] == CAPTION
     assert fields["provenance"] == {"dataset": "sample", "seed": 0, "path": "x"}
-    assert fields["data"] == {"rows": 4, "columns": {"n_evidence": "Int64"}}
+    assert fields["data"] == {
+        "rows": 3,
+        "columns": {"cause": "String", "group": "String", "n": "Int64", "share": "Float64"},
+    }
     assert set(fields["files"]) == set(exported.files)
     assert set(fields["versions"]) == {"memlab", "plotly"}
     assert fields["font"] == style.FONT.split(",")[0]
