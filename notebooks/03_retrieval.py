@@ -124,7 +124,7 @@ export(fig, "ladder-misses", data=causes, caption=caption, **made)
 
 # %%
 short, cause = pl.col("question", "answer", "text").str.slice(0, 120), pl.col("cause")
-one = missed.group_by("cause", maintain_order=True).first().with_columns(short)
+one = missed.group_by("cause", maintain_order=True).last().with_columns(short)
 one.select("cause", "rank", "question", "answer", "text", rule=cause.replace_strict(evaluate.CAUSES))
 
 # %% [markdown]
@@ -137,8 +137,9 @@ whole = evaluate.compare(reports, measure=measure, where=groups[hard]).row(-1, n
 total = "{:.1%} with {} and {:.1%} with {}: {:+.1%} [{:+.1%}, {:+.1%}].".format
 gain = total(first["mean"], "BM25", last["mean"], last["system"], *(whole[c] for c in ("difference", "low", "high")))
 lines = [f"- {hard} (n = {first['n']:,}): the first {k} turns are complete for {gain}"]
-step = "- Significant over {group}: {system} {difference:+.1%}, p = {p_holm:.3f}.".format
-lines += [step(**row) for row in tested.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()]
+step = "{system} {difference:+.1%} over {group}, p = {p_holm:.3f}".format
+significant = tested.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
+lines += [f"- Significant: {'; '.join(step(**row) for row in significant) or 'no step'}."]
 
 # %%
 near, lost = (missed["rank"] <= 2 * k).sum() / max(missed.height, 1), missed["query_id"].n_unique()
