@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from memlab.embed import Encoder
 
 
 class Embeddings:
     """An encoder with the methods that LangChain (``embed_documents``, ``embed_query``) and mem0 (``embed``) call.
 
-    With it a memory from outside is compared on the same vectors as memlab's pipelines.
+    With it a memory from outside is compared on the same vectors as memlab's pipelines. Vectors of documents are kept,
+    so that a memory that adds turn by turn does not wait for what another has encoded at once.
 
     :param encoder: of documents; the one of a bench reads what the store holds already.
     :param queries: of queries, where it is another: one without a store, where the time of a search is measured.
@@ -22,11 +25,13 @@ class Embeddings:
 
     def __init__(self, encoder: Encoder, *, queries: Encoder | None = None) -> None:
         self.encoder, self.queries, self.dim = encoder, queries or encoder, encoder.dim
+        self._kept = dict[str, np.ndarray]()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Encode texts that are searched for."""
-        vectors: list[list[float]] = self.encoder.encode(texts, progress=False).tolist()
-        return vectors
+        if new := [text for text in dict.fromkeys(texts) if text not in self._kept]:
+            self._kept.update(zip(new, self.encoder.encode(new, progress=False), strict=True))
+        return [self._kept[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         """Encode a question."""
