@@ -21,16 +21,12 @@ PYTEST := $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 setup:
 	$(TIMED) "make setup" scripts/setup.sh
 
-# Results first, then a notebook at once, then what takes long: nothing is encoded or trained twice. On data of one
-# conversation nothing can be trained, and the untrained pipelines are measured.
+# The first table is there before anything is encoded; then results and all notebooks, which read the runs from the store.
 demo: setup
-	$(TIMED) "first results" $(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt
-	$(TIMED) "first figures" $(call MEMLAB,notebooks) --only 00 $(if $(AGAIN),--again)
-	$(TIMED) "results" sh -c '$(call MEMLAB,evaluate) --pipeline @scripts/demo.txt --cross-validate scope || \
-		$(call MEMLAB,evaluate) --pipeline @scripts/demo-quick.txt --pipeline late --pipeline best'
-	$(TIMED) "notebooks" $(call MEMLAB,notebooks) --only '0[1-9]' --jobs $(JOBS) $(if $(AGAIN),--again)
-	@$(BIN)/memlab figures
-	@echo "executed notebooks: results/notebooks   figures: figures/index.html   store: .memlab/store"
+	$(TIMED) "first results" $(call MEMLAB,evaluate) --pipeline bm25
+	$(TIMED) "results" $(call MEMLAB,evaluate)
+	@$(call MEMLAB,notebooks) --jobs $(JOBS) $(if $(AGAIN),--again)
+	@echo 'next:  source .venv/bin/activate && $(if $(findstring /sample,$(DATASET)),memlab search "what is broken at home?" --scope nadia,memlab info)'
 
 # Two processes run at a time, each with a core: threads of their own would only wait for each other.
 test slow nightly: export POLARS_MAX_THREADS := 1

@@ -56,7 +56,7 @@ from scipy.stats import binomtest
 import memlab
 from memlab import evaluate
 from memlab.evaluate.gold import read_gold
-from memlab.figures import decay, decay_truth, export
+from memlab.figures import curves, export, intervals
 from memlab.knowledge import ConfidenceSettings, confidence, extract, recall, resolve, tuning
 from memlab.knowledge.decay import PlateauLinear
 
@@ -77,7 +77,10 @@ labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fa
 
 # %%
 losses = tuning.compare(labels, seed=seed).sort("log_loss")
-fig = decay.families(losses)
+shown = losses.with_columns(
+    pl.col("low", "high").fill_null(pl.col("log_loss")), mean="log_loss", fit=pl.lit("gold facts")
+)
+fig = intervals.means(shown, rows="family", series="fit", measure="held-out log-loss, less is better", digits=3)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts; 90 % intervals)."
 made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)
@@ -90,13 +93,13 @@ export(fig, "decay-compared", data=losses, caption=caption, **made)
 
 # %%
 fits = {name: tuning.fit(labels, name, seed=seed) for name in ("exponential", "plateau_linear")}
-intervals = pl.concat(fit.intervals.with_columns(family=pl.lit(name)) for name, fit in fits.items())
-curves = {"default": PlateauLinear()} | {f"fitted {name}": fit.curve for name, fit in fits.items()}
-path = confidence.trajectory(curves, accesses_days=(0, 60, 200), source="observed")
-fig = decay.decay_curves(path, events=(60, 200))
+fitted = pl.concat(fit.intervals.with_columns(family=pl.lit(name)) for name, fit in fits.items())
+families = {"default": PlateauLinear()} | {f"fitted {name}": fit.curve for name, fit in fits.items()}
+path = confidence.trajectory(families, accesses_days=(0, 60, 200), source="observed")
+fig = curves.over_time(path, events=(60, 200))
 caption = "Confidence in an observed fact that is heard again on days 60 and 200, by the default and fitted curves."
 export(fig, "decay-reinforced", data=path, caption=caption, **made)
-intervals
+fitted
 
 # %% [markdown]
 # ## What do decay and supersession buy?
@@ -143,7 +146,8 @@ bought = table.with_columns(share=pl.col("hits") / pl.col("n")).hstack(ends)
 bought
 
 # %%
-fig = decay_truth.outranked(bought)
+measure = "share of questions whose current value ranks above every stale one, 90 % intervals"
+fig = intervals.means(bought.rename({"share": "mean"}), rows="condition", series="data", measure=measure)
 caption = "Share of questions about a changed value whose current value ranks above every stale one (90 % intervals)."
 export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(bench.provenance), directory=figures)
 
@@ -156,10 +160,10 @@ written = bought.with_columns(text=pl.format("{}% [{}%, {}%] ({})", *percents, "
 written = written.group_by("data", "n", maintain_order=True).agg(pl.col("text").str.join(", "))
 said = "- {}, {} questions: the current value ranks above every stale one for {}."
 lines = [said.format(*row) for row in written.iter_rows()]
-fitted = "- On {} gold facts the best family is {} (log-loss {}); a constant has {}, the default curve {}."
+best_family = "- On {} gold facts the best family is {} (log-loss {}); a constant has {}, the default curve {}."
 loss = dict(losses.select("family", pl.col("log_loss").round(3)).iter_rows())
 best = next(name for name in loss if name not in ("constant", "default"))
-lines += [fitted.format(labels.height, best, loss[best], loss["constant"], loss["default"])]
+lines += [best_family.format(labels.height, best, loss[best], loss["constant"], loss["default"])]
 half = "- Fitted to them, half of the facts no longer hold after {} days [{}, {}] (exponential, 90 % interval)."
 lines += [half.format(*(round(end) for end in fits["exponential"].intervals.row(0)[1:]))]
 display(Markdown("\n".join(lines)))

@@ -43,7 +43,6 @@ figures = "../figures"
 service = "recorded"  # who writes the summaries: recorded answers, a service of the settings, or None for no model
 themes_of = ["nadia", "owen"]  # memories of which clusters of turns are summarised too
 k = 10
-tz = "UTC"  # where weeks begin
 
 # %%
 from dataclasses import replace
@@ -55,14 +54,14 @@ from scipy.stats import binomtest
 import memlab
 from memlab import evaluate, summaries
 from memlab.explorer import panels
-from memlab.figures import export, follow_ups, rollup, selection
+from memlab.figures import export, intervals, rollup
 
 evaluate.show_tables()
 
 # %%
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-nodes = summaries.tree_of(bench, "weeks", service=service, tz=tz).nodes
+nodes = summaries.tree_of(bench, "weeks", service=service).nodes
 about = {"provenance": dict(bench.provenance) | {"service": service}, "directory": figures}
 weeks = nodes.filter(kind="week").sort(pl.col("carried_on").list.len(), descending=True, maintain_order=True)
 scope = weeks["scope"][0]
@@ -75,10 +74,10 @@ data
 
 # %%
 above = nodes.filter(pl.col("kind") != "session", scope=scope)
-labels = [f"{summaries.period_name(row, tz=tz)}: {', '.join(row['topics'])}" for row in above.to_dicts()]
+labels = [f"{summaries.period_name(row)}: {', '.join(row['topics'])}" for row in above.to_dicts()]
 boxes = above.select("node_id", "parent", "kind", label=pl.Series(labels), n_turns=pl.col("turns").list.len())
 fig = rollup.icicle(boxes)
-caption = f"Months and weeks of {scope} with their topics ({data.name}; weeks begin on Monday, {tz})."
+caption = f"Months and weeks of {scope} with their topics ({data.name}; weeks begin on Monday, UTC)."
 export(fig, "rollups-time", data=boxes, caption=caption, **about)
 
 # %% [markdown]
@@ -88,7 +87,7 @@ export(fig, "rollups-time", data=boxes, caption=caption, **about)
 # sentence stands on.
 
 # %%
-Markdown(summaries.to_markdown(weeks.row(0, named=True), tz=tz))
+Markdown(summaries.to_markdown(weeks.row(0, named=True)))
 
 # %% [markdown]
 # Open a node to its sentences, the turns that they stand on and the nodes below it:
@@ -127,8 +126,10 @@ for (kind,), its in cited.unique(maintain_order=True).group_by("kind", maintain_
     for form, n, hits in (("questions", len(whole), whole.sum()), ("turns", among.turns.height, its.height)):
         interval = binomtest(hits, n).proportion_ci(0.95, "wilson")
         rows.append({"kind": kind, "form": form, "n": n, "mean": hits / n, "low": interval.low, "high": interval.high})
+
+# %%
 share = "share of questions whose every evidence item is cited, and of turns that are"
-fig = follow_ups.recall(pl.DataFrame(rows), measure=share, between=" · ")
+fig = intervals.means(pl.DataFrame(rows), measure=share)
 caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary (95 % intervals)."
 export(fig, "rollups-kept", data=pl.DataFrame(rows), caption=caption, **about)
 
@@ -141,18 +142,20 @@ export(fig, "rollups-kept", data=pl.DataFrame(rows), caption=caption, **about)
 # %%
 parts, measure = [], f"recall_all@{k}"
 for over, its, on in (("weeks", data, bench), ("clusters", part, small)):
-    texts = ("best", "dense", f"tree(over={over!r}, service={service!r}, tz={tz!r}, seed={seed})")
+    texts = ("best", "dense", f"tree(over={over!r}, service={service!r}, seed={seed})")
     best, dense, tree = (memlab.pipeline(text).run(on) for text in texts)
     runs, others = {"best": best, f"tree, {over}": tree}, {"dense": dense, over: tree}
     runs |= {f"best + {name}": memlab.retrieve.rrf([best, run], weights=(2, 1)) for name, run in others.items()}
     ranked = [replace(run, name=f"{name} ({len(its.scopes)} memories)") for name, run in runs.items()]
     reports = [evaluate.evaluate(run, its, measures=[measure], seed=seed) for run in ranked]
     parts.append(evaluate.compare(reports, measure=measure).drop("p", "win", "tie", "loss"))
+
+# %%
 tested = pl.concat(parts)
 tested
 
 # %%
-fig = selection.forest(tested.with_columns(baseline=pl.lit("best")), measure=measure)
+fig = intervals.forest(tested.with_columns(baseline=pl.lit("best")), measure=measure)
 caption = f"Paired differences in complete recall to `best` ({data.name}; 95 % intervals, p after Holm's correction)."
 export(fig, "rollups-tests", data=tested, caption=caption, **about)
 

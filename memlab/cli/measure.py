@@ -277,7 +277,8 @@ def notebooks(
 ) -> None:
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets.fetch import place
-    from memlab.notebooks import run_notebooks
+    from memlab.figures import gallery
+    from memlab.notebooks import findings, results_page, run_notebooks
 
     parameters = {
         "dataset": str(place(dataset).resolve()),
@@ -293,6 +294,12 @@ def notebooks(
     done = run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again)
     for path, seconds in done:
         typer.echo(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
+    if Path(chosen.figures).is_dir():
+        gallery(chosen.figures, notebooks=source)
+    page = results_page(chosen.results, chosen.figures, directory)
+    for said in findings(next(iter(sorted(directory.glob("[0-9]*.ipynb")))))[:1]:
+        typer.echo(f"found: {said}")
+    typer.echo(f"open:  {page}")
 
 
 @app.command()

@@ -5,7 +5,7 @@ embeddings out in few dimensions, ``terms`` names clusters, ``spans`` compares a
 scikit-learn and UMAP load when they are first used.
 """
 
-from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels
+from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels, scope_labels
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
 from memlab.cluster.spans import pair_similarity, permuted_spread
@@ -13,5 +13,5 @@ from memlab.cluster.terms import cluster_terms
 
 __all__ = [
     "NOISE", "cluster_labels", "cluster_terms", "hdbscan_labels", "mixture_memberships", "pair_similarity",
-    "permuted_spread", "project",
+    "permuted_spread", "project", "scope_labels",
 ]  # fmt: skip

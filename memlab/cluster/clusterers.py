@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import polars as pl
 
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project, unit_rows
@@ -47,6 +49,42 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
             "clusterer gives one whole number for each row, -1 for noise"
         )
     return _by_size(labels)
+
+
+def scope_labels(
+    ids: Sequence[str] | np.ndarray,
+    vectors: np.ndarray,
+    spans: Mapping[str, tuple[int, int]],
+    *,
+    clustering: str = "umap_hdbscan",
+    seeds: Sequence[int] = (0,),
+) -> pl.DataFrame:
+    """Cluster the turns of each scope by itself, once with each seed.
+
+    :param ids: (n,) of the turns.
+    :param vectors: (n, d) finite numbers.
+    :param spans: first row and end of each scope, as ``bench.documents("turn").spans``.
+    :param clustering: a name of :data:`memlab.clusterers`.
+    :returns: a row a turn and seed: ``scope``, ``turn_id``, ``label`` and ``draw``, the seed; for
+        :func:`memlab.cluster.permuted_spread`.
+    :raises DataError: as :func:`cluster_labels` does.
+
+    >>> import numpy as np
+    >>> from memlab.cluster import scope_labels
+    >>> scope_labels(["a", "b"], np.eye(2), {"ann": (0, 2)}, clustering="hdbscan").row(0)
+    ('ann', 'a', -1, 0)
+    """
+    parts = [
+        pl.DataFrame({"turn_id": list(ids[first:last])}, schema={"turn_id": pl.String}).select(
+            pl.lit(scope).alias("scope"),
+            "turn_id",
+            label=pl.Series(cluster_labels(vectors[first:last], clustering, seed=seed)),
+            draw=pl.lit(seed),
+        )
+        for scope, (first, last) in spans.items()
+        for seed in seeds
+    ]
+    return pl.concat(parts)
 
 
 @clusterer

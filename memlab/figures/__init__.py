@@ -7,27 +7,11 @@ One file per family of charts. A chart function gives a ``plotly.graph_objects.F
 
 from __future__ import annotations
 
-from memlab.figures import (
-    anatomy,
-    corpus,
-    curves,
-    decay,
-    decay_truth,
-    follow_ups,
-    ladder,
-    maps,
-    rollup,
-    selection,
-    similarity,
-    style,
-    sweeps,
-    systems,
-)
+from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
 from memlab.figures.export import Exported, export
 from memlab.figures.gallery import gallery
 
 __all__ = [
-    "Exported", "anatomy", "corpus", "curves", "decay", "decay_truth", "export",
-    "follow_ups", "gallery", "ladder", "maps", "rollup", "selection", "similarity", "style", "sweeps",
+    "Exported", "anatomy", "bars", "curves", "export", "gallery", "intervals", "maps", "rollup", "style", "sweeps",
     "systems",
 ]  # fmt: skip

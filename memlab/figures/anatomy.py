@@ -59,7 +59,7 @@ def question_anatomy(
                 "line": {"color": tints, "width": 1.4}},
     )  # fmt: skip
     traces = [style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks]
-    summary = f"{sum(proofs)} of {sum(proofs) + len(lost)} pieces of evidence in the first {rows[-1]['rank']}"
+    summary = f"{sum(proofs)} of {sum(proofs) + len(lost)} evidence items in the first {rows[-1]['rank']}"
     summary += f" of {clean(system)}" if system else ""
     low, high = min(x), max(x)
     pad = (high - low or abs(high) or 1.0) * 0.12
@@ -115,9 +115,9 @@ def question_anatomy(
 
 
 def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
-    """Draw where each piece of a question's evidence stands after each stage, the first ``k`` ranks shaded.
+    """Draw where each evidence item of a question stands after each stage, the first ``k`` ranks shaded.
 
-    :param stages: ``stage`` (in order), ``text`` (of a piece) and ``rank``, null where it is not ranked:
+    :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not ranked:
         :attr:`memlab.evaluate.Explanation.stages` with the texts of its evidence.
 
     >>> import polars as pl
@@ -131,11 +131,11 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
     deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
     missing = deepest * 1.6
     traces, names = list[Any](), list[str]()
-    for i, (piece, rows) in enumerate(style.parts(stages, "text")):
+    for i, (item, rows) in enumerate(style.parts(stages, "text")):
         ranks = dict(rows.select("stage", "rank").iter_rows())
-        hover = [f"{plain(stage)}: {ranks.get(stage) or 'not ranked'}<br>{plain(piece)}" for stage in order]
+        hover = [f"{plain(stage)}: {ranks.get(stage) or 'not ranked'}<br>{plain(item)}" for stage in order]
         heights = [ranks.get(stage) or missing for stage in order]
-        names.append(fit(from_what_matters(piece, title), 2 * 230, style.SMALL))
+        names.append(fit(from_what_matters(item, title), 2 * 230, style.SMALL))
         traces.append(style.marked(list(range(len(order))), heights, names[-1], i, showlegend=True, text=hover,
                                    hoverinfo="text"))  # fmt: skip
     ticks = [1, *(v for v in (3, 10, 30, 100, 300, 1000, 3000, 10000) if v < deepest)]

@@ -1,8 +1,9 @@
-"""Curves over k, and over the number of evidence items."""
+"""Lines: recall over k, confidence over time, and complete recall over the number of evidence items."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -11,6 +12,7 @@ from memlab.figures import style
 from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, spread, text_px
 
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
@@ -94,12 +96,64 @@ def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float
     ]  # fmt: skip
 
 
+def over_time(
+    frame: pl.DataFrame, *, measure: str = "confidence", events: Sequence[float] = (), title: str = ""
+) -> go.Figure:
+    """Draw confidence over time, one line a family, with repetitions as jumps.
+
+    At column width the families are named in a legend under the plot, at page width beside their lines.
+
+    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``, ``day`` and the column named by
+        ``measure``.
+    :param measure: the column to draw: ``confidence`` or ``retention``.
+    :param events: the days on which the fact was heard again, marked under the plot.
+
+    >>> from memlab.figures import curves
+    >>> from memlab.knowledge import confidence
+    >>> from memlab.knowledge.decay import Exponential, PlateauLinear
+    >>> families = {"plateau_linear": PlateauLinear(), "exponential": Exponential()}
+    >>> [line.name for line in curves.over_time(confidence.trajectory(families)).data]
+    ['plateau_linear', 'exponential']
+    """
+    style.need(frame, ("family", "day", measure), "over_time")
+    lines, ends = [], []
+    for i, (name, of_family) in enumerate(style.parts(frame, "family")):
+        rows = of_family.sort("day", maintain_order=True)
+        hover = [f"{plain(name)}<br>day {d:g}: {v:.3f}" for d, v in rows.select("day", measure).iter_rows()]
+        lines.append(
+            style.line(rows["day"], rows[measure], style.named(name), style.colour(i), width=1.6,
+                       dash=_DASHES[i % len(_DASHES)], line={"simplify": False}, text=hover, hoverinfo="text")
+        )  # fmt: skip
+        ends.append((clean(name), float(rows[measure][-1]), style.colour(i)))
+    names = [clean(line.name) for line in lines] + ["heard again"] * bool(events)
+    if events:
+        lines.append(
+            go.Scatter(x=[*events], y=[0.0] * len(events), mode="markers", name="heard again", hoverinfo="name+x",
+                       cliponaxis=False, marker={"symbol": "triangle-up", "size": 8, "color": style.INK})
+        )  # fmt: skip
+    widest, days = max(text_px(name, style.SMALL) for name, _, _ in ends), [frame["day"].min(), frame["day"].max()]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        beside = px > style.WIDTHS["column"] and widest < 0.3 * px
+        plot_px, right = 200, int(widest) + 16 if beside else 12
+        notes = end_labels(ends, plot_px=plot_px, y_top=1.03, room=right - 10) if beside else []
+        # Beside the lines only the marks still need a legend, and a legend of one is a note.
+        notes += [style.note("▲ heard again", 1, 0, "right top", yshift=-19)] * (beside and bool(events))
+        return style.layout(
+            px, title=title, names=[] if beside else names, plot_px=plot_px, right=right, bottom=38, annotations=notes,
+            xaxis={"title": {"text": "days"}, "range": days, "nticks": 9},
+            yaxis={"title": {"text": plain(measure)}, "range": [0, 1.03]},
+        )  # fmt: skip
+
+    return style.finish(lines, layout_for)
+
+
 def independent_hits(
     frame: pl.DataFrame, *, measure: str = "recall_all@10", label: str = "measured", title: str = ""
 ) -> go.Figure:
-    """Draw complete recall by number of pieces of evidence, beside what independent hits would give.
+    """Draw complete recall by number of evidence items, beside what independent hits would give.
 
-    The distance from the dash down to the bars of the null distribution is how much harder such pieces are to
+    The distance from the dash down to the bars of the null distribution is how much harder such items are to
     find one by one; the distance from them to the filled mark is whether those of one answer are found together.
 
     :param frame: as :func:`memlab.evaluate.independent_hits` gives it: ``n_evidence`` (a text such as "4+"),
@@ -109,8 +163,8 @@ def independent_hits(
     """
     need = ("n_evidence", "measured", "low", "high", "predicted", "predicted_low", "predicted_high", "as_single", "n")
     style.need(frame, need, "independent_hits")
-    pieces = [clean(v) for v in frame["n_evidence"]]
-    at = list(range(len(pieces)))
+    items = [clean(v) for v in frame["n_evidence"]]
+    at = list(range(len(items)))
     error = style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3)
     measured = style.marked([x - 0.1 for x in at], frame["measured"], label, 0, mode="markers", marker={"size": 6},
                             error_y=error)  # fmt: skip
@@ -122,14 +176,14 @@ def independent_hits(
     traces = [null, measured]
     if frame["as_single"].null_count() < frame.height:
         tick = {"symbol": "line-ew-open", "size": 26, "color": style.INK, "line": {"width": 1.8}}
-        name = "if also as often as single pieces"
+        name = "if also as often as single items"
         traces.append(style.line(at, frame["as_single"], name, mode="markers", marker=tick))
     top = frame.select(pl.max_horizontal("high", "measured", "predicted_high", "as_single").max()).item()
-    ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(pieces, frame["n"], strict=True)]
+    ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(items, frame["n"], strict=True)]
 
     return style.plot(
         traces, title=title, names=[trace.name for trace in traces], plot_px=190, bottom=50,
         xaxis={"tickvals": at, "ticktext": ticks, "range": [-0.4, len(at) - 0.6], "showgrid": False,
-               "title": {"text": "pieces of evidence that the answer needs"}},
+               "title": {"text": "evidence items that the answer needs"}},
         yaxis={"title": {"text": plain(measure)}, "range": [0, min(1.05, float(top) * 1.1 or 1.0)]},
     )  # fmt: skip

@@ -14,7 +14,7 @@ from memlab.evaluate.printing import latex_escape
 from memlab.figures._font import faces
 from memlab.figures.export import put
 
-_STYLE = """
+STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
 main,header{max-width:1100px;margin:0 auto;padding:0 1rem}
 header{padding-top:2.5rem}h1{font-size:1.7rem;margin:0}header p{color:#666;margin:.3rem 0 1rem}
@@ -67,8 +67,6 @@ def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, 
     notebook, heading = folder / name, Path(name).stem or "Other figures"
     if not notebook.is_file():
         return heading, "", cards
-    from markdown_it import MarkdownIt
-
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells]
     first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), len(cells))
@@ -78,8 +76,14 @@ def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, 
     code = "\n".join(sources)
     place = {card["name"]: code.find(f'"{card["name"]}"') % (len(code) + 1) for card in cards}
     opening = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", opening)  # the figures stand below
-    words = MarkdownIt("commonmark", {"html": False}).enable("table").render(opening)
-    return heading, words, sorted(cards, key=lambda card: place[card["name"]])
+    return heading, rendered(opening), sorted(cards, key=lambda card: place[card["name"]])
+
+
+def rendered(markdown: str) -> str:
+    """Give Markdown with tables as HTML; mark-up in it is text."""
+    from markdown_it import MarkdownIt
+
+    return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
 def latex(name: str, caption: str, *, width: str = "column") -> str:
@@ -127,7 +131,7 @@ def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]]) -> str:
     figures = f"{count} figure{'s' * (count != 1)}"
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{_STYLE}</style>'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{STYLE}</style>'
         f"</head>\n<body><header><h1>Figures</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
         f"provenance.</p><nav>{links}</nav></header>\n"
         f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"

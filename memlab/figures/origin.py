@@ -44,12 +44,15 @@ def running(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
     """
     told = {name: portable(value) for name, value in parameters.items()}
     about = {"notebook": notebook.name, "source": source_digest(notebook), "parameters": told}
-    before = os.environ.get(RUNNING)
-    os.environ[RUNNING] = json.dumps(about | _commit(notebook.resolve().parent), default=str)
+    # A bar of progress would stay in the executed notebook, a line for each of its steps.
+    new = {RUNNING: json.dumps(about | _commit(notebook.resolve().parent), default=str), "TQDM_DISABLE": "1"}
+    before = {name: os.environ.get(name) for name in new}
+    os.environ.update(new)
     try:
         yield
     finally:
-        os.environ.pop(RUNNING) if before is None else os.environ.__setitem__(RUNNING, before)
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
 def source_digest(notebook: Path) -> str:

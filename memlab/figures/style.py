@@ -297,8 +297,8 @@ def for_width(fig: go.Figure, width: Width) -> go.Figure:
     A figure that no chart function of memlab made gets the template and keeps its shape.
 
     >>> import polars as pl
-    >>> from memlab.figures import corpus, style
-    >>> fig = corpus.evidence_histogram(pl.DataFrame({"n_evidence": [1, 1, 2, 4]}))
+    >>> from memlab.figures import bars, style
+    >>> fig = bars.shares(pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, 3], "share": [0.25, 0.75]}))
     >>> style.for_width(fig, "column").layout.width
     336
     """

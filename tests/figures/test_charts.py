@@ -12,7 +12,7 @@ import pytest
 from drawn_words import drawn
 
 from memlab.errors import DataError
-from memlab.figures import anatomy, corpus, curves, maps, selection, similarity, style, sweeps
+from memlab.figures import anatomy, curves, intervals, maps, style, sweeps
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
 NASTY = "<script>alert('x')</script> & $x$"
@@ -57,11 +57,8 @@ def misses() -> pl.DataFrame:
 
 
 def swept() -> pl.DataFrame:
-    rows = [
-        ("λ", v, s, v / 5, v / 5 - 0.02, v / 5 + 0.02, 0.15)
-        for s in ("dense | mmr", LONG)
-        for v in (0.3, 0.7, 1.0)
-    ] + [("clusters", v, "by_cluster", 0.1, 0.08, 0.12, 0.15) for v in (2.0, 5.0, 10.0)]  # fmt: skip
+    rows = [("λ", v, LONG, v / 5, v / 5 - 0.02, v / 5 + 0.02, 0.15) for v in (0.3, 0.7, 1.0)]
+    rows += [("clusters", v, "by_cluster", 0.1, 0.08, 0.12, 0.15) for v in (2.0, 5.0, 10.0)]
     return pl.DataFrame(rows, schema=["parameter", "value", "system", "mean", "low", "high", "baseline"], orient="row")
 
 
@@ -79,19 +76,6 @@ def compared() -> pl.DataFrame:
     )
 
 
-def matrix() -> go.Figure:
-    values = np.array([[1, 0.4, 0.1], [0.4, 1, 0.2], [0.1, 0.2, 1]])
-    return similarity.evidence_matrix(values, ["Dr. Lee", "dentist", NASTY], evidence=[True, True, False], title="m")
-
-
-def pairs() -> pl.DataFrame:
-    rng = np.random.default_rng(0)
-    return pl.DataFrame({"kind": ["evidence"] * 50 + ["random"] * 50, "similarity": rng.uniform(0, 1, 100)})
-
-
-KINDS = pl.DataFrame(
-    {"question_type": ["multi", "multi", "single"], "evidence_sessions": [2, 3, 1], "count": [5, 3, 9]}
-)
 HITS_BY_N = pl.DataFrame(
     {"n_evidence": ["1", "2+"], "measured": [0.6, 0.2], "low": [0.5, 0.1], "high": [0.7, 0.3], "predicted": [0.6, 0.16]}
     | {"predicted_low": [0.6, 0.1], "predicted_high": [0.6, 0.2], "as_single": [0.6, 0.36], "n": [90, 30]}
@@ -101,30 +85,17 @@ CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
     "map": (lambda: maps.embedding_map(points(), terms=terms(), title=NASTY), [NASTY, "evidence (3)", "word"]),
     "recall": (lambda: curves.recall_curves(recalls(), title="t"), [LONG, "recall_all@k", "chance", "k (log scale)"]),
     "independent": (lambda: curves.independent_hits(HITS_BY_N, label=LONG), ["if found independently", "n=30", LONG]),
-    "similarity": (lambda: similarity.evidence_similarity(pairs()), ["evidence", "random", "n = 50"]),
-    "matrix": (matrix, ["★ 1 Dr. Lee", ".40", "<script>"]),
     "anatomy": (
         lambda: anatomy.question_anatomy(hits(), misses=misses(), question="How many doctors?", system="bm25"),
-        ["How many doctors?", "2 of 4 pieces of evidence in the first 4", "missed", "37", "I saw Dr. Lee", "<script>"],
+        ["How many doctors?", "2 of 4 evidence items in the first 4", "missed", "37", "I saw Dr. Lee", "<script>"],
     ),
-    "kinds": (lambda: corpus.question_kinds(KINDS), ["multi", "single", "sessions that the evidence is in"]),
-    "evidence": (lambda: corpus.evidence_histogram(pl.DataFrame({"n_evidence": [1, 1, 2, 14]})), ["10+", "n = 4"]),
-    "tokens": (lambda: corpus.token_lengths(pl.DataFrame({"tokens": [1, 5, 40, 900]})), ["turns: median 22, n = 4"]),
     "sweep": (lambda: sweeps.sweep(swept()), ["λ", "clusters", "plain top-k", LONG]),
-    "forest": (lambda: selection.forest(compared()), ["+.051 [+.020, +.080] p<.001", "−.020", "(n = 332)", LONG]),
-    "spans": (
-        lambda: selection.spans(pl.DataFrame({"clusters": ["1", "2"], "count": [3, 1200], "expected": [9.0, 2.0]})),
-        ["1,200", "a random set of the same size"],
-    ),
-    "concentration": (
-        lambda: selection.concentration(pl.DataFrame({"largest_share": [0.2, 0.5, 1.0]}), k=10),
-        ["share of the first 10 in one cluster, at least"],
-    ),
+    "forest": (lambda: intervals.forest(compared()), ["+.051 [+.020, +.080] p<.001", "−.020", "(n = 332)", LONG]),
 }
 
 
 # One of each family goes through the browser, and what has a layout of its own.
-RENDERED = ("map", "recall", "matrix", "anatomy", "kinds", "sweep", "forest")
+RENDERED = ("map", "recall", "anatomy", "sweep", "forest")
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -159,11 +130,9 @@ def test_same_frame_gives_the_same_figure() -> None:
         (maps.embedding_map, points()),
         (curves.recall_curves, recalls()),
         (curves.independent_hits, HITS_BY_N),
-        (similarity.evidence_similarity, pairs()),
         (anatomy.question_anatomy, hits()),
-        (corpus.question_kinds, KINDS),
         (sweeps.sweep, swept()),
-        (selection.forest, compared()),
+        (intervals.forest, compared()),
     ],
 )
 def test_missing_column_and_no_rows_are_named(chart: Callable[..., Any], frame: pl.DataFrame) -> None:
@@ -227,26 +196,9 @@ def test_end_labels_do_not_overlap() -> None:
 
 
 def test_forest_fills_only_what_is_significant() -> None:
-    better, neither = selection.forest(compared()).data
+    better, neither = intervals.forest(compared()).data
     assert better.marker.color == style.PALETTE[0]
     assert neither.marker.color == "white"
-
-
-def test_concentration_is_the_share_of_questions_at_or_above_with_a_band() -> None:
-    band, line = selection.concentration(pl.DataFrame({"largest_share": [0.2, 0.2, 0.5, 0.9]})).data
-    share = dict(zip(line.x, line.y, strict=True))
-    assert [share[x] for x in (0, 0.2, 0.5, 0.9, 1)] == [1, 1, 0.5, 0.25, 0]
-    assert min(y for x, y in zip(line.x, line.y, strict=True) if x < 0.21) == 0.5, "steps, not slopes"
-    assert min(band.y) == pytest.approx(0)
-    assert max(y for x, y in zip(band.x, band.y, strict=True) if x == 1) > 0.4, "Wilson at 0 of 4"
-
-
-def test_a_null_model_has_the_band_of_its_draws() -> None:
-    frame = pl.DataFrame({"largest_share": [0.2, 0.4, 0.2, 0.2], "draw": [0, 0, 1, 1], "system": "permuted"})
-    band, line = selection.concentration(frame).data
-    at = dict(zip(line.x, line.y, strict=True))
-    assert at[0.4] == 0.25
-    assert {0.0125, 0.4875} <= {round(y, 6) for x, y in zip(band.x, band.y, strict=True) if x == 0.4}
 
 
 def test_map_tells_hits_misses_and_false_ones_apart_by_shape() -> None:
@@ -261,43 +213,8 @@ def test_map_tells_hits_misses_and_false_ones_apart_by_shape() -> None:
     }
 
 
-def test_lengths_begin_at_the_shortest_and_labels_at_what_matters() -> None:
-    lengths = corpus.token_lengths(pl.DataFrame({"tokens": [30, 40, 50, 90]})).layout
-    assert lengths.xaxis.range[0] == pytest.approx(np.log10(29.5))
-    assert min(lengths.xaxis.tickvals) > 29
-    named = similarity.evidence_matrix(np.eye(2), ["Me again. My doctor is Lee.", "no"], title="Which doctor?").layout
-    assert named.yaxis.ticktext[0] == "1 … My doctor is Lee."
-
-
 def test_anatomy_marks_evidence_by_shape_and_fill() -> None:
     marks = anatomy.question_anatomy(hits(), misses=misses()).data[1].marker
     assert list(marks.symbol) == ["star", "circle", "circle", "star"]
     assert [c == "white" for c in marks.color] == [False, True, True, False]
     assert marks.line.color[0] == marks.line.color[2] != marks.line.color[3]
-
-
-def test_ridge_is_a_density_near_scipys() -> None:
-    from scipy.stats import gaussian_kde
-
-    values = np.random.default_rng(0).normal(0.4, 0.1, 2000)
-    x, density = similarity._density(values, 0.03)
-    golden = gaussian_kde(values, bw_method=0.03 / values.std(ddof=1))(x)
-    assert np.abs(density / density.max() - golden / golden.max()).max() < 0.02
-
-
-@pytest.mark.parametrize("values", [np.full(5, 0.5), np.array([0.5]), np.array([0.1, 0.9])])
-def test_ridge_of_few_or_equal_values_is_finite(values: np.ndarray) -> None:
-    x, density = similarity._density(values, similarity._silverman(values))
-    assert np.isfinite(x).all()
-    assert np.isfinite(density).all()
-
-
-def test_matrix_of_the_wrong_shape_is_refused() -> None:
-    with pytest.raises(DataError, match=r"\(2, 3\) matrix and 2 names"):
-        similarity.evidence_matrix(np.zeros((2, 3)), ["a", "b"])
-
-
-def test_bars_add_up_to_the_questions() -> None:
-    fig = corpus.evidence_histogram(pl.DataFrame({"n_evidence": [1, 1, 2, 14]}))
-    assert sum(fig.data[0].y) == 4
-    assert sum(sum(t.x) for t in corpus.question_kinds(KINDS).data) == KINDS["count"].sum()

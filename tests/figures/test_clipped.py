@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import anatomy, decay, ladder, selection, style, sweeps, systems
+from memlab.figures import anatomy, intervals, style, sweeps, systems
 from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
@@ -52,19 +52,12 @@ PANELS = [f"({letter}) {name}" for letter, name in zip("abcdefghi", SELECTORS, s
 
 def compared() -> go.Figure:
     frame = crossed(pl.Series("difference", [0.05, 0.0, -0.1, 0.02]), system=SELECTORS, measure=MEASURES)
-    return selection.forest(frame.with_columns(p_holm=1.0, n=67, baseline=pl.lit("combsum")), measure="recall_all@k")
+    return intervals.forest(frame.with_columns(p_holm=1.0, n=67, baseline=pl.lit("combsum")), measure="recall_all@k")
 
 
-def swept(measures: list[str], parameters: list[str], *, log_x: bool) -> go.Figure:
-    frame = crossed(
-        pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), panel=PANELS, measure=measures, value=[200, 400, 800, 1600]
-    )
-    frame = frame.with_columns(
-        parameter=pl.col("panel").replace(dict(zip(PANELS, parameters, strict=True))),
-        baseline=0.2 + 0.1 * (pl.col("measure") == MEASURES[1]),
-    )
-    reference = "combsum alone" if len(measures) > 1 else "combsum alone, same tokens"
-    return sweeps.sweep(frame, panel="panel", series="measure", reference=reference, log_x=log_x)
+def swept() -> go.Figure:
+    frame = crossed(pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), system=PANELS, value=[200, 400, 800, 1600])
+    return sweeps.sweep(frame.with_columns(parameter=pl.lit("min_cluster_size"), baseline=0.2))
 
 
 def climbed() -> go.Figure:
@@ -73,21 +66,16 @@ def climbed() -> go.Figure:
              "+ neighbours of the session, reranked", "+ time"]  # fmt: skip
     groups = ["all questions", "evidence in ≥ 2 sessions"]
     frame = crossed(pl.Series("mean", [0.4, 0.5, 0.6]), group=groups, system=steps)
-    frame = frame.with_columns(n=137, mean_low="low", mean_high="high", chance=0.011, ceiling=1.0, ms=660.0)
+    frame = frame.with_columns(n=137, mean_low="low", mean_high="high", ms=660.0)
     tested = {"difference": -0.022, "low": -0.066, "high": 0.015, "p_holm": 1.0}
     later = pl.when(pl.col("system") != "BM25")
-    return ladder.climb(frame.with_columns(later.then(value).alias(name) for name, value in tested.items()))
+    return intervals.ablation(frame.with_columns(later.then(value).alias(name) for name, value in tested.items()))
 
 
 CHARTS = {
     "forest": compared,
-    "sweep": lambda: swept(MEASURES, ["min_cluster_size", *["diversity"] * 8], log_x=False),
-    "budget": lambda: swept(MEASURES[:1], ["tokens"] * 9, log_x=True),
-    "climb": climbed,
-    "reliability": lambda: decay.reliability(
-        crossed(pl.Series("share", [0.3, 0.6, 0.9]), family=["constant", "exponential"],
-                fit=["pooled", "per predicate"], bin=[3, 6, 9]).with_columns(n=100, chance=pl.col("bin") / 10)
-    ),
+    "sweep": swept,
+    "ablation": climbed,
     "trade-off": lambda: systems.trade_off(
         crossed(pl.Series("recall_all@10", [0.3, 0.4]), system=[f"memory {i}" for i in range(8)])
         .with_columns(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000))
@@ -104,7 +92,7 @@ def test_a_column_is_no_taller_than_it_may_be_and_hides_nothing(name: str) -> No
     assert clipped(svg(fig, "full")) == []
 
 
-@pytest.mark.parametrize("name", ["forest", "climb"])
+@pytest.mark.parametrize("name", ["forest", "ablation"])
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
     fig = CHARTS[name]()
@@ -143,7 +131,7 @@ def test_ranks_of_missed_evidence_stand_in_the_column_of_ranks_and_on_no_line(wi
 
 
 def test_a_key_is_broken_between_its_statements() -> None:
-    words = [text["words"] for text in read(svg(CHARTS["climb"]()))["texts"]]
+    words = [text["words"] for text in read(svg(CHARTS["ablation"]()))["texts"]]
     assert any(line.startswith("right: mean") for line in words), words
 
 

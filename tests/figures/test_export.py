@@ -18,15 +18,15 @@ import polars as pl
 import pytest
 
 from memlab.errors import ExportError
-from memlab.figures import Exported, corpus, export, style
+from memlab.figures import Exported, bars, export, style
 from memlab.figures.export import PNG_SCALE, _same_svg, plotted, put
 
-DATA = pl.DataFrame({"n_evidence": [1, 1, 2, 4]})
+DATA = pl.DataFrame({"cause": ["a", "b", "c"], "group": "all", "n": [2, 1, 1], "share": [0.5, 0.25, 0.25]})
 CAPTION = "All <script>alert(1)</script> of it: 5 % & λ ≥ .7"
 
 
 def chart() -> go.Figure:
-    return corpus.evidence_histogram(DATA, title="Evidence a question")
+    return bars.shares(DATA, title="Evidence a question")
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,10 @@ def test_sidecar_says_what_it_is(exported: Exported) -> None:
     fields = json.loads(exported.path("json").read_text(encoding="utf-8"))
     assert fields["caption"] == CAPTION
     assert fields["provenance"] == {"dataset": "sample", "seed": 0, "path": "x"}
-    assert fields["data"] == {"rows": 4, "columns": {"n_evidence": "Int64"}}
+    assert fields["data"] == {
+        "rows": 3,
+        "columns": {"cause": "String", "group": "String", "n": "Int64", "share": "Float64"},
+    }
     assert set(fields["files"]) == set(exported.files)
     assert set(fields["versions"]) == {"memlab", "plotly"}
     assert fields["font"] == style.FONT.split(",")[0]
@@ -234,10 +237,10 @@ def test_browser_that_was_killed_is_started_again(tmp_path: Path) -> None:
 _FAULT = """
 import sys, polars as pl
 from memlab.errors import ExportError
-from memlab.figures import corpus, export
+from memlab.figures import bars, export
 {before}
 try:
-    fig = corpus.evidence_histogram(pl.DataFrame({{"n_evidence": [1, 2]}}))
+    fig = bars.shares(pl.DataFrame({{"cause": ["a"], "group": ["all"], "n": [1], "share": [1.0]}}))
     export(fig, "x", directory=sys.argv[1], width="column")
 except ExportError as error:
     print(error)

@@ -22,6 +22,7 @@ from memlab.config import settings
 from memlab.errors import DataError, ExportError, ModelError
 from memlab.figures.export import put
 from memlab.figures.origin import portable, running, source_digest
+from memlab.notebooks.page import as_html
 
 
 def run_notebooks(
@@ -34,7 +35,7 @@ def run_notebooks(
     jobs: int = 1,
     again: bool = True,
 ) -> Iterator[tuple[Path, float]]:
-    """Execute notebooks with papermill, begun in order of name.
+    """Execute notebooks with papermill, begun in order of name; each is written as HTML too.
 
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
@@ -207,6 +208,7 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
         _without_paths(executed)
         executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecars(values.get("figures"), path.name)}
         papermill.iorw.write_ipynb(executed, str(target))
+        as_html(executed, target)
     except papermill.PapermillExecutionError as error:
         partial = papermill.iorw.load_notebook_node(str(target))
         _without_paths(partial)

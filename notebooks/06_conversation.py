@@ -52,7 +52,7 @@ from IPython.display import Markdown, display
 import memlab
 from memlab import conversation, evaluate
 from memlab.experiments import compare_forms, forms_table
-from memlab.figures import curves, export, follow_ups, selection
+from memlab.figures import curves, export, intervals
 
 evaluate.show_tables()
 
@@ -76,7 +76,7 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 # %%
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
 leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
-fig = follow_ups.recall(leaning.with_columns(low="mean_low", high="mean_high"), measure=f"recall_all@{k}")
+fig = intervals.means(leaning.with_columns(low="mean_low", high="mean_high"), measure=f"recall_all@{k}", between=" → ")
 n = compared["query_id"].n_unique()
 caption = f"Complete recall in the first {k} turns by kind of follow-up (n = {n}; 95 % bootstrap intervals)."
 export(fig, "follow-up-recall", data=table, caption=caption, **about)
@@ -97,7 +97,7 @@ export(fig, "follow-up-curves", data=deeper, caption=caption, **about)
 complete = compared.pivot("form", index=["query_id", "kind"], values="complete")
 gaps = table.filter(pl.col("form") != "standalone", kind="all").rename({"form": "system"})
 gaps = gaps.with_columns(baseline=pl.lit("standalone"))
-fig = selection.forest(gaps, measure=f"recall_all@{k}")
+fig = intervals.forest(gaps, measure=f"recall_all@{k}")
 caption = f"Paired differences in complete recall to the form that stands alone (n = {n}; 95 % intervals)."
 export(fig, "follow-up-tests", data=gaps, caption=caption, **about)
 

@@ -1,0 +1,141 @@
+"""Intervals in rows: means of several series, paired differences to a baseline, and the steps of an ablation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from memlab.figures import style
+from memlab.figures._plotly import go
+from memlab.figures._rows import marked_rows, verdict
+from memlab.figures._text import clean, p_text, plain, signed
+
+
+def means(
+    frame: pl.DataFrame,
+    *,
+    rows: str = "kind",
+    series: str = "form",
+    measure: str = "recall_all@10",
+    digits: int | None = None,
+    between: str = " · ",
+    title: str = "",
+) -> go.Figure:
+    """Draw a value with its interval for each row and series, the numbers of a row on its right.
+
+    :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and ``series``, in the order to
+        draw from the top. Where a row has one ``n`` and rows have different ones, its name says it.
+    :param series: each of its values has a colour and a shape.
+    :param measure: what the values are, under the axis.
+    :param digits: decimals of the numbers; shares are written as percent, on an axis from 0 to 1, where not given.
+    :param between: what stands between the numbers of a row; an arrow where the series follow each other.
+
+    >>> import polars as pl
+    >>> from memlab.figures import intervals
+    >>> row = {"kind": "pronoun", "form": "as asked", "n": 9, "mean": 0.5, "low": 0.3, "high": 0.7}
+    >>> len(intervals.means(pl.DataFrame([row])).data)
+    1
+    """
+    style.need(frame, (rows, series, "n", "mean", "low", "high"), "means")
+    names, marks = style.series(frame, series), []
+    write = "{:.0%}".format if digits is None else f"{{:.{digits}f}}".format
+    per_row = frame[rows].n_unique() > 1 and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
+    of_rows = per_row and frame["n"].n_unique() > 1
+    for head, part in style.parts(frame, rows):
+        name = f"{clean(head)} (n = {part['n'][0]:,})" if of_rows else clean(head)
+        for row in part.iter_rows(named=True):
+            i, value = names.index(row[series]), write(row["mean"])
+            look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]}
+            hover = f"{plain(row[series])}: {value} [{write(row['low'])}, {write(row['high'])}]"
+            marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": value, "series": row[series],
+                          "hover": hover})  # fmt: skip
+    counts = [sorted(part["n"]) for _, part in style.parts(frame, series)]
+    several = ["–".join(dict.fromkeys(f"{n:,}" for n in (each[0], each[-1]))) for each in counts]
+    about = names if of_rows else [f"{name} (n = {n})" for name, n in zip(names, several, strict=True)]
+    span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
+    key = style.key(about) if len(about) > 1 or not of_rows else ""
+    return marked_rows(marks, span=span, between=between, xlabel=measure, key=key, title=title,
+                       xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
+
+
+def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
+    """Draw paired differences to a baseline with their intervals.
+
+    A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested here); blue is
+    better than the baseline, vermilion worse, grey neither.
+
+    :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n`` and ``baseline``
+        (the baseline's name), in the order to draw from the top. The baseline's own row is left out. With ``measure``,
+        a row a system and measure: each measure has a mark of its own shape.
+    :param measure: what the differences are in; of several measures what they have in common, such as
+        ``recall_all@k``.
+    """
+    style.need(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
+    frame = frame.drop_nulls("difference").filter(pl.col("system") != pl.col("baseline"))
+    style.need(frame, (), "forest (without the baseline's own row)")
+    several = "measure" in frame.columns and frame["measure"].n_unique() > 1
+    measures = style.series(frame, "measure") if several else [measure]
+    marks = [
+        {**row, "name": row["system"], "x": row["difference"], "numbers": _tested(row),
+         "symbol": style.SYMBOLS[measures.index(row["measure"]) if several else 0],
+         **verdict(row["difference"], row["p_holm"], alpha)}
+        for row in frame.to_dicts()
+    ]  # fmt: skip
+    counts = sorted(frame["n"])
+    n = "–".join(dict.fromkeys(f"{count:,}" for count in (counts[0], counts[-1])))
+    xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} (n = {n})"
+    key = f"{style.key(measures)}; " * several + f"filled: p < {alpha:g} after Holm's correction"
+    return marked_rows(marks, xlabel=xlabel, key=key, title=title)
+
+
+def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
+    """Draw a measure step by step, each with what it gains on the step before, in each group of questions.
+
+    A mark is the mean of a step with its interval; each group has a mark of its own shape. On the right stand the mean
+    and the gain with the paired interval and p. Filled: significant after Holm's correction; blue better, vermilion
+    worse, grey neither.
+
+    :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``, ``n``, ``mean``,
+        ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high`` and ``p_holm`` (null in the first row), as
+        :func:`memlab.evaluate.compare` gives them; where there is ``ms``, milliseconds for one question.
+
+    >>> import polars as pl
+    >>> from memlab.figures import intervals
+    >>> step = {"group": ["all"], "system": ["bm25"], "n": [10], "mean": [0.5], "mean_low": [0.3], "mean_high": [0.7]}
+    >>> test = dict.fromkeys(("difference", "low", "high", "p_holm"), [None])
+    >>> len(intervals.ablation(pl.DataFrame({**step, **test})).data)
+    1
+    """
+    columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm")
+    style.need(frame, columns, "ablation")
+    timed = "ms" in frame.columns
+    frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
+    groups, steps = style.series(frame, "group"), style.series(frame, "system")
+    marks = []
+    for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"]))):
+        mean = f"{row['mean']:.3f}".lstrip("0")
+        marks.append({
+            "name": clean(row["system"]) + _ms(row.get("ms")), "series": row["group"],
+            "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
+            "symbol": style.SYMBOLS[groups.index(row["group"])], "numbers": f"{mean}  {_tested(row)}".rstrip(),
+            "hover": "{mean:.3f} [{mean_low:.3f}, {mean_high:.3f}]".format(**row),
+            **verdict(row["difference"], row["p_holm"], alpha),
+        })  # fmt: skip
+    about = [f"{group} (n = {rows['n'][0]:,})" for group, rows in style.parts(frame, "group")]
+    key = f"{style.key(about)}; right: mean, and gain on the step before; "
+    key += "ms: median time of one question; " * timed
+    key += f"filled: p < {alpha:g} against the step before, after Holm's correction"
+    return marked_rows(marks, xlabel=measure, key=key, title=title, xaxis={"zeroline": False})
+
+
+def _tested(row: dict[str, Any]) -> str:
+    """Write a difference with its interval and p, as far as there are any."""
+    if row["difference"] is None:
+        return ""
+    span = "" if row["low"] is None else f" [{signed(row['low'])}, {signed(row['high'])}]"
+    return f"{signed(row['difference'])}{span}" + ("" if row["p_holm"] is None else f" {p_text(row['p_holm'])}")
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f", {value:,.1f} ms" if value < 10 else f", {value:,.0f} ms"

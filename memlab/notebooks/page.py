@@ -1,0 +1,100 @@
+"""Executed notebooks as pages of HTML, and the page of results that one opens first."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from memlab.figures.export import put
+from memlab.figures.gallery import STYLE, rendered
+
+_MODEL = re.compile(r"\(model='[^']*'\)")
+_CELLS = """
+main{max-width:980px;padding:2rem 1rem}main p,main li{max-width:46rem}
+.prompt,.jp-InputPrompt,.jp-OutputPrompt,.anchor-link{display:none}
+.highlight{background:#fff;border:1px solid #e4e4e0;border-radius:4px}.highlight pre{background:none}
+td{word-break:normal}td:first-child{color:inherit}table{font-family:inherit}
+.output_area,.jp-OutputArea-output{overflow-x:auto;margin:.6rem 0}main img,main svg{max-width:672px;height:auto}
+"""
+_INDEX = """
+.pictures{align-items:center}.answers h2{font-size:1.05rem;margin:1.2rem 0 0}ul{margin:.3rem 0}
+td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color:inherit}
+.answers{display:grid;grid-template-columns:repeat(auto-fit,minmax(26rem,1fr));gap:0 2rem;margin-bottom:3rem}
+"""
+
+
+def as_html(notebook: Any, target: Path) -> None:
+    """Write an executed notebook as one page beside it, its pictures inside, that needs no network.
+
+    What libraries print to stderr is left to the notebook.
+    """
+    from nbconvert import HTMLExporter
+    from pygments.formatters import HtmlFormatter
+
+    shown = deepcopy(notebook)
+    for cell in (cell for cell in shown.cells if cell.cell_type == "code"):
+        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+    exporter = HTMLExporter(template_name="basic", embed_images=True)
+    body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
+    style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
+    put(target.parent, {f"{target.stem}.html": _page(target.stem, f"<main>{body}</main>", style)})
+
+
+def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path) -> Path:
+    """Write ``index.html``: the map, the table of pipelines, and what each executed notebook found.
+
+    :param results: where the reports of ``memlab evaluate`` are, and the page is written.
+    :param figures: where figures were exported to.
+    :param notebooks: where the executed notebooks are.
+    :returns: the path of the page.
+    :raises ExportError: when it cannot be written.
+    """
+    folder, beside = Path(results), os.path.relpath(figures, results)
+    picture = ""
+    if (Path(figures) / "cluster-map.svg").is_file():
+        picture = f'<figure><a href="{beside}/cluster-map.html"><img src="{beside}/cluster-map.svg" width="430"></a>'
+        picture += "<figcaption>A question on the map of one memory: stars are its evidence.</figcaption></figure>"
+    reports = sorted(folder.glob("*/report.md"))
+    tables = "".join(map(_table, reports[:1]))
+    answers = "".join(_answer(path, folder) for path in sorted(notebooks.glob("[0-9]*.ipynb")))
+    links = [f'<a href="{beside}/index.html">all figures</a>'] * (Path(figures) / "index.html").is_file()
+    links += [f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>' for path in reports]
+    body = f"<header><h1>Results</h1><p>{' · '.join(links)}</p></header><main>"
+    body += f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
+    put(folder, {"index.html": _page("Results", body, STYLE + _INDEX)})
+    return folder / "index.html"
+
+
+def findings(path: Path) -> list[str]:
+    """Give what an executed notebook found: the points of its last cell."""
+    import nbformat
+
+    outputs = nbformat.read(path, as_version=4).cells[-1].get("outputs", [])
+    text = "\n".join(output.get("data", {}).get("text/markdown", "") for output in outputs)
+    return re.findall(r"^- (.*)", text, re.MULTILINE)
+
+
+def _table(report: Path) -> str:
+    """Give the table of a report that says what each pipeline completes, by how many sessions the evidence is in."""
+    text = report.read_text(encoding="utf-8")
+    tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\.\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
+    return f"<div>{rendered(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""
+
+
+def _answer(path: Path, folder: Path) -> str:
+    import nbformat
+
+    question = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].removeprefix("# ")
+    points = rendered("\n".join(f"- {point}" for point in findings(path)[:3]))
+    place = os.path.relpath(path.with_suffix(".html"), folder)
+    return f'<section><h2><a href="{place}">{html.escape(question)}</a></h2>{points}</section>'
+
+
+def _page(title: str, body: str, style: str) -> bytes:
+    head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
+    page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
+    return page.encode("utf-8", "replace")
