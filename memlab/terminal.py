@@ -11,6 +11,9 @@ from memlab.errors import DataError
 if TYPE_CHECKING:
     from memlab.records import Dataset
 
+_TURNING = "\u202a-\u202e\u2066-\u2069"
+"""What turns the direction of the text behind it."""
+
 
 def only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
     """Choose the one that was named, or the one that there is.
@@ -42,7 +45,7 @@ def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
 
 def one_line(text: str) -> str:
     """Escape what would break the line or steer the terminal: file names, texts and ids come from outside."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_TURNING}]", lambda m: repr(m[0])[1:-1], text)
 
 
 def steers_nothing(text: str) -> str:
@@ -52,7 +55,7 @@ def steers_nothing(text: str) -> str:
     >>> steers_nothing("one\\n\\x1b]0;title\\x07")
     'one\\n\\\\x1b]0;title\\\\x07'
     """
-    return re.sub(r"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_TURNING}]", lambda m: repr(m[0])[1:-1], text)
 
 
 def short(text: Any, most: int = 160) -> str:
