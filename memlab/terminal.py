@@ -1,4 +1,4 @@
-"""Words for a terminal: one line each, nothing that steers it, no secrets."""
+"""Words for a terminal or a page: one line each, nothing that steers it, no secrets."""
 
 from __future__ import annotations
 
@@ -62,6 +62,18 @@ def short(text: Any, most: int = 160) -> str:
     """Cut a text to one short line."""
     plain = one_line(" ".join(str(text).split()))
     return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def markdown(text: str) -> str:
+    """Write a text from outside as one line of Markdown that shows it, and neither marks up, links nor loads.
+
+    >>> from memlab.terminal import markdown
+    >>> print(markdown("a | <img src=x> ![b](http://c) <0.001"))
+    a \\| &lt;img src=x> ![b]\\(http://c) <0.001
+    """
+    plain = re.sub(r"([\\|*`$])", r"\\\1", " ".join(text.split())).replace("](", r"]\(")
+    plain = re.sub(r"^(?=[#>~])", r"\\", re.sub(r"&(?=#?\w+;)", "&amp;", plain))
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)  # where it could begin a tag; <0.001 is a number
 
 
 def no_secret(text: str) -> str:

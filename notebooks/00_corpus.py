@@ -46,6 +46,7 @@ from IPython.display import Markdown, display
 import memlab
 from memlab import evaluate
 from memlab.figures import corpus, curves, export
+from memlab.terminal import markdown
 
 evaluate.show_tables()
 
@@ -165,7 +166,7 @@ hits.select(
 of_hard = hybrid.summary(by, measures=["recall_any@10", "recall_all@10"]).filter(pl.col("group") == group)
 some, complete = (f"{row['mean']:.1%} [{row['low']:.1%}, {row['high']:.1%}]" for row in of_hard.to_dicts())
 lines = [
-    f"- {data.name}, hybrid retrieval, the first ten turns: of the {n_hard:,} questions {which}, some evidence is found for "
+    f"- {markdown(data.name)}, hybrid retrieval, the first ten turns: of the {n_hard:,} questions {which}, some evidence is found for "
     f"{some}, and all of it for {complete}."
 ]
 single = hits["found"][0] if hits["n_evidence"][0] == "1" else None

@@ -51,6 +51,7 @@ from IPython.display import Markdown, display
 import memlab
 from memlab import cluster, evaluate
 from memlab.figures import anatomy, export, maps, selection, similarity
+from memlab.terminal import markdown
 
 evaluate.show_tables()
 
@@ -300,7 +301,7 @@ likeness = (
 )
 largest = top_rows[1]
 lines = [
-    f"- {data.name}, {asked.height} questions, {n_seeds} clusterings of each conversation: the largest cluster holds "
+    f"- {markdown(data.name)}, {asked.height} questions, {n_seeds} clusterings of each conversation: the largest cluster holds "
     f"{largest['mean']:.1%} [{largest['low']:.1%}, {largest['high']:.1%}] of the first {k}, with permuted clusters "
     f"{largest['chance']:.1%} [{largest['chance_low']:.1%}, {largest['chance_high']:.1%}], p = {largest['p']:.3f}; half or more "
     f"of it for {reach['mean'][1]:.1%} [{reach['low'][1]:.1%}, {reach['high'][1]:.1%}] of the questions."

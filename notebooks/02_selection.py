@@ -78,6 +78,7 @@ from memlab import cluster, evaluate
 from memlab.experiments import sweep
 from memlab.figures import export, selection, sweeps
 from memlab.select import budget
+from memlab.terminal import markdown
 
 evaluate.show_tables()
 
@@ -324,7 +325,7 @@ n_of = {kind: (judged["verdict"] == kind).sum() for kind in kinds}
 least = [table["detectable"].min() for table in (tested, swept)]
 seen = ["no size" if size is None else f"{size:.1%}" for size in least]
 lines = [
-    f"- {data.name}, {n:,} questions {which}: plain {base} completes {default['mean'][0]:.1%} in the first {k}. Of "
+    f"- {markdown(data.name)}, {n:,} questions {which}: plain {base} completes {default['mean'][0]:.1%} in the first {k}. Of "
     f"{judged.height} tests in {len(families)} families {n_of['better']} ways to choose are significantly better, "
     f"{n_of['worse']} worse, {n_of['equivalent']} equivalent within ± {margin:.0%}, {n_of['inconclusive']} inconclusive.",
     f"- Inconclusive is not “no difference”: with defaults ({tested['p'].count()} tests) differences from "

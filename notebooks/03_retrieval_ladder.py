@@ -69,6 +69,7 @@ from memlab.experiments import latency, train_folds, untrained, with_models
 from memlab.figures import export, ladder
 from memlab.retrieve.expansion import weakness
 from memlab.retrieve.two_stage import summary_storage
+from memlab.terminal import markdown
 
 evaluate.show_tables()
 
@@ -307,7 +308,7 @@ ordered = causes.filter(pl.col("group") == list(groups)[-1]).sort("n", descendin
 least = climbs["turn"]["detectable"].min()
 smallest = "no size" if least is None else f"{least:.1%}"
 lines = [
-    f"- {data.name}, {list(groups)[-1]} (n = {hard_rows['n'][0]:,}): {measure} is {hard_rows['mean'][0]:.1%} for "
+    f"- {markdown(data.name)}, {list(groups)[-1]} (n = {hard_rows['n'][0]:,}): {measure} is {hard_rows['mean'][0]:.1%} for "
     f"{hard_rows['system'][0]} and {hard_rows['mean'][top]:.1%} for {hard_rows['system'][top]}"
     + (
         f"; the whole climb is {whole['difference']:+.1%} [{whole['low']:+.1%}, {whole['high']:+.1%}]."

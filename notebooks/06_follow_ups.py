@@ -53,6 +53,7 @@ import memlab
 from memlab import conversation, evaluate
 from memlab.experiments import compare_forms, forms_table
 from memlab.figures import curves, export, follow_ups, selection
+from memlab.terminal import markdown
 
 evaluate.show_tables()
 
@@ -145,6 +146,7 @@ lines = [f"- Complete recall@{k} of {n} follow-ups: {said}."]
 shares = ", ".join(f"{row['form']} {row['mean'] / overall[-1]['mean']:.3f}" for row in overall[:-1])
 lines += [f"- As a share of the form that stands alone: {shares}."]
 kinds = table.filter(pl.col("kind") != "all").pivot("form", index=["kind", "n"], values="mean").sort("as asked")
+kinds = kinds.with_columns(pl.col("kind").map_elements(markdown, return_dtype=pl.String))
 said = "; ".join("{kind} {as asked:.1%} and {standalone:.1%}".format(**row) for row in kinds.head(3).to_dicts())
 lines += [f"- Kinds that find least as asked, and in the form that stands alone: {said}."]
 lines += [f"- Raising the sessions in play by 15 % wins {won} and loses {lost} of the {n}."]

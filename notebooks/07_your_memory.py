@@ -57,6 +57,7 @@ from memlab import evaluate
 from memlab.evaluate import explain
 from memlab.figures import anatomy, export, selection, systems
 from memlab.memories import memory, server
+from memlab.terminal import markdown
 
 evaluate.show_tables()
 
@@ -257,7 +258,7 @@ lost = (
 query_id = lost["query_id"][0] if lost.height else complete["query_id"][0]
 asked = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
 spoken = data.turns.select("turn_id", missed=pl.col("text").str.slice(0, 160))
-display(Markdown(f"*{asked['text']}* ({asked['answer']})"))
+display(Markdown(f"*{markdown(asked['text'])}* ({markdown(str(asked['answer']))})"))
 done.missed.filter((pl.col("query_id") == query_id) & (pl.col("system") == "my function")).join(
     spoken, on="turn_id", maintain_order="left"
 ).select("missed", "rank", "cause", "nearest")
