@@ -132,9 +132,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
     made_by = (sidecar(place) or {}).get("made_by", {})
     if not (isinstance(made_by.get("parameters"), dict) and made_by.get("notebook")):
         by = made_by.get("notebook") or made_by.get("script") or "something that left no name"
-        raise DataError(
-            f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again"
-        )
+        raise DataError(f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again")
     notebook = Path(source) / made_by["notebook"]
     if not notebook.is_file():
         raise DataError(f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -125,7 +126,7 @@ class Pipeline:
         named = {each.value("clustering") for each in every}
         digests |= {f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers}
         return {
-            "files": {path: digest(Path(path)) for path in sorted(paths) if Path(path).exists()},
+            "files": {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)},
             "stages": {name: source for name, source in sorted(digests.items()) if source},
         }
 

@@ -485,8 +485,8 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
             write_lines(place / name, log)
             systems = ("--system", "bm25", "--system", "dense")
             printed = [done(place, "ingest", name, *HASHING), done(place, "info", *HASHING), done(place, *INDEX)]
-            for verb in ("summaries", "topics", "entities", "facts"):
-                printed += [done(place, verb, *HASHING[2:], "--scope", h, codes=(0, 2)) for h in bad[:3]]
+            for verb in ("summaries", "topics", "entities", "timeline"):
+                printed += [done(place, "list", verb, *HASHING[2:], "--scope", h, codes=(0, 2)) for h in bad[:3]]
             printed.append(done(place, "evaluate", name, *HASHING[:2], "--pipeline", "bm25", "--out", "out"))
             printed.append(done(place, "compare", name, *HASHING[:2], *systems, "--out", "page"))
             small = ("n_scopes=2", "sample_turns=300", "sizes=[1]", "timed=3", "n_seeds=1", "simulated_facts=300")

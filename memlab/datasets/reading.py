@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import os
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -106,7 +107,7 @@ class Source:
 
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
-        if not self.path.is_dir():
+        if not os.path.isdir(self.path):
             if patterns or not is_archive(self.path):
                 return [replace(self, members=[])]
             archive, entries = archives.entries(self.path, self.fail)
@@ -124,7 +125,7 @@ class Source:
         """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
         if self.archive is not None and self.entry is not None:
             return archives.opened(self.archive, self.entry, self.fail)
-        if self.path.is_dir():
+        if os.path.isdir(self.path):
             self.fail("is a directory, expected a file; name one of the files in it")
         try:
             file = self.path.open("rb")

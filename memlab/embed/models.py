@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +49,7 @@ def find(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     :raises ModelError: when there is no such directory and the hub does not give it.
     """
     path = Path(spec).expanduser()
-    if spec and path.is_dir():
+    if spec and os.path.isdir(path):
         return path, path.resolve().name, weights_digest(path)[:12]
     if HUB_ID.fullmatch(spec):
         path = _fetched(spec, what)

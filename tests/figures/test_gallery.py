@@ -120,7 +120,9 @@ def test_a_field_of_another_kind_is_named_as_a_broken_sidecar(tmp_path: Path, fi
         gallery(tmp_path)
 
 
-@pytest.mark.parametrize("file", ["javascript:alert(1)", "//example.org/a", "../../a.html", "\ud800", "data:text/html,x"])
+@pytest.mark.parametrize(
+    "file", ["javascript:alert(1)", "//example.org/a", "../../a.html", "\ud800", "data:text/html,x"]
+)
 def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
     sidecar(tmp_path, "a", files=[file, 5], made_by={"notebook": "/etc/passwd"})
     links = read(gallery(tmp_path)).links
