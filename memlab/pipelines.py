@@ -29,6 +29,7 @@ from memlab.registry import STAGE_INPUTS, clusterers, retrieves, stage, stages
 from memlab.rerank import position_aware
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import parts as parts_of
+from memlab.sources import own
 
 __all__ = ["REMEMBERED", "Pipeline", "Stage", "Transforms", "apply", "pipeline", "stage", "stages"]
 
@@ -152,6 +153,8 @@ def _call(stage: Stage, *inputs: Any, **level: Any) -> Run:
     except DataError as error:
         raise DataError(f"stage {str(stage)!r}: {error}") from error
     except (TypeError, OverflowError) as error:
+        if not own(stages[stage.name]):
+            raise  # of code that is not memlab's, which its traceback shows
         raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})") from error
     if not isinstance(run, Run):
         raise PipelineError(
