@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memlab.store import MemoryStore
 
 _log = logging.getLogger("memlab")
-_benches: WeakKeyDictionary[Dataset, dict[tuple[str, str], Bench]] = WeakKeyDictionary()
+_benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyDictionary()
 _NOTHING = 1e-6  # what a score of zero is after ties were broken
 
 

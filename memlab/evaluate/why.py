@@ -43,7 +43,7 @@ class Explanation:
         cut = pl.col("text").map_elements(lambda text: short(text, 100), return_dtype=pl.String)
         parts = {"Evidence": self.evidence.with_columns(cut), "Above it": self.above.with_columns(cut)}
         tables = titled({"Rank after each stage": wide, **parts})
-        return f"{markdown(self.question['text'])} → {markdown(str(self.question['answer']))}\n\n{tables}"
+        return f"{markdown(str(self.question['text']))} → {markdown(str(self.question['answer']))}\n\n{tables}"
 
     def _repr_markdown_(self) -> str:
         return str(self)

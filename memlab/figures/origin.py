@@ -66,7 +66,7 @@ def sidecar(path: Path) -> dict[str, Any] | None:
         fields = json.loads(path.read_text(encoding="utf-8"))
         if not (isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys()):
             return None
-        fields = {"made_by": {}, "versions": {}} | fields
+        fields = dict[str, Any]({"made_by": {}, "versions": {}}, **fields)
         kinds = {"name": str, "caption": str, "files": list, "provenance": dict, "made_by": dict, "versions": dict}
         if all(isinstance(fields[name], kind) for name, kind in kinds.items()):
             notebook = fields["made_by"].get("notebook", "")
