@@ -205,7 +205,11 @@ class Source:
         try:
             with self.open() as file:
                 if self.head.startswith("PAR1"):
-                    return pl.read_parquet(io.BytesIO(file.read()) if self.archive else self.path, n_rows=rows)
+                    packed = io.BytesIO(file.read()) if self.archive else self.path
+                    n = pl.scan_parquet(packed).select(pl.len()).collect().item()
+                    if archives.swollen(16 * n, self.size):  # a text takes as much, however often it is repeated
+                        self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
+                    return pl.read_parquet(packed, n_rows=rows)
                 raw = io.BytesIO(file.read())
             return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
