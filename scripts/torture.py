@@ -7,6 +7,7 @@ each part, all zeros where memlab held; a part with count 0 is left out. Everyth
 from __future__ import annotations
 
 import argparse
+import base64
 import csv
 import io
 import json
@@ -72,17 +73,10 @@ def _verb(folder: str, arguments: tuple[str, ...]) -> None:
     out = os.open(f"{folder}.out", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    if arguments == ("export",):
-        import plotly.graph_objects as go
+    sys.argv = ["memlab", *arguments]
+    from memlab.cli import main
 
-        from memlab.figures import export
-
-        export(go.Figure(go.Bar(y=[1, 2])), "bars")
-    else:
-        sys.argv = ["memlab", *arguments]
-        from memlab.cli import main
-
-        main()
+    main()
 
 
 IMPORTED = ["lancedb", "memlab.cli", "sklearn.ensemble", "torch", "transformers.modeling_layers"]
@@ -176,7 +170,6 @@ VERBS: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "train": (((*TRAIN, "before.safetensors"),), (*TRAIN, "m.safetensors")),
     "compare": ((), ("compare", "log.jsonl", *HASHING, "--system", "bm25", "--system", "dense", "--out", "page")),
     "convert": ((), ("convert", "log.jsonl", "folder")),
-    "export": ((), ("export",)),
 }
 """Verbs that are killed: what is run first, and what is killed."""
 
@@ -304,17 +297,8 @@ def damaged(raw: bytes, rng: random.Random) -> bytes:
     return bytes(harmed[: rng.choice((len(harmed), rng.randrange(len(harmed))))])
 
 
-@contextmanager
-def limited(seconds: int) -> Iterator[None]:
-    def late(number: int, frame: Any) -> None:
-        raise TimeoutError(f"more than {seconds} s")
-
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
+def late(*_: Any) -> None:
+    raise TimeoutError(f"more than {SECONDS} s")
 
 
 def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
@@ -387,11 +371,12 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     }
     faults: Counter[str] = Counter(foreign=0, hangs=0)
     shown: Counter[str] = Counter()
+    signal.signal(signal.SIGALRM, late)
     for number in range(count):
         kind = [*kinds][number % len(kinds)]
         try:
-            with limited(SECONDS):
-                kinds[kind]()
+            signal.alarm(SECONDS)
+            kinds[kind]()
         except (MemlabError, Failure):
             pass
         except TimeoutError:
@@ -402,6 +387,8 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
             shown[what := f"{kind}: {type(error).__name__}"] += 1
             if shown[what] == 1:
                 say(f"input {number} {what}\n{traceback.format_exc()[-1500:]}")
+        finally:
+            signal.alarm(0)
     say(f"{len(kinds)} kinds of inputs; foreign: {dict(shown)}")
     return faults
 
@@ -481,7 +468,8 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
                    for h in bad for i in range(12)]  # fmt: skip
             log += [ASKED | {"scope": h, "question": f"{h} Where {i}?", "answer": h, "type": h, "evidence": [f"{h}{i}"]}
                     for h in bad for i in range(3)]  # fmt: skip
-            name = "\x1b]0;pwned\x07<img src=x>log.jsonl"
+            run = base64.b64encode(f"fetch('{address}/name')".encode()).decode()
+            name = f"\x1b]0;pwned\x07<img src=x onerror=eval(atob('{run}'))>log.jsonl"
             write_lines(place / name, log)
             systems = ("--system", "bm25", "--system", "dense")
             printed = [done(place, "ingest", name, *HASHING), done(place, "info", *HASHING), done(place, *INDEX)]
@@ -491,8 +479,7 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
             printed.append(done(place, "compare", name, *HASHING[:2], *systems, "--out", "page"))
             small = ("n_scopes=2", "sample_turns=300", "sizes=[1]", "timed=3", "n_seeds=1", "simulated_facts=300")
             source = ("--source", str(SAMPLE.parents[2] / "notebooks"), "--out", "books", "--encoder", "hashing")
-            shutil.copy(place / name, place / "log.jsonl")
-            printed.append(done(place, "notebooks", "log.jsonl", *source, *(p for s in small for p in ("--set", s))))
+            printed.append(done(place, "notebooks", name, *source, *(p for s in small for p in ("--set", s))))
             printed.append(done(place, "figures"))
             for book in (place / "books").glob("*.ipynb"):
                 subprocess.run([sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", book], check=True)
