@@ -52,7 +52,8 @@ def run_notebooks(
         import papermill
     except ImportError as error:
         raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
-    paths = sorted(path for path in Path(source).glob("[0-9]*.ipynb") if fnmatch(path.stem, f"*{only}*"))
+    found = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
+    paths = sorted(path for path in found if fnmatch(path.stem, f"*{only}*"))
     if not paths:
         named = f" whose name holds {only!r}" if only else ""
         raise DataError(

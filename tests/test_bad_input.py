@@ -359,14 +359,26 @@ HUGE = "9" * 30
         ("search", "Where?", "--k", HUGE),
         ("facts", "--most", HUGE),
         ("facts", "--undo", "\ud800", "\x00"),
+        *((verb, "x" * 5_000) for verb in ("ingest", "evaluate", "compare")),
+        ("evaluate", "log.jsonl", "--pipeline", f"bm25 | learned(model='{'x' * 5_000}')"),
+        ("evaluate", "log.jsonl", "--pipeline", "@\x00"),
     ],
-    ids=ascii,
+    ids=lambda command: ascii(command)[:60],
 )
-def test_odd_options_are_one_line(memlab_cli: Any, indexed: Path, command: tuple[str, ...]) -> None:
+def test_odd_options_and_names_are_one_line(memlab_cli: Any, indexed: Path, command: tuple[str, ...]) -> None:
     done = memlab_cli(*command, *STORED, cwd=indexed)
     assert done.code in (0, 2)
     assert len(done.messages) == (done.code == 2) or "Usage" in done.err, done.err
     assert "door code is 12u34" in memlab_cli("facts", *STORED, cwd=indexed).out
+
+
+@pytest.mark.parametrize(
+    "command", [("figures",), ("notebooks", "--source"), ("info", "--encoder"), ("info", "--store")]
+)
+def test_names_that_no_file_can_have_are_one_line(memlab_cli: Any, tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = memlab_cli(*command, "x" * 5_000, cwd=tmp_path)
+    assert done.code in (0, 2)
+    assert len(done.messages) == (done.code == 2)
 
 
 @pytest.mark.parametrize("name", ["__DATA__", "__TITLE__", "...", "a\u202eb"])

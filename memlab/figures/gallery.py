@@ -52,7 +52,7 @@ def gallery(
     :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be read.
     """
     target = Path(directory)
-    if not target.is_dir():
+    if not os.path.isdir(target):
         raise ExportError(f"no directory {target} to make a gallery of; export a figure to it first")
     cards = [card for path in sorted(target.glob("*.json")) if (card := sidecar(path)) is not None]
     parts: dict[str, list[dict[str, Any]]] = {}
