@@ -167,10 +167,6 @@ class Malicious:
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
 
 def _peak() -> int:
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024  # type: ignore[index]
@@ -193,6 +189,7 @@ def ask(kind: str, url: str) -> tuple[float, int, str, str]:
         "model": lambda: llm.ask([request], service),
         "embeddings": lambda: llm.embeddings(service, ["tea"]).shape,
     }
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     begun, told, foreign = time.perf_counter(), "", ""
     try:
         told = str(calls[kind]())

@@ -397,16 +397,15 @@ def servers(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Ask a memory, a model and embeddings that misbehave in each mode, in a process of its own."""
     faults: Counter[str] = Counter(foreign=0, late=0, large=0, leaked=0, arrived=0)
     os.environ["TORTURE_KEY"] = os.environ["MEMLAB_MEMORY_TOKEN"] = KEY
-    with arrivals() as (address, got):
+    with arrivals() as (address, got), multiprocessing.get_context("spawn").Pool(1) as pool:
         for kind in KINDS:
+            pool.apply(ask, (kind, Malicious(kind, MODES["good"], address).url))  # what is imported takes seconds
             for name, mode in MODES.items():
-                server = Malicious(kind, mode, address)
-                with multiprocessing.get_context("spawn").Pool(1) as pool:
-                    asked = pool.apply_async(ask, (kind, server.url))
-                    try:
-                        seconds, size, told, foreign = asked.get(120)
-                    except multiprocessing.TimeoutError:
-                        seconds, size, told, foreign = 120.0, 0, "", ""
+                asked = pool.apply_async(ask, (kind, Malicious(kind, mode, address).url))
+                try:
+                    seconds, size, told, foreign = asked.get(120)
+                except multiprocessing.TimeoutError:
+                    raise RuntimeError(f"{kind}, {name}: it hangs") from None
                 faults["late"] += (late := seconds > KINDS[kind] + 5)
                 faults["large"] += (large := size > GIGABYTE)
                 faults["leaked"] += (leaked := KEY in told)
