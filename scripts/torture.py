@@ -260,17 +260,25 @@ FILES = {
     "locomo.json": json.dumps([LOCOMO]),
     "longmemeval.json": json.dumps([HAYSTACK]),
     "beam.json": json.dumps([{"batch_number": 1, "turns": [[{"role": "user", "content": "x", "id": 1}]]}]),
-    "realtalk.json": json.dumps({"name": {"speaker_1": "E", "speaker_2": "F"}, "session_1": [{"clean_text": "x"}]}),
-    "convomem.json": json.dumps({"evidence_items": [{"question": "x", "answer": "y", "conversations": []}]}),
+    "realtalk.json": json.dumps({
+        "name": {"speaker_1": "E", "speaker_2": "F"},
+        "session_1": [{"dia_id": "D1:1", "speaker": "E", "clean_text": "x", "date_time": "29.12.2023, 00:51:12"}],
+        "qa": [{"question": "When?", "answer": "May", "evidence": ["D1:1"], "category": 2}],
+    }),
+    "convomem.json": json.dumps({"evidence_items": [{
+        "question": "x", "answer": "y", "message_evidences": [{"speaker": "User", "text": "z"}],
+        "conversations": [{"id": "c", "messages": [{"speaker": "User", "text": "z"}]}],
+    }]}),
     "table.csv": "scope,sender,text,timestamp\na,Ann,I like tea.,2026-03-01T09:00:00Z\na,Bo,Hello.,\n",
     "langsmith.jsonl": json.dumps({"id": "r", "run_type": "llm", "inputs": {"messages": CHAT}, "outputs": {"a": "x"}}),
     "langfuse.json": json.dumps([{"id": "t", "sessionId": "s", "input": CHAT[:1], "output": CHAT[1]}]),
-    "mem0.json": json.dumps(
-        {"results": [{"id": "m", "memory_id": "x", "user_id": "ann", "input": CHAT, "event": "A"}]}
-    ),
+    "mem0.json": json.dumps({"results": [{"memory_id": "x", "user_id": "ann", "input": CHAT, "event": "ADD"}]}),
     "letta.af": json.dumps({"agents": [{"name": "Sam", "agent_type": "memgpt_agent", "messages": CHAT}]}),
-    "membench.json": json.dumps({"simple": {"roles": [{"tid": 0, "message_list": [[{"user": "x"}]]}]}}),
-}
+    "membench.json": json.dumps({"simple": {"roles": [{
+        "tid": 0, "message_list": [[{"user": "x", "time": "'2024-10-01 08:00' Tuesday"}]],
+        "QA": {"question": "What?", "answer": "x", "target_step_id": [[0, 0]], "time": "'2024-10-02 08:00' Wednesday"},
+    }]}}),
+}  # fmt: skip
 SETTINGS = (
     'store = "s"\nseed = 1\n[llm.services.a]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n[index]\nservice = "a"\n'
 )
