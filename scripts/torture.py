@@ -53,7 +53,8 @@ MEMLAB = (sys.executable, "-c", "from memlab.cli import main; main()")
 HASHING = ("--encoder", "hashing:64", "--store", "store")
 LOG = ("ingest", "log.jsonl", *HASHING)
 SECONDS, GIGABYTE = 10, 1 << 30
-EXPORTS = [Path(__file__).parents[1] / "tests" / "datasets" / "exports"]
+FORMATS = Path(__file__).with_name("formats")
+EXPORTS = [FORMATS, Path(__file__).parents[1] / "tests" / "datasets" / "exports"]
 
 
 def say(text: str) -> None:
@@ -239,46 +240,7 @@ def kills(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-LOCOMO = {
-    "sample_id": "c",
-    "conversation": {"session_1_date_time": "1:56 pm on 8 May, 2023",
-                     "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "I moved.", "blip_caption": "a box"}]},
-    "qa": [{"question": "When?", "answer": "May", "evidence": ["D1:1"], "category": 2}],
-    "session_summary": {"session_1_summary": "Ann moved."},
-    "observation": {"session_1_observation": {"Ann": [["Ann moved.", "D1:1"]]}},
-}  # fmt: skip
-HAYSTACK = {
-    "question_id": "q", "question_type": "multi-session", "question": "How many?", "answer": 2,
-    "question_date": "2023/05/30 (Tue) 23:40", "haystack_dates": ["2023/05/20 (Sat) 02:21"],
-    "haystack_session_ids": ["x"], "answer_session_ids": ["x"],
-    "haystack_sessions": [[{"role": "user", "content": "one", "has_answer": True}]],
-}  # fmt: skip
 ASKED = {"scope": "a", "question": "What?", "answer": "tea", "evidence": ["1"], "timestamp": 1.7e9, "stale": []}
-CHAT = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
-FILES = {
-    "log.jsonl": "\n".join(map(json.dumps, ({"memlab": {"language": "en"}}, message(), message(id="2"), ASKED))),
-    "locomo.json": json.dumps([LOCOMO]),
-    "longmemeval.json": json.dumps([HAYSTACK]),
-    "beam.json": json.dumps([{"batch_number": 1, "turns": [[{"role": "user", "content": "x", "id": 1}]]}]),
-    "realtalk.json": json.dumps({
-        "name": {"speaker_1": "E", "speaker_2": "F"},
-        "session_1": [{"dia_id": "D1:1", "speaker": "E", "clean_text": "x", "date_time": "29.12.2023, 00:51:12"}],
-        "qa": [{"question": "When?", "answer": "May", "evidence": ["D1:1"], "category": 2}],
-    }),
-    "convomem.json": json.dumps({"evidence_items": [{
-        "question": "x", "answer": "y", "message_evidences": [{"speaker": "User", "text": "z"}],
-        "conversations": [{"id": "c", "messages": [{"speaker": "User", "text": "z"}]}],
-    }]}),
-    "table.csv": "scope,sender,text,timestamp\na,Ann,I like tea.,2026-03-01T09:00:00Z\na,Bo,Hello.,\n",
-    "langsmith.jsonl": json.dumps({"id": "r", "run_type": "llm", "inputs": {"messages": CHAT}, "outputs": {"a": "x"}}),
-    "langfuse.json": json.dumps([{"id": "t", "sessionId": "s", "input": CHAT[:1], "output": CHAT[1]}]),
-    "mem0.json": json.dumps({"results": [{"memory_id": "x", "user_id": "ann", "input": CHAT, "event": "ADD"}]}),
-    "letta.af": json.dumps({"agents": [{"name": "Sam", "agent_type": "memgpt_agent", "messages": CHAT}]}),
-    "membench.json": json.dumps({"simple": {"roles": [{
-        "tid": 0, "message_list": [[{"user": "x", "time": "'2024-10-01 08:00' Tuesday"}]],
-        "QA": {"question": "What?", "answer": "x", "target_step_id": [[0, 0]], "time": "'2024-10-02 08:00' Wednesday"},
-    }]}}),
-}  # fmt: skip
 SETTINGS = (
     'store = "s"\nseed = 1\n[llm.services.a]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n[index]\nservice = "a"\n'
 )
@@ -327,8 +289,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     done(work, *LOG)
     done(work, *TRAIN, "m.safetensors")
     model, turn, query = (work / "m.safetensors").read_bytes(), data.turns["turn_id"][0], data.questions["query_id"][0]
-    found = [(p.relative_to(folder).as_posix(), p) for folder in EXPORTS for p in folder.rglob("*.*") if p.is_file()]
-    exports = {name: path.read_text("utf-8") for name, path in found}
+    exports = {str(p): p.read_text("utf-8") for folder in EXPORTS for p in folder.rglob("*.*") if p.is_file()}
     ids = json.dumps({query: [turn, 5, "x"]})
     texts = json.dumps({"query_id": query, "text": "tea", "score": 1.5, "source_ids": [turn], "time": "2026"})
     rows = json.dumps([{"text": "tea", "score": 1.5, "source_ids": ["1"], "metadata": {"id": "1"}}] * 2)
@@ -348,7 +309,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         if rng.random() < 0.2:
             packed = io.BytesIO()
             with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.write(place, rng.choice((name, f"../{name}", f"/tmp/{name}")))
+                archive.write(place, rng.choice((place.name, f"../{place.name}", name)))
             raw = packed.getvalue()
             place = put("export.zip", raw if rng.random() < 0.5 else damaged(raw, rng))
         datasets.load(place, on_error=how, quarantine_dir=work / "in")
@@ -375,7 +336,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
     kinds: dict[str, Callable[[], Any]] = {
         name: lambda name=name, text=text: load(name, text)  # type: ignore[misc]
-        for name, text in (FILES | exports).items()
+        for name, text in exports.items()
     }
     for name, text in (("r.json", ids), ("r.jsonl", texts), ("r.trec", f"{query} Q0 {turn} 1 0.5 x\n")):
         kinds[name] = lambda name=name, text=text: ranked(put(name, mutated(text, rng)))  # type: ignore[misc]
@@ -550,7 +511,8 @@ def large(count: int, rng: random.Random, work: Path) -> Counter[str]:
         del data, rows
         verb = ("evaluate", f"{name}.jsonl", "--encoder", "hashing:64", "--store", name, "--pipeline", line)
         faults["large"] += measured(f"{turns:,} turns × {questions:,} questions, {line}", work, verb) > limit * GIGABYTE
-    for name, record, key in (("locomo", LOCOMO, "sample_id"), ("longmemeval", HAYSTACK, "question_id")):
+    for name, key in (("locomo", "sample_id"), ("longmemeval", "question_id")):
+        (record,) = json.loads((FORMATS / f"{name}.json").read_text())
         records = [record | {key: f"{i}"} for i in range(20_000_000 // len(json.dumps(record)))]
         (work / "line.json").write_text(json.dumps(records))
         verb = ("convert", "line.json", f"{name}-folder", "--format", name)
