@@ -71,7 +71,7 @@ def markdown(text: str) -> str:
     >>> print(markdown("a | <img src=x> ![b](http://c) <0.001"))
     a \\| &lt;img src=x> ![b]\\(http://c) <0.001
     """
-    plain = re.sub(r"([\\|*`$])", r"\\\1", " ".join(text.split())).replace("](", r"]\(")
+    plain = re.sub(r"(?<=\])(?=[(:\[])|(?=[\\|*`$])", r"\\", " ".join(text.split()))
     plain = re.sub(r"^(?=[#>~])", r"\\", re.sub(r"&(?=#?\w+;)", "&amp;", plain))
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)  # where it could begin a tag; <0.001 is a number
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from markdown_it import MarkdownIt
 
 from memlab import llm
 from memlab.errors import DataError
@@ -140,11 +142,15 @@ def test_one_period_is_the_one_of_the_rollup_and_costs_what_it_stands_on(
 
 def test_markdown_holds_no_markup_of_the_conversation(talk: Make) -> None:
     hostile = "Mel: <img src=x onerror=alert(1)> [me](javascript:alert(2)) `x` | 12 *bold* &lt; Oslo"
-    page = to_markdown(rollup(talk(("s", "2026-03-04T10:00", [hostile]))).row(1, named=True))
+    referring = ["[a]: http://127.0.0.1/a.png", "See ![a] and ![b][a] in Oslo.", "# Oslo", "&#60;img src=x&#62; Oslo"]
+    page = to_markdown(
+        rollup(talk(("s", "2026-03-04T10:00", [hostile, *(f"Mel: {each}" for each in referring)]))).row(1, named=True)
+    )
     assert page.startswith("# u: week of 2 March 2026\n")
-    assert r"\<img" in page
-    assert r"\[me\](" in page
     assert "(u/s/1)" in page
+    shown = MarkdownIt("commonmark", {"html": True}).render(page)
+    assert set(re.findall(r"<(\w+)", shown)) <= {"h1", "h2", "p", "ul", "li"}
+    assert "&lt;img src=x onerror=alert(1)&gt; [me](javascript:alert(2)) `x` | 12 *bold* &amp;lt; Oslo" in shown
 
 
 def recorded_service(path: Path) -> Service:
