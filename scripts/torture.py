@@ -539,6 +539,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--exports", type=Path, action="append", default=[], help="Further exports that are mutated.")
     chosen = parser.parse_args()
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")  # of forks, which end here by being killed
     EXPORTS.extend(chosen.exports)
     rows = []
     for name, part in PARTS.items():
