@@ -498,7 +498,7 @@ def large(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Evaluate one scope of so many turns with 2,700 questions, and weeks of 50,000 with 827; lines of megabytes."""
     faults: Counter[str] = Counter(large=0)
     for name, turns, questions, line, limit in (
-        ("bm25", count, 2_700, "bm25", 3.0), ("weeks", min(count, 50_000), 827, "tree(grouping='weeks')", 3.0),
+        ("bm25", count, 2_700, "bm25", 3.0), ("weeks", min(count, 50_000), 827, "tree(over='weeks')", 3.0),
     ):  # fmt: skip
         data = repeated(turns, one_scope=True)
         rows = [
