@@ -445,7 +445,7 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
             bad = hostile(address)
             log = [message(scope=h, session=h + rng.choice(bad), sender=h, text=f"{h} I moved to {rng.choice(bad)}.",
                            caption=h, id=f"{h}{i}", timestamp=f"2026-03-{i + 1:02}T09:00Z")
-                   for h in bad for i in range(12)]  # fmt: skip
+                   for h in bad for i in range(8)]  # fmt: skip
             log += [ASKED | {"scope": h, "question": f"{h} Where {i}?", "answer": h, "type": h, "evidence": [f"{h}{i}"]}
                     for h in bad for i in range(3)]  # fmt: skip
             run = base64.b64encode(f"fetch('{address}/name')".encode()).decode()
@@ -453,8 +453,8 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
             write_lines(place / name, log)
             systems = ("--system", "bm25", "--system", "dense")
             printed = [done(place, "ingest", name, *HASHING), done(place, "info", *HASHING), done(place, *INDEX)]
-            for verb in ("summaries", "topics", "entities", "timeline"):
-                printed += [done(place, "list", verb, *HASHING[2:], "--scope", h, codes=(0, 2)) for h in bad[:3]]
+            for kind, scope in zip(("summaries", "topics", "entities", "timeline"), bad, strict=False):
+                printed.append(done(place, "list", kind, *HASHING[2:], "--scope", scope, codes=(0, 2)))
             printed.append(done(place, "evaluate", name, *HASHING[:2], "--pipeline", "bm25", "--out", "out"))
             printed.append(done(place, "compare", name, *HASHING[:2], *systems, "--out", "page"))
             small = ("n_scopes=2", "sample_turns=300", "sizes=[1]", "timed=3", "n_seeds=1", "simulated_facts=300")
