@@ -457,7 +457,7 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
                 printed.append(done(place, "list", kind, *HASHING[2:], "--scope", scope, codes=(0, 2)))
             printed.append(done(place, "evaluate", name, *HASHING[:2], "--pipeline", "bm25", "--out", "out"))
             printed.append(done(place, "compare", name, *HASHING[:2], *systems, "--out", "page"))
-            small = ("n_scopes=2", "sample_turns=300", "sizes=[1]", "timed=3", "n_seeds=1", "simulated_facts=300")
+            small = ("n_scopes=2", "timed=3", "n_seeds=1", "simulated_facts=300", "simulated_labels=4000")
             source = ("--source", str(SAMPLE.parents[2] / "notebooks"), "--out", "books", "--encoder", "hashing")
             printed.append(done(place, "notebooks", name, *source, *(p for s in small for p in ("--set", s))))
             printed.append(done(place, "figures"))
