@@ -110,7 +110,7 @@ class Settings(BaseSettings):
     pipelines: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     on_error: Literal["raise", "quarantine"] = "raise"
-    gap_minutes: float = Field(30.0, gt=0)
+    gap_minutes: float = Field(30.0, gt=0, le=5_000_000)
     language: str | None = None
     seed: int = Field(0, ge=0)
     figures: str = Field("figures", min_length=1)

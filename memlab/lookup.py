@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from memlab.config import settings
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, known_scope
 from memlab.retrieve import DEFAULT, Bench, candidates
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from memlab.store import MemoryStore
 
 _log = logging.getLogger("memlab")
-_benches: WeakKeyDictionary[Dataset, dict[tuple[str, str], Bench]] = WeakKeyDictionary()
+_benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyDictionary()
 _NOTHING = 1e-6  # what a score of zero is after ties were broken
 
 
@@ -30,7 +31,7 @@ def search(
     scope: str | None = None,
     k: int = 10,
     pipeline: str | None = None,
-    encoder: str = "minilm",
+    encoder: str = "settings",
 ) -> pl.DataFrame:
     """Find the messages that answer a question; warns where no message matches.
 
@@ -38,6 +39,7 @@ def search(
     :param scope: whose memory is asked; the only one by default.
     :param k: how many messages at most.
     :param pipeline: :data:`memlab.retrieve.DEFAULT` by default.
+    :param encoder: see :func:`memlab.embed.load`; by default that of the settings, as the contextual header is.
     :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and ``turn_id``.
     :raises DataError: for a question without a word, an unknown scope, or none of several.
 
@@ -47,6 +49,7 @@ def search(
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """
+    from memlab.embed import named
     from memlab.pipelines import pipeline as read
 
     if not any(letter.isalnum() for letter in question):
@@ -54,11 +57,12 @@ def search(
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
     stages = read(pipeline or DEFAULT)
+    encoder, header = named(encoder), settings()[0].header
     if isinstance(data, Dataset):
         wanted = _scope(data.scopes, scope)
-        key = (wanted, encoder)
+        key = (wanted, encoder, header)
         if key not in (benches := _benches.setdefault(data, {})):
-            benches[key] = Bench.of(data.take([wanted]), encoder=encoder)
+            benches[key] = Bench.of(data.take([wanted]), encoder=encoder, header=header)
         bench = benches[key].with_queries(pl.DataFrame({"scope": [wanted], "text": [question]}))
     else:
         from memlab.embed import load as load_encoder
@@ -67,7 +71,7 @@ def search(
         name = only(names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there")
         wanted = _scope(data.scopes(name), scope)
         asked = pl.DataFrame({"scope": [wanted], "text": [question]})
-        bench = bench_of(data, name, asked, encoder=load_encoder(encoder))
+        bench = bench_of(data, name, asked, encoder=load_encoder(encoder), header=header)
     found = hits(stages.run(bench, level="turn").top(k), bench)
     if found.is_empty():
         _log.warning("no message of %s matches %r", wanted, question)

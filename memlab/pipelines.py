@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from memlab.registry import STAGE_INPUTS, clusterers, retrieves, stage, stages
 from memlab.rerank import position_aware
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import parts as parts_of
+from memlab.sources import own
 
 __all__ = ["REMEMBERED", "Pipeline", "Stage", "Transforms", "apply", "pipeline", "stage", "stages"]
 
@@ -129,7 +131,7 @@ class Pipeline:
         digests = {each.name: stages.digest(each.name) for each in every}
         named = {each.value("clustering") for each in every}
         digests |= {f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers}
-        files = {path: digest(Path(path)) for path in sorted(paths) if Path(path).exists()}
+        files = {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)}
         if any(each.value("service") == llm.RECORDED for each in every):
             files["recorded answers"] = " ".join(digest(path) for path in recordings() if path.exists())
         return {
@@ -163,6 +165,8 @@ def _call(stage: Stage, *inputs: Any, **level: Any) -> Run:
     except DataError as error:
         raise DataError(f"stage {str(stage)!r}: {error}") from error
     except (TypeError, OverflowError) as error:
+        if not own(stages[stage.name]):
+            raise  # of code that is not memlab's, which its traceback shows
         raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})") from error
     if not isinstance(run, Run):
         raise PipelineError(

@@ -1,4 +1,4 @@
-"""Words for a terminal: one line each, nothing that steers it, no secrets."""
+"""Words for a terminal or a page: one line each, nothing that steers it, no secrets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from memlab.errors import DataError
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
+
+_TURNING = "\u202a-\u202e\u2066-\u2069"
+"""What turns the direction of the text behind it."""
 
 
 def only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
@@ -42,7 +45,7 @@ def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
 
 def one_line(text: str) -> str:
     """Escape what would break the line or steer the terminal: file names, texts and ids come from outside."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_TURNING}]", lambda m: repr(m[0])[1:-1], text)
 
 
 def steers_nothing(text: str) -> str:
@@ -52,13 +55,25 @@ def steers_nothing(text: str) -> str:
     >>> steers_nothing("one\\n\\x1b]0;title\\x07")
     'one\\n\\\\x1b]0;title\\\\x07'
     """
-    return re.sub(r"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_TURNING}]", lambda m: repr(m[0])[1:-1], text)
 
 
 def short(text: Any, most: int = 160) -> str:
     """Cut a text to one short line."""
     plain = one_line(" ".join(str(text).split()))
     return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def markdown(text: str) -> str:
+    """Write a text from outside as one line of Markdown that shows it, and neither marks up, links nor loads.
+
+    >>> from memlab.terminal import markdown
+    >>> print(markdown("a | <img src=x> ![b](http://c) <0.001"))
+    a \\| &lt;img src=x> ![b]\\(http://c) <0.001
+    """
+    plain = re.sub(r"(?<=\])(?=[(:\[])|(?=[\\|*`$])", r"\\", " ".join(text.split()))
+    plain = re.sub(r"^(?=[#>~])", r"\\", re.sub(r"&(?=#?\w+;)", "&amp;", plain))
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)  # where it could begin a tag; <0.001 is a number
 
 
 def no_secret(text: str) -> str:

@@ -331,3 +331,61 @@ def test_a_store_made_by_another_encoder_is_filled_not_mixed(memlab_cli: Any, tm
         done = memlab_cli("search", "dentist", "--pipeline", "dense", "--encoder", f"hashing:{width}", cwd=tmp_path)
         assert (done.code, done.err) == (0, "")
         assert done.out.splitlines()[0].endswith("ann/m1")
+
+
+@pytest.fixture(scope="module")
+def indexed(memlab_cli: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a store of one memory, whose facts are read."""
+    folder = tmp_path_factory.mktemp("indexed")
+    said = MESSAGE | {"text": "I live in Oslo. My door code is 12u34.", "timestamp": "2026-03-01T09:00:00Z"}
+    (folder / "log.jsonl").write_text(lines(said, QUESTION))
+    for verb in (("ingest", "log.jsonl"), ("index",)):
+        assert memlab_cli(*verb, *STORED, cwd=folder).code == 0
+    return folder
+
+
+STORED = ("--encoder", "hashing:64", "--store", "store")
+EXTREMES = ("0001-01-01", "0001-01-01T00:00+14:00", "9999-12-31", "9999-12-31T23:59-14:00", "", "2026-13-01", "\ud800")
+HUGE = "9" * 30
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *((verb, "--now", at) for verb in ("index", "facts") for at in EXTREMES),
+        *(("facts", option, at) for option in ("--as-of", "--since") for at in EXTREMES),
+        ("recall", "Where?", "--k", HUGE),
+        ("recall", "Where?", "--sessions", HUGE),
+        ("search", "Where?", "--k", HUGE),
+        ("facts", "--most", HUGE),
+        ("facts", "--undo", "\ud800", "\x00"),
+        *((verb, "x" * 5_000) for verb in ("ingest", "evaluate", "compare")),
+        ("evaluate", "log.jsonl", "--pipeline", f"bm25 | learned(model='{'x' * 5_000}')"),
+        ("evaluate", "log.jsonl", "--pipeline", "@\x00"),
+    ],
+    ids=lambda command: ascii(command)[:60],
+)
+def test_odd_options_and_names_are_one_line(memlab_cli: Any, indexed: Path, command: tuple[str, ...]) -> None:
+    done = memlab_cli(*command, *STORED, cwd=indexed)
+    assert done.code in (0, 2)
+    assert len(done.messages) == (done.code == 2) or "Usage" in done.err, done.err
+    assert "door code is 12u34" in memlab_cli("facts", *STORED, cwd=indexed).out
+
+
+@pytest.mark.parametrize(
+    "command", [("figures",), ("notebooks", "--source"), ("info", "--encoder"), ("info", "--store")]
+)
+def test_names_that_no_file_can_have_are_one_line(memlab_cli: Any, tmp_path: Path, command: tuple[str, ...]) -> None:
+    done = memlab_cli(*command, "x" * 5_000, cwd=tmp_path)
+    assert done.code in (0, 2)
+    assert len(done.messages) == (done.code == 2)
+
+
+@pytest.mark.parametrize("name", ["__DATA__", "__TITLE__", "...", "a\u202eb"])
+def test_a_page_of_a_dataset_whose_name_looks_like_a_place_in_it(memlab_cli: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.jsonl").write_text(lines(MESSAGE, QUESTION))
+    done = memlab_cli("compare", f"{name}.jsonl", *HASHING, "--system", "bm25", "--out", "page", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "\u202e" not in done.out + done.err
+    shown = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert f"Memories on {datasets.load(tmp_path / f'{name}.jsonl').name}" in shown

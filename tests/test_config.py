@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import memlab
 from memlab.config import FILE, Settings, settings
-from memlab.errors import DataError
+from memlab.errors import DataError, MemlabError
 
 SERVICE = '[llm.services.local]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n'
 
@@ -197,3 +198,17 @@ def test_info_prints_every_setting_with_its_origin_and_no_secret(memlab_cli: Any
     assert set(Settings.model_fields) - {"llm"} <= printed.keys()
     assert "service hosted: m at https://…@host.invalid/v1 memlab.toml" in done.out
     assert "sk-" not in done.out + done.err
+
+
+def test_python_obeys_the_settings_as_the_command_line_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = memlab.sample(turns=60)
+    (tmp_path / "memlab.toml").write_text('encoder = "hashing:32"\nheader = ["time"]\n')
+    monkeypatch.chdir(tmp_path)
+    made = memlab.Bench.of(data)
+    assert made.encoder is not None
+    assert (made.encoder.dim, made.header) == (32, ("time",))
+    assert memlab.run("dense", data).reports[0].provenance["header"] == ["time"]
+    assert memlab.memories.PipelineMemory("dense").encoder.dim == 32
+    monkeypatch.setenv("MEMLAB_ENCODER", "settings")
+    with pytest.raises(MemlabError, match="settings"):
+        memlab.Bench.of(data)

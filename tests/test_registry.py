@@ -167,6 +167,15 @@ def test_a_stage_that_gives_no_run(bench: memlab.Bench) -> None:
         memlab.pipeline("bm25 | listing").run(bench)
 
 
+def test_an_error_of_a_stage_of_ones_own_is_its_own(bench: memlab.Bench) -> None:
+    @memlab.stage
+    def broken(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
+        return len(5)  # type: ignore[arg-type,return-value]
+
+    with pytest.raises(TypeError, match="no len"):
+        memlab.pipeline("bm25 | broken").run(bench)
+
+
 def test_a_measure_of_a_cell(data: memlab.Dataset, bench: memlab.Bench) -> None:
     cell("""
 import memlab

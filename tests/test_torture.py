@@ -1,4 +1,4 @@
-"""A small part of ``scripts/torture.py``: what it tries must hold here too."""
+"""Small parts of ``scripts/torture.py``: what it tries must hold here too."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ import pytest
 SCRIPT = Path(__file__).parents[1] / "scripts" / "torture.py"
 
 
-@pytest.mark.slow
-def test_what_the_torture_tries_holds() -> None:
-    done = subprocess.run(
-        [sys.executable, SCRIPT, "--inputs", "2000", "--secrets", "1"], capture_output=True, text=True
-    )
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param(("--inputs", "1500"), marks=pytest.mark.slow),
+        pytest.param(("--writers", "3", "--kills", "10"), marks=pytest.mark.nightly),
+        pytest.param(("--servers", "1"), marks=pytest.mark.nightly),
+        pytest.param(("--texts", "1"), marks=pytest.mark.nightly),
+    ],
+)
+def test_what_the_torture_tries_holds(parts: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, SCRIPT, *parts], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

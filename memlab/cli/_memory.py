@@ -152,11 +152,11 @@ def read_date(text: str | None, *, end: bool = False) -> datetime | None:
         return None
     try:
         date = datetime.fromisoformat(text)
-    except ValueError:
+        if end and len(text) <= len("2023-06-30"):
+            date = datetime.combine(date, time.max)
+        return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise DataError(f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00") from None
-    if end and len(text) <= len("2023-06-30"):
-        date = datetime.combine(date, time.max)
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def day(when: datetime | None) -> str:

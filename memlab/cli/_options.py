@@ -83,6 +83,8 @@ def import_systems(systems: Iterable[str]) -> None:
         import_from_here()
 
 
+MOST = 1_000_000
+"""The largest count that an option takes."""
 Path_ = Annotated[
     Path,
     typer.Argument(
@@ -193,7 +195,7 @@ def pipeline_lines(text: str) -> list[str]:
         return [text]
     try:
         lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"pipelines {text}: {error}; give a text file with one pipeline a line") from error
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
@@ -218,4 +220,4 @@ def assignments(texts: list[str]) -> dict[str, Any]:
 
 def _full(value: Any) -> Any:
     # A notebook runs in its own folder.
-    return str(Path(value).resolve()) if isinstance(value, str) and Path(value).is_file() else value
+    return str(Path(value).resolve()) if isinstance(value, str) and os.path.isfile(value) else value

@@ -6,12 +6,13 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memlab.cli._memory import read_date
 from memlab.cli._options import Engine, Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
 from memlab.errors import MemlabError, ModelError
 from memlab.terminal import issue_lines, no_secret, only, package_version
@@ -91,7 +92,7 @@ def index(
     service: Annotated[
         str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
     ] = None,
-    now: Annotated[datetime | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
+    now: Annotated[str | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
     watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
     engine: Engine = "local",
 ) -> None:
@@ -99,7 +100,7 @@ def index(
     from memlab import indexing
     from memlab.store import MemoryStore
 
-    wanted = chosen.index.model_copy(update={"service": service} if service else {})
+    present, wanted = read_date(now), chosen.index.model_copy(update={"service": service} if service else {})
     asked = None if wanted.service == indexing.EXTRACTIVE else wanted.service
     memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen, engine)
     while True:
@@ -112,7 +113,7 @@ def index(
                 settings=wanted,
                 service=asked,
                 encoder=model,
-                now=now and now.replace(tzinfo=UTC),
+                now=present,
                 gap=timedelta(minutes=chosen.gap_minutes),
                 progress=True,
                 engine=engine,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memlab.cli._memory import Place, day, memory_verb, print_wrapped, read_date
+from memlab.cli._options import MOST
 from memlab.errors import DataError
 from memlab.terminal import one_line, short
 
@@ -18,7 +19,7 @@ Session = Annotated[str | None, typer.Option(help="Only of this session: its id,
 Since = Annotated[str | None, typer.Option(help="From this day on.")]
 Evidence = Annotated[bool, typer.Option("--evidence", help="With the turns that each stands on.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --most says.")]
-Most = Annotated[int, typer.Option(help="How many are printed.", min=1)]
+Most = Annotated[int, typer.Option(help="How many are printed.", min=1, max=MOST)]
 _TURNS, _REASONS = 6, 8
 
 

@@ -10,6 +10,7 @@ import typer
 
 from memlab.cli._memory import Place, day, memory_verb
 from memlab.cli._options import (
+    MOST,
     CrossValidate,
     Engine,
     Format,
@@ -40,7 +41,7 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
     level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
-    k: Annotated[int, typer.Option(help="How many results.", min=1)] = 10,
+    k: Annotated[int, typer.Option(help="How many results.", min=1, max=MOST)] = 10,
     history: Annotated[
         Path | None, typer.Option(help="JSON messages before the question, which is made to stand alone.")
     ] = None,
@@ -180,7 +181,7 @@ def why(
     system: Annotated[
         str | None, typer.Option(help="A memory instead: module:name or http://HOST:PORT.", show_default=False)
     ] = None,
-    k: Annotated[int, typer.Option(help="How many first turns of the pipeline count as found.", min=1)] = 10,
+    k: Annotated[int, typer.Option(help="How many first turns of the pipeline count as found.", min=1, max=MOST)] = 10,
     format: Format = None,
     pool: Pool = None,
 ) -> None:
@@ -213,7 +214,7 @@ def knowledge(
     facts: Annotated[
         Path | None, typer.Option(help="Facts as they were stated, such as data/facts/frozen.jsonl: only resolved.")
     ] = None,
-    errors: Annotated[int, typer.Option(help="Of each measure, how many errors are printed.", min=0)] = 20,
+    errors: Annotated[int, typer.Option(help="Of each measure, how many errors are printed.", min=0, max=MOST)] = 20,
 ) -> None:
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
     from memlab.evaluate.knowledge import measure_folder, measure_frozen, written

@@ -16,6 +16,7 @@ from memlab.cli._memory import (
     ranked_summaries,
     scored_facts,
 )
+from memlab.cli._options import MOST
 from memlab.cli.listing import Evidence, Json, Most, Session, chosen, evidence_of, print_json, print_turns
 from memlab.errors import DataError
 from memlab.terminal import one_line, short
@@ -96,8 +97,8 @@ def facts(
 def recall(
     place: Place,
     question: Annotated[str, typer.Argument(help="What to look for.")],
-    k: Annotated[int, typer.Option(help="How many facts.", min=1)] = 10,
-    sessions: Annotated[int, typer.Option(help="How many summaries of sessions, after the facts.", min=0)] = 0,
+    k: Annotated[int, typer.Option(help="How many facts.", min=1, max=MOST)] = 10,
+    sessions: Annotated[int, typer.Option(help="How many summaries of sessions behind them.", min=0, max=MOST)] = 0,
     all_: Annotated[bool, typer.Option("--all", help="What no longer holds too.")] = False,
     as_of: AsOf = None,
     now: Now = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,7 +62,7 @@ def compare(
     typer.echo(data.describe())
     directory = out or Path(chosen.results) / data.name / "systems"
     runs = [*(run or [])]
-    if baseline and Path(baseline).is_file():
+    if baseline and os.path.isfile(baseline):
         if Path(baseline) not in runs:
             runs.append(Path(baseline))
         baseline = Path(baseline).stem

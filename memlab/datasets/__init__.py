@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -65,7 +66,7 @@ def detect(path: str | Path) -> str:
     'chatlog'
     """
     source = Source(fetch.place(path))
-    if source.path.is_dir():
+    if os.path.isdir(source.path):
         for kind, module in BENCHMARKS.items():
             for file in source.files(*module.FILES)[:1] if hasattr(module, "FILES") else ():
                 # A log of one's own may be called as the questions of a retrieval folder, but not have a corpus.
@@ -107,7 +108,7 @@ def _of_export(source: Source) -> str:
         source.fail(f"holds exports of several tools: {what}. Give one of the files, or name the format with --format")
     if found:
         return next(iter(found))
-    if refused or source.path.is_dir():
+    if refused or os.path.isdir(source.path):
         source.fail(refused or "is a directory, expected a file, an export of a chat tool, or a folder of a benchmark")
     names = ", ".join(file.name for file in files[:5]) or f"none of {', '.join(TEXTS)}"
     source.fail(f"is a ZIP archive without a chat that is known; its first files are {names}")

@@ -38,6 +38,11 @@ def is_text(name: str) -> bool:
     return name.lower().endswith(TEXTS) and not hidden
 
 
+def swollen(unpacked: int, packed: int) -> bool:
+    """Say whether so many bytes are more than any chat unpacks to."""
+    return unpacked > _RATIO * packed + _SMALL
+
+
 def natural(name: str) -> list[str]:
     """Give a key to sort names by, in which 2 stands before 10."""
     return [part.zfill(20) if part.isdecimal() else part for part in re.findall(r"\d+|\D+", name)]
@@ -55,7 +60,7 @@ def entries(path: Path, fail: Fail) -> tuple[zipfile.ZipFile, list[tuple[str, zi
         fail(f"is no whole ZIP archive ({error}); download it again", error)
     kept = [(name, entry) for name, entry in listed if is_text(name) and not entry.is_dir()]
     total, packed = sum(entry.file_size for _, entry in kept), sum(entry.compress_size for _, entry in kept)
-    if total > _MOST or total > _RATIO * packed + _SMALL:
+    if total > _MOST or swollen(total, packed):
         fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
     for name, entry in kept:
         if entry.flag_bits & 1:

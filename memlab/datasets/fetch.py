@@ -133,7 +133,7 @@ def place(path: str | Path, *, directory: str | Path = "data") -> Path:
 
     :raises DataError: when there is neither a file of that name nor the fetched one.
     """
-    if str(path) not in SOURCES or Path(path).exists():
+    if str(path) not in SOURCES or os.path.exists(path):
         return Path(path)
     _, target = _published(str(path), directory)
     if not target.exists():

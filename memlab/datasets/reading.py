@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import json
+import os
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -106,7 +107,7 @@ class Source:
 
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
-        if not self.path.is_dir():
+        if not os.path.isdir(self.path):
             if patterns or not is_archive(self.path):
                 return [replace(self, members=[])]
             archive, entries = archives.entries(self.path, self.fail)
@@ -124,7 +125,7 @@ class Source:
         """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
         if self.archive is not None and self.entry is not None:
             return archives.opened(self.archive, self.entry, self.fail)
-        if self.path.is_dir():
+        if os.path.isdir(self.path):
             self.fail("is a directory, expected a file; name one of the files in it")
         try:
             file = self.path.open("rb")
@@ -204,7 +205,11 @@ class Source:
         try:
             with self.open() as file:
                 if self.head.startswith("PAR1"):
-                    return pl.read_parquet(io.BytesIO(file.read()) if self.archive else self.path, n_rows=rows)
+                    packed = io.BytesIO(file.read()) if self.archive else self.path
+                    n = pl.scan_parquet(packed).select(pl.len()).collect().item()
+                    if archives.swollen(16 * n, self.size):  # a text takes as much, however often it is repeated
+                        self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
+                    return pl.read_parquet(packed, n_rows=rows)
                 raw = io.BytesIO(file.read())
             return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:

@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from memlab.config import settings
 from memlab.embed.base import Encoder, EncoderIdentity
 from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
 from memlab.errors import ModelError
@@ -24,15 +25,20 @@ from memlab.registry import encoders
 if TYPE_CHECKING:
     from memlab.llm import Service
 
-__all__ = ["Encoder", "EncoderIdentity", "load"]
+__all__ = ["SETTINGS", "Encoder", "EncoderIdentity", "load", "named"]
 
 
-def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | None = None) -> Encoder:
+SETTINGS = "settings"
+"""Stands for the encoder of the settings: what ``memlab.toml`` or ``MEMLAB_ENCODER`` names, else MiniLM."""
+
+
+def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | None = None) -> Encoder:
     """Load an encoder by its short name; an encoder is given back as it is.
 
     ==================  ==================================================================================
     spec                encoder
     ==================  ==================================================================================
+    ``settings``        the one that ``memlab.toml`` or ``MEMLAB_ENCODER`` names, ``minilm`` where none does
     ``minilm``          all-MiniLM-L6-v2 from the installed package; never touches the network
     ``minilm:bf16``     the same in bfloat16: faster where the processor has AMX, see docs/evaluation/speed.md
     ``hashing:512``     words hashed to 512 columns; no model (``:512`` may be left out)
@@ -45,7 +51,7 @@ def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | No
     ``argument``, the text behind the colon or ``None``, that gives an :class:`Encoder`. What the former's vectors are
     kept under in a store holds its source, so that changed code encodes anew.
 
-    :param services: the known services by name, for ``endpoint:NAME``.
+    :param services: the known services by name, for ``endpoint:NAME``; by default those of the settings.
     :raises ModelError: when there is no such model, with what was looked for and what to do, or for an object that is
         no encoder.
 
@@ -61,6 +67,7 @@ def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | No
                 "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
             )
         return spec
+    spec = named(spec)
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
@@ -77,9 +84,20 @@ def load(spec: str | Encoder = "minilm", *, services: Mapping[str, Service] | No
         from memlab.embed.function import FunctionEncoder
 
         return FunctionEncoder(name, function, encoders.digest(name) or "")
-    options = {"services": services or {}} if "services" in parameters else {}
+    options = {"services": _services() if services is None else services} if "services" in parameters else {}
     encoder: Encoder = function(argument if colon else None, **options)
     return encoder
+
+
+def named(spec: str) -> str:
+    """Give the name of an encoder, where it is :data:`SETTINGS` that of the settings."""
+    return settings()[0].encoder if spec == SETTINGS else spec
+
+
+def _services() -> Mapping[str, Service]:
+    from memlab.llm import Service
+
+    return {name: Service(name, **each.model_dump()) for name, each in settings()[0].llm.services.items()}
 
 
 @encoders.register

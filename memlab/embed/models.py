@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +49,7 @@ def find(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     :raises ModelError: when there is no such directory and the hub does not give it.
     """
     path = Path(spec).expanduser()
-    if spec and path.is_dir():
+    if spec and os.path.isdir(path):
         return path, path.resolve().name, weights_digest(path)[:12]
     if HUB_ID.fullmatch(spec):
         path = _fetched(spec, what)
@@ -102,7 +103,7 @@ def load(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any
     try:
         with _quiet():
             model = kind(str(path), local_files_only=True, trust_remote_code=False, model_kwargs=options)
-        missing = _missing(path, model[0].model)
+            missing = _missing(path, model[0].model, what)
     except Exception as error:
         raise ModelError(
             f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: {error}); its files are "
@@ -116,26 +117,14 @@ def load(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any
     return model.eval()
 
 
-def _missing(path: Path, model: Any) -> list[str]:
-    """Name the parameters that no file of weights holds, as the model names them or within a larger model.
+def _missing(path: Path, model: Any, what: str) -> list[str]:
+    """Name the parameters that no file of weights holds, as transformers itself maps names: it reads them once more.
 
     The pooler on top of BERT belongs to its training task; encoders are often saved without it.
     """
-    from safetensors import safe_open
-
-    stored: set[str] = set()
-    for file in path.glob(_WEIGHTS[0]):
-        with safe_open(str(file), framework="numpy") as tensors:
-            stored |= {f".{name}" for name in tensors.keys()}  # noqa: SIM118
-    names: dict[int, list[str]] = {}  # parameters that are shared have several, and stand under one
-    for name, weights in model.named_parameters(remove_duplicate=False):
-        names.setdefault(id(weights), []).append(f".{name}")
-    prefix = f".{model.base_model_prefix}."
-
-    def there(name: str) -> bool:
-        return ".pooler." in name or name.replace(prefix, ".", 1) in stored or any(s.endswith(name) for s in stored)
-
-    return sorted(own[0][1:] for own in names.values() if stored and not any(map(there, own)))
+    options = {"local_files_only": True, "trust_remote_code": False, "output_loading_info": True}
+    found = type(model).from_pretrained(str(path), **options)[1]["missing_keys"]
+    return sorted(name for name in found if what != "encoder" or not f".{name}".rpartition(".pooler.")[1])
 
 
 @contextmanager

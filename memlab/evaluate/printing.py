@@ -14,6 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from memlab.terminal import markdown
+
 MOST_ROWS = 20
 BOUNDS = ("ceiling", "chance")
 """The rows of a table of systems that are no systems."""
@@ -84,7 +86,7 @@ def to_markdown(frame: pl.DataFrame) -> str:
     | a \\| b | 0.500 |
     | c | 0.250 |
     """
-    names, numeric, rows = _cells(frame, "**{}**".format, _markdown_escape)
+    names, numeric, rows = _cells(frame, "**{}**".format, markdown)
     lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
     return "\n".join([lines[0], rule, *lines[1:]])
@@ -217,11 +219,6 @@ def _text(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
-
-
-def _markdown_escape(text: str) -> str:
-    plain = re.sub(r"([\\|*`])", r"\\\1", re.sub(r"\s+", " ", text))
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)  # where it could begin a tag; <0.001 is a number
 
 
 _MATHS = {

@@ -18,6 +18,7 @@ from memlab.evaluate.printing import Table, titled, to_latex
 from memlab.evaluate.report import Report
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
+from memlab.terminal import markdown
 
 _NOTE = (
     "Bold is significantly the best: better than each other system by a paired randomisation test with Holm's "
@@ -167,10 +168,10 @@ def _markdown(
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}
-    lines = [f"- {key}: {_plain(value)}" for key, value in {**common, **provenance}.items()]
+    lines = [f"- {key}: {markdown(_plain(value))}" for key, value in {**common, **provenance}.items()]
     for report in reports:
-        lines.append(f"- `{report.name}`, {report.level}s")
-        lines += [f"  - {k}: {_plain(v)}" for k, v in report.provenance.items() if k not in common]
+        lines.append(f"- {markdown(report.name)}, {report.level}s")
+        lines += [f"  - {k}: {markdown(_plain(v))}" for k, v in report.provenance.items() if k not in common]
     return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
 
 

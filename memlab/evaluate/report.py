@@ -38,30 +38,25 @@ class Report:
     per_query: pl.DataFrame
     provenance: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    _means: dict[tuple[str, str], pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
+    _means: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
     def summary(
-        self,
-        by: str = "all",
-        *,
-        measures: str | Measure | Iterable[str | Measure] | None = None,
-        unit: Unit = "query",
+        self, by: str = "all", *, measures: str | Measure | Iterable[str | Measure] | None = None
     ) -> pl.DataFrame:
         """Give means with bootstrap intervals, the ceiling and the level of chance.
 
         :param by: ``all``, or a column of ``per_query`` such as ``question_type``, ``evidence_sessions`` (which adds
             the group ``≥ 2``), ``form``, ``aggregation`` or ``scope``.
         :param measures: some of the report's measures; all by default.
-        :param unit: what is resampled: questions, or whole scopes where questions on one chat hang together.
         :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high`` (95 %), ``ceiling``, ``chance``; null
             where an interval or a chance level does not exist.
         :raises DataError: when there is no such column or measure.
         """
         wanted = [str(m) for m in self.pick(measures)]
-        if (by, unit) not in self._means:
+        if by not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
-            self._means[by, unit] = pl.concat([self._row(*each, unit) for each in groups.items()]).fill_nan(None)
-        return self._means[by, unit].filter(pl.col("measure").is_in(wanted))
+            self._means[by] = pl.concat([self._row(*each) for each in groups.items()]).fill_nan(None)
+        return self._means[by].filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: str | Measure | Iterable[str | Measure] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an error."""
@@ -74,10 +69,10 @@ class Report:
             )
         return wanted
 
-    def _row(self, group: str, part: pl.DataFrame, unit: Unit) -> pl.DataFrame:
+    def _row(self, group: str, part: pl.DataFrame) -> pl.DataFrame:
         names = [str(m) for m in self.measures]
         values = part.select(names).to_numpy()
-        low, high = bootstrap_interval(values, scopes=of_unit(part, unit), seed=self.seed)
+        low, high = bootstrap_interval(values, seed=self.seed)
         columns = {"measure": names, "n": [part.height] * len(names), "mean": values.mean(axis=0)}
         asked = part["_row"].to_numpy()
         bounds = {name: [float(each[asked].mean()) for each in values] for name, values in self._bounds.items()}

@@ -69,16 +69,14 @@ def read_run(path: str | Path, level: Level) -> Run:
     return Run(run.frame, level, name=rows["tag"][0], provenance={"file": path.name})
 
 
-def read_qrels(path: str | Path, level: Level, turns: pl.DataFrame | None = None) -> Qrels:
-    """Read TREC qrels. The subtopic of a turn is its session; of a session, the session itself.
+def read_qrels(path: str | Path, level: Level) -> Qrels:
+    """Read TREC qrels. The subtopic of a turn is its session, as ids of benchmarks name it; of a session, itself.
 
-    :param turns: say which session a turn is of, as ``data.turns`` does; without them its id does, as in the layouts
-        of the benchmarks, and not in that of chat logs.
     :raises DataError: when a line is not of four fields, a relevance is not a whole number, or a document is judged
         twice for a query: names file, line and field.
     """
     rows = _read(Path(path), _QRELS_FIELDS, {"relevance": pl.Int32})
-    session = pl.col("doc_id") if level == "session" else session_of("doc_id", turns)
+    session = pl.col("doc_id") if level == "session" else session_of("doc_id", None)
     return Qrels(rows.select("query_id", "doc_id", "relevance", subtopic=session), level)
 
 

@@ -14,7 +14,7 @@ from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
-from memlab.terminal import short
+from memlab.terminal import markdown, short
 from memlab.text.analysis import tokenize
 
 
@@ -43,7 +43,7 @@ class Explanation:
         cut = pl.col("text").map_elements(lambda text: short(text, 100), return_dtype=pl.String)
         parts = {"Evidence": self.evidence.with_columns(cut), "Above it": self.above.with_columns(cut)}
         tables = titled({"Rank after each stage": wide, **parts})
-        return f"{self.question['text']} → {self.question['answer']}\n\n{tables}"
+        return f"{markdown(str(self.question['text']))} → {markdown(str(self.question['answer']))}\n\n{tables}"
 
     def _repr_markdown_(self) -> str:
         return str(self)

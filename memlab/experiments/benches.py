@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from memlab.distributed import spread
@@ -81,7 +80,7 @@ def _ranked_there(
     cell: Cell, folder: str, uri: str, fingerprint: str, data: Dataset, encoder: Any, header: tuple[str, ...]
 ) -> Run:
     """Run a pipeline on a worker, which keeps the bench for the next."""
-    if Path(folder).is_dir():
+    if os.path.isdir(folder):
         os.chdir(folder)  # paths of models and of the store start there
     place = (uri, fingerprint, encoder and encoder[-1], header)
     if place not in _there:

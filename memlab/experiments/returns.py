@@ -40,7 +40,7 @@ class Asked:
     """
 
     runs: Sequence[str | Path] = ()
-    encoder: Encoder | str | None = "minilm"
+    encoder: Encoder | str | None = "settings"
     store: MemoryStore | str | Path | None = None
     folder: str | Path | None = None
     cross_validate: str | None = None

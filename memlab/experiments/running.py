@@ -11,9 +11,10 @@ from typing import Any
 
 import polars as pl
 
+from memlab.config import settings
 from memlab.datasets import load as load_dataset
 from memlab.distributed import checked
-from memlab.embed import Encoder
+from memlab.embed import Encoder, named
 from memlab.embed import load as load_encoder
 from memlab.embed.spread import spread as over_workers
 from memlab.embed.tokens import TokenEncoder
@@ -40,8 +41,8 @@ def run(
     *,
     store: MemoryStore | str | Path | None = None,
     bench: Bench | None = None,
-    encoder: Encoder | str | None = "minilm",
-    header: Sequence[str] = (),
+    encoder: Encoder | str | None = "settings",
+    header: Sequence[str] | None = None,
     cross_validate: str | None = None,
     models: str | Path = MODELS,
     levels: Sequence[Level] | None = None,
@@ -64,8 +65,8 @@ def run(
         by the model that comes with memlab, where encoder and header are those that it was made for.
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and nothing saved.
-    :param encoder: an encoder or its name; ``None`` for BM25 alone.
-    :param header: fields of the contextual header, see :mod:`memlab.embed.text`.
+    :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25 alone.
+    :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default those of the settings.
     :param cross_validate: ``"scope"``: where ``learned`` names no model, each conversation is ranked by a model that
         learned from the others of its dataset, not by the one that comes with memlab.
     :param models: the folder that holds these models; those that are there already are not trained again.
@@ -98,6 +99,8 @@ def run(
     ):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
     load = load_encoder if engine == "local" else over_workers
+    encoder = named(encoder) if isinstance(encoder, str) else encoder
+    header = (bench.header if bench else settings()[0].header) if header is None else header
     model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, tuple(header), cross_validate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +30,9 @@ def page(done: Comparison) -> str:
     content = json.dumps(_content(done), ensure_ascii=False).replace("<", "\\u003c")
     blank = (files("memlab.experiments") / "systems.html").read_text(encoding="utf-8")
     title = f"Memories on {about['dataset']}"
-    for place, text in {"ABOUT": html.escape(head), "TABLES": tables, "TITLE": html.escape(title)}.items():
-        blank = blank.replace(f"__{place}__", text)
-    before, after = blank.split("__DATA__")
-    return before + content + after
+    parts = {"ABOUT": html.escape(head), "TABLES": tables, "TITLE": html.escape(title), "DATA": content}
+    # In one go, since a name may look like a place.
+    return re.sub(r"__([A-Z]+)__", lambda place: parts[place[1]], blank)
 
 
 def _content(done: Comparison) -> dict[str, Any]:

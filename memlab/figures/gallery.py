@@ -8,11 +8,13 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from memlab.errors import ExportError
 from memlab.evaluate.printing import latex_escape
 from memlab.figures._font import faces
 from memlab.figures.export import put
+from memlab.figures.origin import sidecar
 
 STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
@@ -50,12 +52,12 @@ def gallery(
     :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be read.
     """
     target = Path(directory)
-    if not target.is_dir():
+    if not os.path.isdir(target):
         raise ExportError(f"no directory {target} to make a gallery of; export a figure to it first")
-    cards = [card for path in sorted(target.glob("*.json")) if (card := _read(path)) is not None]
+    cards = [card for path in sorted(target.glob("*.json")) if (card := sidecar(path)) is not None]
     parts: dict[str, list[dict[str, Any]]] = {}
     for card in cards:
-        parts.setdefault(str(card.get("made_by", {}).get("notebook", "")), []).append(card)
+        parts.setdefault(card["made_by"].get("notebook", ""), []).append(card)
     # Those of no notebook come last.
     ordered = [(name, *_opened(name, Path(notebooks), parts[name])) for name in sorted(parts, key=lambda n: (not n, n))]
     put(target, {"index.html": _page(ordered).encode("utf-8", "replace")})
@@ -67,8 +69,11 @@ def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, 
     notebook, heading = folder / name, Path(name).stem or "Other figures"
     if not notebook.is_file():
         return heading, "", cards
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    sources = ["".join(cell["source"]) for cell in cells]
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        sources = ["".join(cell["source"]) for cell in cells]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return heading, "", cards
     first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), len(cells))
     opening = "\n\n".join(sources[:first])
     if opening.startswith("# "):
@@ -108,17 +113,6 @@ def latex(name: str, caption: str, *, width: str = "column") -> str:
     return "\n".join(lines)
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ExportError(
-            f"{path} is not a figure's sidecar ({error}); export the figure again or remove the file"
-        ) from error
-    # Another tool may keep its own JSON here; only a sidecar names its files.
-    return fields if isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys() else None
-
-
 def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]]) -> str:
     links, body = "", ""
     for key, heading, words, cards in parts:
@@ -139,13 +133,13 @@ def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]]) -> str:
 
 
 def _card(fields: dict[str, Any]) -> str:
-    name, files, caption = str(fields["name"]), [str(f) for f in fields["files"]], str(fields["caption"])
+    name, files, caption = fields["name"], fields["files"], fields["caption"]
     pictures = "".join(_picture(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
-    links = "".join(f'<a href="{_safe(f)}">{_safe(f.removeprefix(name + "."))}</a>' for f in files)
+    links = "".join(f'<a href="{_link(f)}">{_safe(f.removeprefix(name + "."))}</a>' for f in files)
     widths = [w for w, file in (("column", f"{name}.column.pdf"), ("full", f"{name}.pdf")) if file in files]
     lines = "\n\n".join(latex(name, caption, width=w) for w in widths)
     include = f"<details><summary>LaTeX</summary><pre>{_safe(lines)}</pre></details>" if lines else ""
-    facts = fields.get("made_by", {}) | fields["provenance"] | fields.get("versions", {})
+    facts = fields["made_by"] | fields["provenance"] | fields["versions"]
     rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(_value(v))}</td></tr>" for k, v in facts.items())
     return (
         f'<article id="{_safe(name)}"><h3>{_safe(name)}</h3><div class="pictures">{pictures}</div>'
@@ -159,12 +153,17 @@ def _picture(name: str, files: list[str], suffix: str, size: str, px: int) -> st
     if source is None:
         return ""
     target = f"{name}.html" if f"{name}.html" in files else source
-    shown = f'<img src="{_safe(source)}" width="{px}" alt="{_safe(name)}, {size} wide" loading="lazy">'
-    return f'<figure><a href="{_safe(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
+    shown = f'<img src="{_link(source)}" width="{px}" alt="{_safe(name)}, {size} wide" loading="lazy">'
+    return f'<figure><a href="{_link(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
 
 
 def _value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _link(file: str) -> str:
+    """Link to a file of the directory: no name of a file is an address."""
+    return quote(file, errors="replace")
 
 
 def _safe(value: object) -> str:

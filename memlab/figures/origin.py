@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from memlab.errors import ExportError
+
 RUNNING = "MEMLAB_NOTEBOOK"
 """The variable in which a kernel reads which notebook it runs, and with what."""
 
@@ -53,6 +55,29 @@ def running(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+def sidecar(path: Path) -> dict[str, Any] | None:
+    """Read a sidecar that :func:`memlab.figures.export` wrote; ``None`` for the JSON of another tool.
+
+    ``made_by`` and ``versions`` are there, as mappings, and ``files`` are names, whatever the file holds.
+
+    :raises ExportError: when it cannot be read, or holds something else where a sidecar has its fields.
+    """
+    wrong = "its fields are not those of a sidecar"
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if not (isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys()):
+            return None
+        fields = dict[str, Any]({"made_by": {}, "versions": {}}, **fields)
+        kinds = {"name": str, "caption": str, "files": list, "provenance": dict, "made_by": dict, "versions": dict}
+        if all(isinstance(fields[name], kind) for name, kind in kinds.items()):
+            notebook = fields["made_by"].get("notebook", "")
+            fields["made_by"] |= {"notebook": Path(str(notebook)).name} if notebook else {}
+            return fields | {"files": [Path(str(file)).name for file in fields["files"]]}
+    except (OSError, ValueError, RecursionError) as error:
+        wrong = str(error)
+    raise ExportError(f"{path} is not a figure's sidecar ({wrong}); export the figure again or remove the file")
 
 
 def source_digest(notebook: Path) -> str:

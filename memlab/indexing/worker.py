@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -124,7 +125,7 @@ def _recipe(settings: IndexSettings, service: str | Service | None) -> str:
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
     if service == RECORDED:
-        parts["recordings"] = [path.stat().st_size for path in recording.files() if path.exists()]
+        parts["recordings"] = [path.stat().st_size for path in recording.files() if os.path.exists(path)]
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     return f"{settings.version}-{extraction.name_of(service) or EXTRACTIVE}-{digest}"
 
@@ -136,7 +137,7 @@ def _due(store: MemoryStore, work: Work, gap: timedelta) -> pl.DataFrame:
         ``generation`` (of the rows that count now), ``service`` (that made those) and ``same`` (of these turns).
     """
     sessions = store.sessions(work.dataset, columns=["session_id", "scope", "end", "n_turns"])
-    closed = sessions.filter((pl.col("end") < work.now - gap).fill_null(True))
+    closed = sessions.filter((pl.col("end") + gap < work.now).fill_null(True))
     seen = store.knowledge.states(work.dataset).drop("scope", "reason", "at", "turns")
     due = closed.join(store.knowledge.digests(work.dataset), on="session_id", maintain_order="left").join(
         seen, on="session_id", how="left", suffix="_seen", maintain_order="left"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import numpy as np
-from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, FailFast, Field, FiniteFloat, ValidationError
 
 from memlab.llm.reply import fault
 from memlab.llm.service import Service
@@ -14,16 +14,17 @@ from memlab.llm.service import Service
 BATCH = 32
 """Texts of one request: with the longest input of usual models, 8,192 tokens, servers take them."""
 
-MAX_BYTES = 32_000_000  # of one answer: 32 vectors of some 40,000 numbers
+MAX_BYTES, MAX_NUMBERS = 400_000, 16_384
+"""Of the answer for one text, and of its vector."""
 
 
 class _Vector(BaseModel):
     index: int | None = None
-    embedding: Annotated[list[FiniteFloat], Field(min_length=1)]
+    embedding: Annotated[list[FiniteFloat], Field(min_length=1, max_length=MAX_NUMBERS), FailFast()]
 
 
 class _Vectors(BaseModel):
-    data: list[_Vector]
+    data: Annotated[list[_Vector], Field(max_length=BATCH), FailFast()]
 
 
 def embeddings(
@@ -39,7 +40,7 @@ def embeddings(
     """
     from memlab.llm.client import Client
 
-    client = Client(service, limit=MAX_BYTES)
+    client = Client(service, limit=MAX_BYTES * min(BATCH, max(1, len(texts))))
     parts = list[np.ndarray]()
 
     async def ask() -> None:

@@ -29,7 +29,7 @@ class PipelineMemory:
     [['1']]
     """
 
-    def __init__(self, stages: str | Pipeline = DEFAULT, *, encoder: Encoder | str | None = "minilm") -> None:
+    def __init__(self, stages: str | Pipeline = DEFAULT, *, encoder: Encoder | str | None = "settings") -> None:
         self.pipeline = pipeline(stages)
         self.encoder = load(encoder) if isinstance(encoder, str) else encoder
         identity = self.encoder.identity.describe() if self.encoder else None

@@ -84,6 +84,8 @@ def _row(row: Any) -> dict[str, Any]:
         about = about if isinstance(about, Mapping) else {}
         own = {name: row.get(name) for name in ("score", "source_ids", "query")}
         text = row.get("text", row.get("memory"))
+        if text is None and isinstance(row.get("problem"), str):  # as a server of memlab sends it
+            return {"problem": row["problem"]}
         return {
             **own,
             "text": text,

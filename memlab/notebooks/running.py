@@ -21,7 +21,7 @@ import memlab
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, ModelError
 from memlab.figures.export import put
-from memlab.figures.origin import portable, running, source_digest
+from memlab.figures.origin import portable, running, sidecar, source_digest
 from memlab.notebooks.page import as_html
 
 
@@ -53,7 +53,8 @@ def run_notebooks(
         import papermill
     except ImportError as error:
         raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
-    paths = sorted(path for path in Path(source).glob("[0-9]*.ipynb") if fnmatch(path.stem, f"*{only}*"))
+    found = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
+    paths = sorted(path for path in found if fnmatch(path.stem, f"*{only}*"))
     if not paths:
         named = f" whose name holds {only!r}" if only else ""
         raise DataError(
@@ -126,20 +127,15 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
     :param figures: the directory that holds ``NAME.json``, where the figure is replaced.
     :param source: where the notebooks are.
     :returns: the files that differ from those before; whether the cells of the notebook have changed since.
-    :raises DataError: when there is no such sidecar, or it does not say which notebook made it, with what.
-    :raises ExportError: when the notebook fails or exports no such figure; the old files stay.
+    :raises DataError: when the sidecar does not say which notebook made it, with what.
+    :raises ExportError: when there is none, or the notebook fails or exports no such figure; the old files stay.
     """
-    sidecar = Path(figures) / f"{name}.json"
-    try:
-        made_by = json.loads(sidecar.read_text(encoding="utf-8")).get("made_by", {})
-    except (OSError, ValueError, AttributeError) as error:
-        raise DataError(f"{sidecar}: no sidecar of a figure can be read there ({error})") from error
-    if "parameters" not in made_by:
+    place = Path(figures) / f"{name}.json"
+    made_by = (sidecar(place) or {}).get("made_by", {})
+    if not (isinstance(made_by.get("parameters"), dict) and made_by.get("notebook")):
         by = made_by.get("notebook") or made_by.get("script") or "something that left no name"
-        raise DataError(
-            f"{sidecar}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again"
-        )
-    notebook = Path(source) / Path(made_by["notebook"]).name
+        raise DataError(f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again")
+    notebook = Path(source) / made_by["notebook"]
     if not notebook.is_file():
         raise DataError(f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source")
     with tempfile.TemporaryDirectory(prefix="memlab-remake-") as folder:

@@ -117,7 +117,12 @@ def top(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def run_from_scores(
-    query_ids: np.ndarray | pl.Series, doc_ids: np.ndarray | pl.Series, scores: np.ndarray, *, level: Level, k: int
+    query_ids: np.ndarray | pl.Series,
+    doc_ids: np.ndarray | pl.Series,
+    scores: np.ndarray | pl.Series,
+    *,
+    level: Level,
+    k: int,
 ) -> Run:
     """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` kept for each query.
 
@@ -135,6 +140,10 @@ def run_from_scores(
     """
     if not len(query_ids) == len(doc_ids) == len(scores):
         raise DataError(f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, {len(scores)} scores")
+    try:
+        scores = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"scores are no numbers ({error})") from error
     if not np.isfinite(scores).all():
         raise DataError(f"score {int(np.flatnonzero(~np.isfinite(scores))[0])} is not a finite number")
     if k < 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -121,7 +122,7 @@ def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
     """Give the model of each scope that has questions; without a path that of the box."""
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
     path = Path(path) if str(path) else BOX
-    if not path.is_dir():
+    if not os.path.isdir(path):
         return dict.fromkeys(scopes, _fitting(path, bench))
     if bench.provenance.get("path") == PATH:
         raise DataError(
@@ -129,7 +130,7 @@ def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
             "is read, so that nobody can tell which model learned from it; name one model file"
         )
     of_dataset = path / str(bench.provenance.get("fingerprint"))
-    path = of_dataset if of_dataset.is_dir() else path
+    path = of_dataset if os.path.isdir(of_dataset) else path
     models = [_fitting(file, bench) for file in sorted(path.glob("*.safetensors"))]
     if not models:
         raise ModelError(
@@ -148,7 +149,7 @@ def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
 
 def _fitting(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
-    state = path.stat() if path.is_file() else None
+    state = path.stat() if os.path.isfile(path) else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
     encoder, header = bench.provenance.get("encoder"), list(bench.header)
     same_encoder = _exact(model.about["encoder"]) == _exact(encoder)

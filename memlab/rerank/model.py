@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +61,7 @@ class Model:
         """
         from safetensors import safe_open
 
-        if not Path(path).is_file():
+        if not os.path.isfile(path):
             raise ModelError(f"no model {str(path)!r}; make one: memlab train DATASET --out {path}")
         try:
             with safe_open(str(path), framework="numpy") as file:

@@ -69,19 +69,19 @@ class Bench:
         cls,
         dataset: Dataset | str | Path,
         *,
-        encoder: Encoder | str | None = "minilm",
+        encoder: Encoder | str | None = "settings",
         store: MemoryStore | str | None = None,
-        header: Sequence[str] = (),
+        header: Sequence[str] | None = None,
         ingest: bool = True,
         progress: bool = True,
     ) -> Bench:
         """Make a bench of a dataset; a store keeps what it has encoded.
 
         :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
-        :param encoder: an encoder or its name; ``None`` for BM25 alone.
+        :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25 alone.
         :param store: a store or its URI; ``None`` keeps everything in memory. A view on earlier versions is read as it
             is; its versions, and the scopes where it holds more of them, are noted in the provenance.
-        :param header: fields of the contextual header, see :mod:`memlab.embed.text`.
+        :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default those of the settings.
         :param ingest: write the dataset to the store; ``False`` for one, or some scopes of one, that was read from it.
         :raises DataError: when the dataset is empty.
 
@@ -92,6 +92,7 @@ class Bench:
         True
         """
         from memlab import datasets, embed
+        from memlab.config import settings
         from memlab.store import MemoryStore, cached
 
         data = dataset if isinstance(dataset, Dataset) else datasets.load(dataset)
@@ -101,6 +102,7 @@ class Bench:
         if data.language != "en":
             provenance["language"] = data.language
         encoder = None if encoder is None else embed.load(encoder)
+        header = settings()[0].header if header is None else header
         if encoder is not None:
             provenance |= {"encoder": encoder.identity.describe(), "header": list(header)}
         store = MemoryStore.open(store) if isinstance(store, str) else store

@@ -158,6 +158,7 @@ def _found(
     n, words, turns = span.stop - span.start, bench.documents("turn").words_in(span), bench.turn_vectors
     asked = words.asked([bench.query_words[row]])
     terms = words.weights(*words.normalisation)[asked.indices].toarray()
+    lot = bench.documents("turn").lot[span]
 
     def fit(beta: float) -> np.ndarray:
         """Score every turn for the question moved away from what is found: (n,)."""
@@ -179,7 +180,7 @@ def _found(
     for _ in range(rounds):
         score = relevance + (fit(beta) - base)
         score[found] = -np.inf
-        best = int(np.lexsort((place, -score))[0])
+        best = int(np.lexsort((lot, place, -score))[0])
         if score[best] < THRESHOLD:
             break
         found.append(best)

@@ -95,7 +95,7 @@ def expand_cluster(
         outside = np.setdiff1d(np.flatnonzero(np.isin(cluster, cluster[first])), at)
         # In float64 and rounded, so that equal texts are equally similar whatever the number of pairs.
         similarity = (vectors[outside].astype(np.float64) @ vectors[first].astype(np.float64).T).max(axis=1)
-        outside = outside[np.argsort(-similarity.round(6), kind="stable")]
+        outside = outside[np.lexsort((documents.lot[outside], -similarity.round(6)))]
         inside = np.isin(cluster[rest], cluster[first])
         parts.append(pl.DataFrame({"query_id": query_id, "at": np.r_[first, rest[inside], outside, rest[~inside]]}))
     return in_order(run, bench, pl.concat(parts)) if parts else run

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Mapping
 from datetime import timedelta
 from importlib.util import find_spec, module_from_spec
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -116,9 +115,9 @@ def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: b
             "s3://, gs:// or az:// URI"
         )
     if "://" not in place:
-        if Path(place).is_file():
+        if os.path.isfile(place):
             raise StoreError(f"store {place} is a file; expected a directory: name one that is empty or new")
-        if not create and not Path(place).is_dir():
+        if not create and not os.path.isdir(place):
             raise StoreError(f"there is no store at {place}; make it with `memlab ingest`, or correct the path")
     # Read when the library is imported; without it every retried write prints a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")

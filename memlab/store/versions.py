@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -103,12 +104,14 @@ class Versions(Part):
         """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
 
         What a tag or a saved run names, and the last finished state of an ingest that was interrupted, stay readable.
-        No other process may be using the store.
+        Ingests, indexing and other calls of this wait meanwhile, in other processes too.
 
         :returns: ``table``, ``versions_before``, ``versions_after``.
         """
         database, rows = self.database, []
-        with database.guarded("optimizing", writes="optimize"):
+        with database.guarded("optimizing", writes="optimize"), ExitStack() as held:
+            for dataset in database.datasets()["name"].sort():
+                held.enter_context(database.alone(dataset))
             # The versions of runs whose saving was interrupted before it came to that.
             whole = database.table(VERSIONED[-1]).tags.list()
             for run_id, provenance in database.read("runs", ["run_id", "provenance"]).iter_rows():

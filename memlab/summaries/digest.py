@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from memlab.summaries.asking import evidence_of
+from memlab.terminal import markdown
 
 _HEADS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
 
@@ -28,10 +28,10 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     <BLANKLINE>
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
-    lines = [f"# {_escaped(node['scope'])}: {period_name(node, tz=tz)}", ""]
+    lines = [f"# {markdown(node['scope'])}: {period_name(node, tz=tz)}", ""]
     below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
     counted = f"{len(node['turns']):,} turns in {len(node['children']):,} {below}; written by: {node['service']}"
-    topics = _escaped(", ".join(node["topics"]))
+    topics = markdown(", ".join(node["topics"]))
     lines += [counted + (f"; topics: {topics}" if topics else ""), "", *_listed(node["sentences"], node["evidence"])]
     for name, head in _HEADS.items():
         if node[name]:
@@ -51,9 +51,4 @@ def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
 
 
 def _listed(texts: list[str], evidence: list[list[str]]) -> list[str]:
-    return [f"- {_escaped(text)} ({_escaped(', '.join(ids))})" for text, ids in zip(texts, evidence, strict=True)]
-
-
-def _escaped(text: str) -> str:
-    """Take what Markdown or HTML would read as a sign for a letter: texts come from outside."""
-    return re.sub(r"([\\`*_\[\]<>#|&~])", r"\\\1", " ".join(text.split()))
+    return [f"- {markdown(text)} ({markdown(', '.join(ids))})" for text, ids in zip(texts, evidence, strict=True)]

@@ -33,7 +33,7 @@ class Tree(NamedTuple):
 def grow(
     turns: pl.DataFrame,
     *,
-    encoder: Encoder | str = "minilm",
+    encoder: Encoder | str = "settings",
     vectors: np.ndarray | None = None,
     service: Writer = None,
     language: str = "en",

@@ -25,6 +25,7 @@ TEXTS = [
     *(f"turn {i}: " + "so " * (i % 40) + "we went home" for i in range(12)),
 ]  # fmt: skip
 Make = Callable[..., Path]
+Harm = Callable[[Path], object]
 
 
 def files(path: Path, name: str, value: Any) -> None:
@@ -186,14 +187,38 @@ def test_a_folder_is_named_by_its_weights_and_not_by_its_place(tiny: Make, tmp_p
     assert load(str(path)).identity.max_length == 512
 
 
-def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[Path], None]:
+def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]], *, torch_file: bool = False) -> Harm:
     def harm(path: Path) -> None:
+        import torch
         from safetensors.torch import load_file, save_file
 
         file = path / "model.safetensors"
-        save_file(change(load_file(file)), file, {"format": "pt"})
+        weights = change(load_file(file))
+        if torch_file:
+            file.unlink()
+            torch.save(weights, path / "pytorch_model.bin")
+        else:
+            save_file(weights, file, {"format": "pt"})
 
     return harm
+
+
+def lacking(part: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda weights: {name: each for name, each in weights.items() if part not in name}
+
+
+def old_names(weights: dict[str, Any]) -> dict[str, Any]:
+    """Name weights as the first BERT did."""
+    named = ((name.replace("LayerNorm.weight", "LayerNorm.gamma"), each) for name, each in weights.items())
+    return {name.replace("LayerNorm.bias", "LayerNorm.beta"): each for name, each in named}
+
+
+@pytest.mark.parametrize("torch_file", [False, True])
+def test_weights_of_old_names_and_without_a_pooler_are_whole(tiny: Make, torch_file: bool) -> None:
+    path = tiny(pooling={})
+    before = load(str(path)).encode(["I like tea."])
+    change_weights(lambda w: old_names(lacking("pooler")(w)), torch_file=torch_file)(path)
+    assert_same(load(str(path)).encode(["I like tea."]), before)
 
 
 @pytest.mark.parametrize(
@@ -204,16 +229,14 @@ def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callab
         (lambda p: files(p, "modules.json", {"a": 1}), "cannot load"),
         (lambda p: (p / "model.safetensors").unlink(), "holds no weights"),
         (lambda p: (p / "model.safetensors").write_bytes(b"not weights"), "cannot load"),
-        (
-            change_weights(lambda w: {k: v for k, v in w.items() if "layer.1." not in k}),
-            "its weights lack 'encoder.lay",
-        ),
+        (change_weights(lacking("layer.1.")), "its weights lack 'encoder.lay"),
+        (change_weights(lacking("layer.1."), torch_file=True), "its weights lack 'encoder.lay"),
         (change_weights(lambda w: {k: v[..., :7].contiguous() for k, v in w.items()}), "cannot load"),
         (lambda p: (p / "tokenizer.json").write_text("{}"), "cannot load"),
         (lambda p: [f.unlink() for f in p.glob("*.json")], "is no model"),
     ],
 )
-def test_broken_models_are_named(tiny: Make, harm: Callable[[Path], object], message: str) -> None:
+def test_broken_models_are_named(tiny: Make, harm: Harm, message: str) -> None:
     path = tiny(pooling={})
     harm(path)
     with pytest.raises(ModelError, match=re.escape(message)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -102,6 +103,30 @@ def test_gallery_leaves_other_json_alone_and_names_a_broken_sidecar(tmp_path: Pa
     (tmp_path / "x.json").write_text("{")
     with pytest.raises(ExportError, match=r"x\.json is not a figure's sidecar"):
         gallery(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [{"files": 5}, {"name": {}}, {"caption": ["x"]}, {"provenance": []}, {"made_by": [1]}, {"versions": "1"}],
+)
+def test_a_field_of_another_kind_is_named_as_a_broken_sidecar(tmp_path: Path, field: dict[str, object]) -> None:
+    sidecar(tmp_path, "a")
+    known = json.loads((tmp_path / "a.json").read_text())
+    (tmp_path / "a.json").write_text(json.dumps(known | field))
+    with pytest.raises(ExportError, match="is not a figure's sidecar"):
+        gallery(tmp_path)
+    (tmp_path / "a.json").write_text("[" * 100_000)
+    with pytest.raises(ExportError, match="is not a figure's sidecar"):
+        gallery(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "file", ["javascript:alert(1)", "//example.org/a", "../../a.html", "\ud800", "data:text/html,x"]
+)
+def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
+    sidecar(tmp_path, "a", files=[file, 5], made_by={"notebook": "/etc/passwd"})
+    links = read(gallery(tmp_path)).links
+    assert not [link for link in links if not link.startswith("#") and re.search("[:/]", link)]
 
 
 def test_gallery_of_nothing_is_an_error(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ FAULTS: dict[str, Any] = {
     "NaN": send(200, b'{"data": [{"embedding": [NaN]}, {"embedding": [1]}]}'),
     "infinity": rows([1e99], [1.0]),
     "nested": rows([[1.0]], [[1.0]]),
+    "a million rows": send(200, b'{"data": [' + b"{}," * 1_000_000 + b"{}]}"),
+    "a million numbers": rows([1.0] * 1_000_000, [1.0]),
     "echoed key": send(200, {"data": [{"embedding": f"Bearer {KEY}"}], KEY: KEY}),
 }
 

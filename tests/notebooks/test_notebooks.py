@@ -172,7 +172,8 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     )  # fmt: skip
     target = tmp_path / "figures"
     list(run_notebooks(".", "out", {"figures": str(target), "n": 3}))
-    about = json.loads((target / "wanted.json").read_text())["made_by"]
+    known = json.loads((target / "wanted.json").read_text())
+    about = known["made_by"]
     assert about["notebook"] == "00_a.ipynb"
     assert about["parameters"] == {"n": 3}
     assert str(tmp_path) not in (tmp_path / "out" / "00_a.ipynb").read_text()
@@ -184,7 +185,7 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
 
     about["parameters"]["n"] = 9  # the cell after the figure would fail, and does not run
-    (target / "wanted.json").write_text(json.dumps({"made_by": about}))
+    (target / "wanted.json").write_text(json.dumps(known | {"made_by": about}))
     assert "wanted.column.png" in remake("wanted", target, source=".")[0]
     write_notebook(tmp_path, "00_a.ipynb", "pass")
     with pytest.raises(ExportError, match=r"exported no figure 'wanted'; its cells have changed"):
@@ -192,10 +193,10 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     (tmp_path / "00_a.ipynb").unlink()
     with pytest.raises(DataError, match=r"00_a\.ipynb: not found, and it made 'wanted'"):
         remake("wanted", target, source=".")
-    (target / "wanted.json").write_text(json.dumps({"made_by": {"script": "plot.py"}}))
+    (target / "wanted.json").write_text(json.dumps(known | {"made_by": {"script": "plot.py"}}))
     with pytest.raises(DataError, match=r"made by plot\.py outside of 'memlab notebooks'"):
         remake("wanted", target, source=".")
-    with pytest.raises(DataError, match=r"none\.json: no sidecar"):
+    with pytest.raises(ExportError, match=r"none\.json is not a figure's sidecar"):
         remake("none", target, source=".")
 
 

@@ -93,6 +93,15 @@ def test_what_cannot_be_ranked(scores: list[float], k: int, message: str) -> Non
         run_from_scores(np.array(["q", "q"]), np.array(["a", "b"]), np.array(scores), level="turn", k=k)
 
 
+def test_scores_of_any_kind_of_numbers_and_of_no_other() -> None:
+    ids = pl.Series(["q", "q"]), pl.Series(["a", "b"])
+    for scores in (np.array([1, 2]), pl.Series([1.0, 2.0]), pl.Series([1, 2]), [1, 2.0]):
+        assert run_from_scores(*ids, scores, level="turn", k=5).frame["doc_id"].to_list() == ["b", "a"]  # type: ignore[arg-type]
+    for scores, word in ((pl.Series([1.0, None]), "score 1 is not"), (pl.Series(["x", "y"]), "no numbers")):
+        with pytest.raises(DataError, match=word):
+            run_from_scores(*ids, scores, level="turn", k=5)
+
+
 def test_qrels_hold_each_piece_once() -> None:
     asked = datetime(2024, 1, 1, tzinfo=UTC)
     turns = ["u/s/2", "u/s/1", "u/s/2", "u/t%2F1/9"]

@@ -126,6 +126,9 @@ def test_what_is_no_cross_encoder(tiny: Make, bench: Bench, tmp_path: Path) -> N
     run = first_queries(bm25(bench, k=3), 1)
     (tmp_path / "empty").mkdir()
     plain, nan, broken = tiny("plain", kind="BertModel"), tiny("nan", num_labels=1), tiny("broken")
+    cut = tiny("cut", num_labels=1)
+    weights = {name: each for name, each in load_file(cut / "model.safetensors").items() if "pooler" not in name}
+    save_file(weights, cut / "model.safetensors", metadata={"format": "pt"})
     weights = load_file(nan / "model.safetensors")
     weights["classifier.weight"] *= float("nan")
     save_file(weights, nan / "model.safetensors", metadata={"format": "pt"})
@@ -135,6 +138,7 @@ def test_what_is_no_cross_encoder(tiny: Make, bench: Bench, tmp_path: Path) -> N
         ("/no/such/directory", "there is no such directory"),
         (tmp_path / "empty", "holds no weights"),
         (plain, r"its weights lack 'classifier\..*is no cross-encoder"),
+        (cut, r"its weights lack 'bert\.pooler\."),
         (nan, "gave NaN"),
         (broken, "cannot load it"),
     ):

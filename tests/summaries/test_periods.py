@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import Any
 
 import polars as pl
 import pytest
+from markdown_it import MarkdownIt
 
 from memlab.errors import DataError
 from memlab.summaries import period, rollup, summarize, to_markdown
@@ -116,6 +118,12 @@ def test_of_one_more_session_it_and_its_periods_are_asked_for(year: pl.DataFrame
 
 def test_markdown_holds_no_markup_of_the_conversation(talk: Make) -> None:
     hostile = "Mel: <img src=x onerror=alert(1)> [me](javascript:alert(2)) `x` | 12 *bold* &lt; Oslo"
-    page = to_markdown(rollup(talk(("s", "2026-03-04T10:00", [hostile]))).row(1, named=True))
+    referring = ["[a]: http://127.0.0.1/a.png", "See ![a] and ![b][a] in Oslo.", "# Oslo", "&#60;img src=x&#62; Oslo"]
+    page = to_markdown(
+        rollup(talk(("s", "2026-03-04T10:00", [hostile, *(f"Mel: {each}" for each in referring)]))).row(1, named=True)
+    )
     assert page.startswith("# u: week of 2 March 2026\n")
-    assert all(part in page for part in (r"\<img", r"\[me\](", "(u/s/1)"))
+    assert "(u/s/1)" in page
+    shown = MarkdownIt("commonmark", {"html": True}).render(page)
+    assert set(re.findall(r"<(\w+)", shown)) <= {"h1", "h2", "p", "ul", "li"}
+    assert "&lt;img src=x onerror=alert(1)&gt; [me](javascript:alert(2)) `x` | 12 *bold* &amp;lt; Oslo" in shown

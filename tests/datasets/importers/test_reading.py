@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -132,6 +133,17 @@ def test_archives_that_mean_harm(tmp_path: Path) -> None:
         archive.infolist()[0].header_offset = 2**64 - 10
     with pytest.raises(memlab.DataError, match="downloaded whole"):
         memlab.load(tmp_path / "far.zip")
+
+
+def test_a_table_of_more_rows_than_its_bytes_can_hold_is_refused(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    one = pa.DictionaryArray.from_arrays(pa.array(np.zeros(8_000_000, np.int32)), pa.array(["a"]))
+    pq.write_table(pa.table(dict.fromkeys(("scope", "sender", "text"), one)), tmp_path / "log.parquet")
+    assert (tmp_path / "log.parquet").stat().st_size < 100_000
+    with pytest.raises(memlab.DataError, match="holds 8,000,000 rows"):
+        memlab.load(tmp_path / "log.parquet")
 
 
 @pytest.mark.parametrize("name", ["log.json", "log.csv", "semicolon.csv", "log.parquet", "log.jsonl"])
