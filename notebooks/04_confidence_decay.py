@@ -26,7 +26,7 @@
 #   `best | current`.
 # - On the sample's 433 gold facts no family of curves is significantly better than another. Fitted to them, half of the facts
 #   no longer hold after 257 days [223, 299] (exponential); the default curve predicts worse than one chance for all ages
-#   (log-loss .625 and .611; fitted: .548).
+#   (log-loss 0.625 and 0.611; fitted: 0.548).
 #
 # ![The current value above the stale ones](../figures/gallery/sample-decay-outranked.png)
 #
@@ -77,9 +77,7 @@ labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fa
 
 # %%
 losses = tuning.compare(labels, seed=seed).sort("log_loss")
-shown = losses.with_columns(
-    pl.col("low", "high").fill_null(pl.col("log_loss")), mean="log_loss", fit=pl.lit("gold facts")
-)
+shown = losses.with_columns(mean="log_loss", fit=pl.lit("gold facts"))
 fig = intervals.means(shown, rows="family", series="fit", measure="held-out log-loss, less is better", digits=3)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts; 90 % intervals)."
 made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
@@ -160,10 +158,8 @@ written = bought.with_columns(text=pl.format("{}% [{}%, {}%] ({})", *percents, "
 written = written.group_by("data", "n", maintain_order=True).agg(pl.col("text").str.join(", "))
 said = "- {}, {} questions: the current value ranks above every stale one for {}."
 lines = [said.format(*row) for row in written.iter_rows()]
-best_family = "- On {} gold facts the best family is {} (log-loss {}); a constant has {}, the default curve {}."
 loss = dict(losses.select("family", pl.col("log_loss").round(3)).iter_rows())
-best = next(name for name in loss if name not in ("constant", "default"))
-lines += [best_family.format(labels.height, best, loss[best], loss["constant"], loss["default"])]
-half = "- Fitted to them, half of the facts no longer hold after {} days [{}, {}] (exponential, 90 % interval)."
-lines += [half.format(*(round(end) for end in fits["exponential"].intervals.row(0)[1:]))]
+half = "half no longer hold after {} days [{}, {}]".format(*map(round, fits["exponential"].intervals.row(0)[1:]))
+fit = f"- {labels.height} gold facts: log-loss {loss['exponential']} (exponential), {loss['constant']} for a constant, "
+lines += [f"{fit}{loss['default']} for the default curve; {half} (exponential, 90 % interval)."]
 display(Markdown("\n".join(lines)))

@@ -51,7 +51,8 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     for kind, reads in stages.reads().items():
         changed = [name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest]
         if changed:
-            what = f"file {changed[0]!r}" if kind == "files" else f"the code of stage {changed[0]!r}"
+            what = f"model {changed[0]!r}" if kind == "files" else f"the code of stage {changed[0]!r}"
+            what = "the file of recorded answers" if changed[0] == "recorded answers" else what
             raise StoreError(f"run {run_id!r}: {what} is gone or is not the one that the run used")
     run = stages.run(bench, level=saved.level)
     if not run.frame.drop("score").equals(saved.frame.drop("score")):

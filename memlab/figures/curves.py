@@ -17,14 +17,15 @@ _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
 def recall_curves(
-    frame: pl.DataFrame, *, measure: str = "recall_all@k", log_x: bool = True, title: str = ""
+    frame: pl.DataFrame, *, measure: str = "recall_all@k", axis: str = "k", log_x: bool = True, title: str = ""
 ) -> go.Figure:
-    """Draw a measure over the cut-off k, one line a system with its interval.
+    """Draw a measure over the cut-off k, or over what it costs, one line a system with its interval.
 
     At column width the systems are named in a legend under the plot, best first; at page width beside their lines.
 
     :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``, drawn in grey.
     :param measure: the name of the measure, on the y axis.
+    :param axis: what the column ``k`` holds, on the x axis.
 
     >>> import polars as pl
     >>> from memlab.figures import curves
@@ -40,7 +41,7 @@ def recall_curves(
     for i, (name, of_system) in enumerate(style.parts(frame, "system")):
         rows = of_system.sort("k")
         banded = rows.drop_nulls(["low", "high"])
-        hover = [f"{plain(name)}<br>k = {k}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()]
+        hover = [f"{plain(name)}<br>{plain(axis)} = {k:g}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()]
         traces += [
             style.band(banded["k"], banded["low"], banded["high"], style.faded(style.colour(i), 0.12),
                        legendgroup=name, name=plain(name)),
@@ -55,6 +56,7 @@ def recall_curves(
     names = [t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)]
     ks = sorted(frame["k"].unique().to_list())
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
+    ticks = ticks if axis == "k" else None
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
     pad = (high - low or 1) * 0.03
     widest = max(text_px(clean(name), style.SMALL) for name in names)
@@ -65,7 +67,7 @@ def recall_curves(
         return style.layout(
             px, title=title, names=[] if beside else names, plot_px=plot_px, right=right,
             annotations=end_labels(ends, plot_px=plot_px, y_top=y_top, room=right - 10) if beside else [],
-            xaxis={"title": {"text": "k (log scale)" if log_x else "k"}, "type": "log" if log_x else "linear",
+            xaxis={"title": {"text": plain(axis) + " (log scale)" * log_x}, "type": "log" if log_x else "linear",
                    "tickvals": ticks, "range": [low - pad, high + pad]},
             yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]},
         )  # fmt: skip

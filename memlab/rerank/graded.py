@@ -94,15 +94,21 @@ def rerank_llm(
         graded = graded.filter(enough | ((pl.col("rank") == 1) & ~enough.any().over("query_id")))
     if blend:
         return position_aware(run, reranked(run, bench, graded.with_columns(score=pl.col("grade").fill_null(0))), bench)
-    return reranked(run, bench, graded.group_by("query_id", maintain_order=True).map_groups(_placed))
+    return reranked(run, bench, _placed(graded))
 
 
 def _placed(ranked: pl.DataFrame) -> pl.DataFrame:
-    """Order one question's turns by grade; one without a grade keeps its place. The score falls by 1 with each."""
-    judged_at = ranked["grade"].is_not_null()
-    order = ranked.with_row_index("at").filter(judged_at).sort("grade", descending=True, maintain_order=True)["at"]
-    rows = pl.int_range(ranked.height, eager=True, dtype=pl.UInt32).scatter(judged_at.arg_true(), order)
-    return ranked[rows].with_columns(score=pl.Series(range(ranked.height, 0, -1), dtype=pl.Float64))
+    """Order each question's turns by grade; one without a grade keeps its place.
+
+    :param ranked: ``query_id``, ``rank``, ``grade``, the best first of each question.
+    """
+    judged = ranked.filter(pl.col("grade").is_not_null())
+    best_first = judged.sort(pl.col("query_id").rle_id(), "grade", descending=[False, True], maintain_order=True)
+    # The places of the judged turns are dealt out again among them.
+    placed = pl.concat([best_first.with_columns(judged["rank"]), ranked.filter(pl.col("grade").is_null())])
+    order = ranked.select("query_id").unique(maintain_order=True).with_row_index("question")
+    placed = placed.join(order, on="query_id", maintain_order="left").sort("question", "rank").drop("question")
+    return placed.with_columns(score=1 / pl.col("rank"))
 
 
 def _grades(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int) -> pl.DataFrame:

@@ -112,7 +112,9 @@ def test_turns_without_a_grade_keep_their_places(bench: Bench) -> None:
     plain = bm25(bench)
     with pytest.warns(UserWarning, match="have no grade .not recorded"):
         assert rerank_llm(plain, bench).frame["doc_id"].equals(plain.frame["doc_id"])
-    ranked = pl.DataFrame({"query_id": ["q"] * 4, "doc_id": list("abcd"), "grade": [1, None, 3, 1]})
+    ranked = pl.DataFrame(
+        {"query_id": ["q"] * 4, "doc_id": list("abcd"), "grade": [1, None, 3, 1], "rank": [1, 2, 3, 4]}
+    )
     assert graded._placed(ranked)["doc_id"].to_list() == ["c", "b", "a", "d"]
 
 
