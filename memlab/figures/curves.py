@@ -56,7 +56,6 @@ def recall_curves(
     names = [t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)]
     ks = sorted(frame["k"].unique().to_list())
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
-    ticks = ticks if axis == "k" else None
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
     pad = (high - low or 1) * 0.03
     widest = max(text_px(clean(name), style.SMALL) for name in names)
@@ -68,7 +67,7 @@ def recall_curves(
             px, title=title, names=[] if beside else names, plot_px=plot_px, right=right,
             annotations=end_labels(ends, plot_px=plot_px, y_top=y_top, room=right - 10) if beside else [],
             xaxis={"title": {"text": plain(axis) + " (log scale)" * log_x}, "type": "log" if log_x else "linear",
-                   "tickvals": ticks, "range": [low - pad, high + pad]},
+                   "tickvals": ticks if axis == "k" else None, "range": [low - pad, high + pad]},
             yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]},
         )  # fmt: skip
 

@@ -114,30 +114,27 @@ def _placed(ranked: pl.DataFrame) -> pl.DataFrame:
 def _grades(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int) -> pl.DataFrame:
     """Grade turns: ``query_id``, ``doc_id``, ``grade``, which is null where the model gave none."""
     asked = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp")
-    shown = passages(asked.with_columns(on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null("")), bench)
+    asked = asked.with_columns(on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""))
     documents = bench.documents("turn")
-    texts = [documents.texts[at] for at in documents.at(shown["doc_id"])]
-    about = zip(shown["text"], shown["on"], shown["doc_id"], texts, strict=True)
-    rows = shown.rows(named=True)
+    texts = [documents.texts[at] for at in documents.at(asked["doc_id"])]
+    about = zip(asked["text"], asked["on"], asked["doc_id"], texts, strict=True)
 
     def lists(missing: list[int]) -> list[tuple[list[int], llm.Request]]:
+        shown = dict(zip(missing, passages(asked[missing], bench).rows(named=True), strict=True))
         by_query: dict[str, list[int]] = {}
         for at in missing:
-            by_query.setdefault(rows[at]["query_id"], []).append(at)
-        cut = []
+            by_query.setdefault(shown[at]["query_id"], []).append(at)
         for query, members in by_query.items():
             random.Random(f"{seed}:{query}").shuffle(members)
-            parts = (members[i : i + window] for i in range(0, len(members), window))
-            cut += [(part, _request([rows[at] for at in part])) for part in parts]
-        return cut
+        parts = (each[i : i + window] for each in by_query.values() for i in range(0, len(each), window))
+        return [(part, _request([shown[at] for at in part])) for part in parts]
 
     found, error = judged([(TASK, VERSION, each) for each in about], lists, _read, service)
     if missing := sum(grade is None for grade in found):
-        warnings.warn(
-            f"{missing:,} of {len(found):,} turns have no grade ({error}) and keep their places", stacklevel=4
-        )
+        counted = f"{missing:,} of {len(found):,} turns have no grade ({error}) and keep their places"
+        warnings.warn(counted, stacklevel=4)
     sensible = [grade if type(grade) is int and 0 <= grade <= BEST else None for grade in found]
-    return shown.select("query_id", "doc_id", grade=pl.Series(sensible, dtype=pl.Int8))
+    return asked.select("query_id", "doc_id", grade=pl.Series(sensible, dtype=pl.Int8))
 
 
 def _request(rows: list[dict[str, Any]]) -> llm.Request:
