@@ -51,7 +51,7 @@ from IPython.display import Markdown
 
 import memlab
 from memlab import evaluate
-from memlab.figures import bars, export, intervals
+from memlab.figures import bars, curves, export, intervals
 
 evaluate.show_tables()
 
@@ -120,12 +120,24 @@ caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns (
 export(fig, "ladder-misses", data=causes, caption=caption, **made)
 
 # %% [markdown]
-# One of each cause:
+# ## What a language model adds, and what it costs
+#
+# It wrote facts when the conversations were stored, other words and parts for each question, and it grades the first turns,
+# 50 to 150 of them. Its answers are recorded for the sample; elsewhere name a service in the stages. Every step alone:
+# [what a language model buys](../docs/evaluation/language-model.md). Prices are those of a large hosted model, 3 for a million
+# tokens read and 15 for a million written, without what is written once.
 
 # %%
-short, cause = pl.col("question", "answer", "text").str.slice(0, 120), pl.col("cause")
-one = missed.group_by("cause", maintain_order=True).last().with_columns(short)
-one.select("cause", "rank", "question", "answer", "text", rule=cause.replace_strict(evaluate.CAUSES))
+found = "best | learned | expand | decompose(service='recorded') | second_keys(of='facts')"
+asked = ["best | learned", found, *(f"{found} | rerank_llm(candidates={n})" for n in (50, 100, 150))]
+with_model = memlab.run(asked, data, levels=["turn"], bench=bench, measures=[measure])
+prices = zip(with_model.reports, with_model.costs(prices=[(3.0, 15.0)])[:, -1], strict=True)
+points = [r.summary(by).with_columns(k=pl.lit(c)) for r, c in prices for by in ("all", "evidence_sessions")]
+points = pl.concat(points).filter(pl.col("group").is_in(["all", "≥ 2"])).drop("ceiling", "chance")
+points = points.rename({"group": "system"})
+fig = curves.recall_curves(points, measure=measure, axis="price of 1,000 questions", log_x=False)
+caption = f"Complete recall against the price of a language model: all, and ≥ 2 sessions ({data.name}; 95 % intervals)."
+export(fig, "model-price", data=points, caption=caption, **made)
 
 # %% [markdown]
 # ## Answer

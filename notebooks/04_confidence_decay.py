@@ -53,6 +53,7 @@ import polars as pl
 from IPython.display import Markdown, display
 from scipy.stats import binomtest
 
+# %%
 import memlab
 from memlab import evaluate
 from memlab.evaluate.gold import read_gold

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 
 # Of the checkout; an installed package has none.
 _DATA = Path(__file__).parents[2] / "data"
-DEFAULT = (_DATA / "sample" / "recorded.jsonl", _DATA / "heldout" / "recorded.jsonl")
+DEFAULT = (_DATA / "sample" / "recorded.jsonl", _DATA / "heldout" / "recorded" / "answers.jsonl")
 
 
 def key(task: str, version: int, about: Iterable[str]) -> str:
