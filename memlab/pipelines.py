@@ -25,7 +25,7 @@ import memlab.summaries  # noqa: F401  these two register their stages, as the o
 from memlab import llm
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
-from memlab.llm.recording import files as recordings
+from memlab.llm.recording import identity
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import STAGE_INPUTS, clusterers, retrieves, stage, stages
 from memlab.rerank import position_aware
@@ -108,10 +108,13 @@ class Pipeline:
         from tqdm.auto import tqdm
 
         frames, about = [], dict(bench.provenance)
-        for part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
-            run = self.run(part, level=level)
-            frames.append(run.frame)
-            about |= run.provenance
+        with llm.spending() as spent:
+            for part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
+                run = self.run(part, level=level)
+                frames.append(run.frame)
+                about |= run.provenance
+        if "llm" in about:
+            about["llm"] = spent.describe()  # of all parts
         order = bench.queries.select("query_id").with_row_index("row")
         frame = pl.concat(frames).join(order, on="query_id", maintain_order="left").sort("row", "rank").drop("row")
         return Run(frame, level, str(self), about)
@@ -133,7 +136,7 @@ class Pipeline:
         digests |= {f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers}
         files = {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)}
         if any(each.value("service") == llm.RECORDED for each in every):
-            files["recorded answers"] = " ".join(digest(path) for path in recordings() if path.exists())
+            files["recorded answers"] = identity()
         return {
             "files": files,
             "stages": {name: source for name, source in sorted(digests.items()) if source},

@@ -120,6 +120,8 @@ def evaluate(
 
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
     stages = distinct(texts) if texts else None
+    if dry_run and not stages:
+        raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
     for part in load_files(dataset, chosen, format=format, pool=pool):
         data.append(part.take(known_scope(one, part.scopes) for one in scope) if scope else part)

@@ -17,21 +17,9 @@ import memlab
 _KEY = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
 """By their names in the provenance."""
 RANKS = (
-    *(
-        "cluster",
-        "embed",
-        "knowledge",
-        "llm",
-        "pipelines",
-        "records",
-        "registry",
-        "rerank",
-        "retrieve",
-        "select",
-        "text",
-    ),
-    *("sessions", "store", "summaries"),
-)
+    "cluster", "embed", "knowledge", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select",
+    "sessions", "store", "summaries", "text",
+)  # fmt: skip
 """The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""
 _KINDS = {".py", ".safetensors", ".toml"}
 

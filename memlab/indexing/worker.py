@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -125,7 +124,7 @@ def _recipe(settings: IndexSettings, service: str | Service | None) -> str:
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
     if service == RECORDED:
-        parts["recordings"] = [path.stat().st_size for path in recording.files() if os.path.exists(path)]
+        parts["recordings"] = recording.identity()
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     return f"{settings.version}-{extraction.name_of(service) or EXTRACTIVE}-{digest}"
 

@@ -112,8 +112,7 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     """
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
-    chosen = _chosen(service)
-    rows = recording.read(recording.files() if chosen is None else [Path(chosen.record)] if chosen.record else [])
+    chosen, rows = recorded(service)
     keys = [request.key for request in requests]
     asked = dict(zip(keys, requests, strict=True))
     answers = {key: answer for key in asked if (answer := _recorded(asked[key], rows.get(key)))}
@@ -121,7 +120,8 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     if chosen is not None and new:
         answers |= _guessed(new) if estimated() else _fresh(new, chosen, progress)
     paid = new if estimated() else answers
-    spent = {(asked[key].task, key): answers[key].tokens for key in paid if key in answers and any(answers[key].tokens)}
+    known = {key: answers[key] for key in paid if key in answers}
+    spent = {(asked[key].task, key): a.tokens for key, a in known.items() if a.value is not None or any(a.tokens)}
     seconds = sum(answer.seconds for answer in answers.values())
     lacking = sum(key not in answers or answers[key].value is None for key in asked)
     count(spent, unanswered=lacking, seconds=seconds)
@@ -165,6 +165,13 @@ def _chosen(service: str | Service | None) -> Service | None:
     return service
 
 
+def recorded(service: str | Service) -> tuple[Service | None, Mapping[str, dict[str, Any]]]:
+    """Give the service that is asked, ``None`` where only recordings are read, and the recorded rows by their keys."""
+    chosen = _chosen(service)
+    files = recording.files() if chosen is None else [Path(chosen.record)] if chosen.record else []
+    return chosen, recording.read(files)
+
+
 def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
     if row is None:
@@ -192,10 +199,11 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
     async def worker() -> None:
         for key, request in waiting:
             if len(failures) < PATIENCE:
-                answers[key] = await _answer(client, request)
-                failures[:] = [] if answers[key].value is not None else [*failures, answers[key].error]
-                if answers[key].value is not None:
-                    record(service, _row(request, answers[key]))
+                answer = answers[key] = await _answer(client, request)
+                failures[:] = [] if answer.value is not None else [*failures, answer.error]
+                if answer.value is not None:
+                    value = answer.value.model_dump(mode="json")
+                    record(service, request.task, request.version, key, value, answer.tokens)
             else:
                 many = f"not asked after {len(failures)} failures in a row; the last: "
                 answers[key] = Answer(None, many + failures[-1])
@@ -258,16 +266,12 @@ async def _posted(client: Client, request: Request, repair: list[dict[str, str]]
     return await _posted(client, request, repair)
 
 
-def _row(request: Request, answer: Answer) -> dict[str, Any]:
-    row = {"task": request.task, "version": request.version, "key": request.key}
-    return row | {"answer": answer.value.model_dump(mode="json") if answer.value else None, "tokens": answer.tokens}
-
-
-def record(service: Service, row: dict[str, Any]) -> None:
-    """Append a row to the service's file; a disk that is full costs the recording, not the answer."""
+def record(service: Service, task: str, version: int, key: str, answer: Any, tokens: tuple[int, int]) -> None:
+    """Append an answer to the service's file; a disk that is full costs the recording, not the answer."""
     if not service.record:
         return
     try:
+        row = {"task": task, "version": version, "key": key, "answer": answer, "tokens": tokens}
         recording.append(Path(service.record), row)
     except OSError as error:
         warnings.warn(f"{service.record} cannot be written ({error.strerror}): answers are not recorded", stacklevel=2)

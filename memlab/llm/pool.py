@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from memlab.llm import asking, recording
-from memlab.llm.asking import RECORDED, Request
+from memlab.llm.asking import Request
 from memlab.llm.reply import counts
-from memlab.llm.service import Service, configured
+from memlab.llm.service import Service
 from memlab.llm.spending import count, estimated
 
 
@@ -29,9 +28,7 @@ def judged(
     :param service: see :func:`memlab.llm.ask`; each judgement is recorded for itself.
     :returns: a judgement for each item, ``None`` where there is none; and why the first of those has none.
     """
-    chosen = None if service == RECORDED else configured(service) if isinstance(service, str) else service
-    files = recording.files() if chosen is None else [Path(chosen.record)] if chosen.record else []
-    rows = recording.read(files)
+    chosen, rows = asking.recorded(service)
     keys = [recording.key(*item) for item in items]
     found = {key: (rows[key]["answer"], counts(rows[key]["tokens"])) for key in keys if key in rows}
     missing = [at for at, key in enumerate(keys) if key not in found]
@@ -52,6 +49,5 @@ def judged(
             for at, judgement in zip(members, read(answer.value, len(members)), strict=True):
                 found[keys[at]] = judgement, share
                 task, version, _ = items[at]
-                row = {"task": task, "version": version, "key": keys[at], "answer": judgement, "tokens": share}
-                asking.record(chosen, row)
+                asking.record(chosen, task, version, keys[at], judgement, share)
     return [found[key][0] if key in found else None for key in keys], error

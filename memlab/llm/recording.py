@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from memlab.errors import DataError
+from memlab.files import digest
 
 # Of the checkout; an installed package has none.
 _DATA = Path(__file__).parents[2] / "data"
@@ -35,21 +37,26 @@ def files() -> list[Path]:
     return [*map(Path, settings()[0].llm.recordings), *DEFAULT]
 
 
-def read(paths: Iterable[Path]) -> dict[str, dict[str, Any]]:
+def identity() -> str:
+    """Name what is recorded in those files."""
+    return " ".join(digest(path) for path in files() if os.path.isfile(path))
+
+
+def read(paths: Iterable[Path]) -> Mapping[str, dict[str, Any]]:
     """Read recorded rows by their keys; the first file that has a key wins, the last line of a key within a file.
 
     :raises DataError: when a file cannot be read; one that is not there has no rows.
     """
-    rows: dict[str, dict[str, Any]] = {}
+    parts = []
     for path in paths:
         try:
             stat = path.stat()
-            rows = _rows(path, stat.st_mtime_ns, stat.st_size) | rows
+            parts.append(_rows(path, stat.st_mtime_ns, stat.st_size))
         except FileNotFoundError:
             continue
         except OSError as error:
             raise DataError(f"the recorded answers in {path} cannot be read: {error.strerror}") from error
-    return rows
+    return ChainMap(*parts)
 
 
 @lru_cache(maxsize=4)

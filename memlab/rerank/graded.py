@@ -138,13 +138,9 @@ def _grades(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: 
 
 
 def _request(rows: list[dict[str, Any]]) -> llm.Request:
-    shown = (
-        f"{row['day']}. [{row['before']}] {row['says']}" if row["before"] else f"{row['day']}. {row['says']}"
-        for row in rows
-    )
-    messages = {str(number): text for number, text in enumerate(shown, 1)}
+    messages = {str(number): row["shown"] for number, row in enumerate(rows, 1)}
     data = {"question": rows[0]["text"], "asked_on": rows[0]["on"], "messages": messages}
-    about = (data["question"], data["asked_on"], *(row["doc_id"] for row in rows), *(row["says"] for row in rows))
+    about = (data["question"], data["asked_on"], *(row["doc_id"] for row in rows), *messages.values())
     return llm.Request("grades", VERSION, about, json.dumps(data, ensure_ascii=False), Grades, SYSTEM)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 import numpy as np
 import polars as pl
 
+from memlab import llm
 from memlab.embed.base import some_direction
 from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
@@ -22,7 +23,6 @@ from memlab.text.analysis import tokenize
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
-    from memlab.llm import Spent
     from memlab.store import MemoryStore
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Bench:
     language: str = "en"
     progress: bool = True
     provenance: dict[str, Any] = field(default_factory=dict)
-    remembered: dict[tuple[Any, ...], tuple[Run, Spent]] = field(default_factory=dict, init=False)
+    remembered: dict[tuple[Any, ...], tuple[Run, llm.Spent]] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
     _part_of: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
 
@@ -285,14 +285,20 @@ def once(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
 
     So that a stage of any room works something out once for all pipelines over a bench. The result may depend on turns,
     sessions and the function's other arguments, never on the questions: benches that share their documents share it.
+    What a language model read and wrote for it counts wherever it is used; what it left unanswered is made again.
     """
 
     @wraps(make)
     def kept(bench: Bench, *key: *Key) -> T:
         made, place = bench.documents("turn").made, (kept, *key)
-        if place not in made:
-            made[place] = make(bench, *key)
-        result: T = made[place]
+        if place in made:
+            result, spent = made[place]
+            llm.count(spent.tokens)
+            return result
+        with llm.spending() as spent:
+            result = make(bench, *key)
+        if not spent.unanswered:
+            made[place] = result, spent
         return result
 
     return kept

@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab import llm
-from memlab.errors import at_least
+from memlab.errors import DataError, at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -16,8 +16,8 @@ from memlab.retrieve.ranking import depth, of_turns
 from memlab.retrieve.reading import passages
 from memlab.retrieve.subqueries import ask, joined, written
 
-READS = 10
-"""Turns that are read before each follow-up."""
+READS, MOST_HOPS = 10, 3
+"""Turns that are read before each follow-up, and how many follow-ups there may be."""
 
 SYSTEM = (
     "You search earlier conversations for every message that a complete answer to a question needs. The user message "
@@ -68,14 +68,15 @@ def multi_hop(
     >>> multi_hop(retrieve.bm25(bench), bench, hops=0)
     Traceback (most recent call last):
         ...
-    memlab.errors.DataError: hops is 0; expected at least 1
+    memlab.errors.DataError: hops is 0; give 1 to 3
     """
     of_turns(run, "multi_hop")
-    at_least(1, hops=hops)
     at_least(0, weight=weight)
+    if not 1 <= hops <= MOST_HOPS:
+        raise DataError(f"hops is {hops}; give 1 to {MOST_HOPS}")
     asked = bench.queries.select("query_id", text=pl.lit("")).clear()
     lists, fused, read = [], run, run.frame
-    for _ in range(min(hops, 3)):
+    for _ in range(hops):
         follow = read_first(read, bench, service, searched=asked).filter(~pl.col("complete"), pl.col("text") != "")
         follow = follow.select("query_id", "text")
         if not follow.height:
@@ -127,9 +128,8 @@ def read_first(
     first = passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
     documents = bench.documents("turn")
     texts = pl.Series([documents.texts[at] for at in documents.at(first["doc_id"])], dtype=pl.String)
-    before = pl.when(pl.col("before") == "").then(pl.lit("")).otherwise("[" + pl.col("before") + "] ")
     shown = first.with_columns(texts=texts).group_by("query_id", maintain_order=True).agg(
-        messages=pl.col("day") + ". " + before + pl.col("says"), about=pl.concat_list("doc_id", "texts").explode()
+        messages="shown", about=pl.concat_list("doc_id", "texts").explode()
     )  # fmt: skip
     past = pl.DataFrame(schema={"query_id": pl.String(), "text": pl.String()}) if searched is None else searched
     past = past.group_by("query_id", maintain_order=True).agg(searched="text")

@@ -22,14 +22,14 @@ def passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     message of fewer words is shown with the end of the one before it in its session.
 
     :param rows: ``query_id``, ``doc_id`` of turns.
-    :returns: ``rows`` with ``day`` and ``says``, and ``before``, which may be empty.
+    :returns: ``rows`` with ``shown``: the day, in brackets the end of the message before, where it is shown, and the
+        passage behind its speaker.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.reading import passages
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
-    >>> shown = passages(retrieve.bm25(bench, k=3).frame, bench)
-    >>> max(len(says.split()) for says in shown["says"]) <= 61
-    True
+    >>> passages(retrieve.bm25(bench, k=1).frame, bench)["shown"][0].split(".")[0]
+    'Thu 11 Sep 2025'
     """
     documents, (days, before) = bench.documents("turn"), _around(bench)
     at = documents.at(rows["doc_id"])
@@ -37,8 +37,9 @@ def passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     of = bench.asked(rows.select("query_id"), "row")["row"].to_list()
     says = [_best(documents.texts[i], wanted[q], bench.language) for i, q in zip(at, of, strict=True)]
     spare = [min(BEFORE, max(0, WORDS - len(text.split()))) for text in says]
-    shown = [" ".join(before[i].split()[-n:]) if n and before[i] else "" for i, n in zip(at, spare, strict=True)]
-    return rows.with_columns(day=pl.Series([days[i] for i in at]), before=pl.Series(shown), says=pl.Series(says))
+    ends = [f"[{' '.join(before[i].split()[-n:])}] " if n and before[i] else "" for i, n in zip(at, spare, strict=True)]
+    shown = [f"{days[i]}. {end}{text}" for i, end, text in zip(at, ends, says, strict=True)]
+    return rows.with_columns(shown=pl.Series(shown, dtype=pl.String))
 
 
 @once

@@ -10,10 +10,12 @@ import polars as pl
 from memlab import llm
 from memlab.errors import DataError, at_least
 from memlab.knowledge import extraction
+from memlab.knowledge.recall import sentences
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import cosines
+from memlab.retrieve.bench import once
 from memlab.retrieve.ranking import Scored, depth, of_turns, rank
 from memlab.retrieve.subqueries import joined
 from memlab.summaries.periods import summarize
@@ -52,11 +54,7 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
-    made, place = documents.made, ("second keys", of, service)
-    turn_of, key_of, vectors, spent = made[place] if place in made else _keys(bench, of, service)
-    llm.count(spent.tokens)  # also where another pipeline over the bench had them extracted
-    if not spent.unanswered:
-        made[place] = turn_of, key_of, vectors, spent
+    turn_of, key_of, vectors = _keys(bench, of, service)
     own = documents.vectors()
 
     def scored() -> Scored:
@@ -72,15 +70,15 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
     return joined(run, bench, hits, weight=weight, k=depth(run))
 
 
-def _keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, llm.Spent]:
-    """Extract keys: which turn (by place) has which key, in pairs, the keys' vectors (n keys, d), and the cost."""
-    with llm.spending() as spent:
-        keys = _extracted(bench, of, service)
+@once
+def _keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Extract keys: which turn (by place) has which key, in pairs, and the keys' vectors (n keys, d)."""
+    keys = _extracted(bench, of, service)
     texts = keys["text"].unique(maintain_order=True)
     number = pl.DataFrame({"text": texts, "key": np.arange(len(texts))})
     pairs = keys.explode("turn_id").drop_nulls().join(number, on="text", maintain_order="left")
     vectors = np.asarray(bench.embedder().encode(texts.to_list()))
-    return bench.documents("turn").at(pairs["turn_id"]), pairs["key"].to_numpy(), vectors, spent
+    return bench.documents("turn").at(pairs["turn_id"]), pairs["key"].to_numpy(), vectors
 
 
 def _extracted(bench: Bench, of: str, service: str) -> pl.DataFrame:
@@ -91,22 +89,18 @@ def _extracted(bench: Bench, of: str, service: str) -> pl.DataFrame:
         made = extraction.extract(turns, service=service)
         lacking = made.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
         line = f"facts of {lacking:,} sessions came from no model" if lacking else ""
-        keys = made.facts.select(text=pl.coalesce("text", _plain()), turn_id="evidence")
+        keys = made.facts.select(text=sentences(made.facts), turn_id="evidence")
     else:
         summaries = summarize(turns, service=service, language=bench.language)
         line = unwritten(summaries, "summaries")
-        sentences = summaries.filter(pl.col("reason") == "").select("session_id", "sentences", "evidence")
+        written = summaries.filter(pl.col("reason") == "").select("session_id", "sentences", "evidence")
         if of == "summaries":
-            keys = sentences.explode("sentences", "evidence").select(text="sentences", turn_id="evidence")
+            keys = written.explode("sentences", "evidence").select(text="sentences", turn_id="evidence")
         else:
-            first = sentences.select("session_id", head=pl.col("sentences").list.first())
+            first = written.select("session_id", head=pl.col("sentences").list.first())
             named = turns.select("session_id", "turn_id").with_columns(own=pl.Series(documents.texts))
             text = pl.format("[{}] {}", "head", "own")
             keys = named.join(first, on="session_id").select(text=text, turn_id=pl.concat_list("turn_id"))
     if line:
         warnings.warn(line, stacklevel=5)
     return keys
-
-
-def _plain() -> pl.Expr:
-    return pl.concat_str("subject", "predicate", "object", separator=" ")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
@@ -202,7 +203,9 @@ def test_second_keys_find_what_the_turn_does_not_say(
             memlab.summaries.second_keys(plain, bench.with_queries(ours.queries), of=of)
 
 
-def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(server: ModelServer, bench: Bench) -> None:
+def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(
+    server: ModelServer, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stages = [memlab.pipeline(f"bm25 | rerank_llm(service='lab', candidates={n})") for n in (2, 3)]
     before = estimate(stages, bench)
     assert not server.requests
@@ -215,6 +218,10 @@ def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(server: Model
     table = costs(runs, data, prices=((1.0, 2.0),))
     assert table.columns[-1] == "1,000 questions at 1/2"
     assert table["unanswered"].to_list() == [0, 0]
+    whole, parts = bench.with_queries(bench.queries), [bench.with_rows(np.array([row])) for row in (0, 8)]
+    monkeypatch.setattr(memlab.pipelines, "parts_of", lambda asked: iter(parts) if asked is whole else None)
+    tasks = stages[0].run(whole).provenance["llm"]["tasks"]
+    assert tasks["grade"][0] == 4, "of a large scope the parts count together"
     with llm.spending() as spent:
         rerank_llm(bm25(bench), bench, service="lab", candidates=2)
     assert set(spent.by_task()) == {"grade"}
@@ -229,6 +236,7 @@ def test_refusals(bench: Bench) -> None:
         (lambda: rerank_llm(sessions, bench), DataError, "ranking of turns"),
         (lambda: rerank_llm(plain, bench, service="nowhere"), ModelError, r"llm\.services\.nowhere"),
         (lambda: multi_hop(plain, bench, hops=0), DataError, "hops is 0"),
+        (lambda: multi_hop(plain, bench, hops=4), DataError, "hops is 4"),
         (lambda: multi_hop(plain, bench, weight=-0.1), DataError, "weight is -0.1"),
         (lambda: multi_hop(sessions, bench), DataError, "ranking of turns"),
         (lambda: multi_hop(plain, bench, service="nowhere"), ModelError, r"llm\.services\.nowhere"),
