@@ -26,7 +26,7 @@ demo: setup
 	$(TIMED) "first results" $(call MEMLAB,evaluate) --pipeline bm25
 	$(TIMED) "results" $(call MEMLAB,evaluate)
 	@$(call MEMLAB,notebooks) --jobs $(JOBS) $(if $(AGAIN),--again)
-	@echo 'next:  source .venv/bin/activate && $(if $(findstring /sample,$(DATASET)),memlab search "what is broken at home?" --scope nadia,memlab info)'
+	@echo 'next:  source .venv/bin/activate && $(if $(findstring /sample,$(DATASET)),memlab search "what did the bookcase cost?" --scope owen,memlab info)'
 
 # Two processes run at a time, each with a core: threads of their own would only wait for each other.
 test slow nightly: export POLARS_MAX_THREADS := 1
