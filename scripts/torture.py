@@ -289,7 +289,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     done(work, *LOG)
     done(work, *TRAIN, "m.safetensors")
     model, turn, query = (work / "m.safetensors").read_bytes(), data.turns["turn_id"][0], data.questions["query_id"][0]
-    exports = {str(p): p.read_text("utf-8") for folder in EXPORTS for p in folder.rglob("*.*") if p.is_file()}
+    exports = {str(p): p.read_text("utf-8") for folder in EXPORTS for p in sorted(folder.rglob("*.*")) if p.is_file()}
     ids = json.dumps({query: [turn, 5, "x"]})
     texts = json.dumps({"query_id": query, "text": "tea", "score": 1.5, "source_ids": [turn], "time": "2026"})
     rows = json.dumps([{"text": "tea", "score": 1.5, "source_ids": ["1"], "metadata": {"id": "1"}}] * 2)

@@ -67,7 +67,7 @@ def gallery(
 def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, str, list[dict[str, Any]]]:
     """Give a notebook's title, what it says before its first code (as HTML), and its figures in its order."""
     notebook, heading = folder / name, Path(name).stem or "Other figures"
-    if not notebook.is_file():
+    if not os.path.isfile(notebook):  # a sidecar of anybody's may hold a name that no disk takes
         return heading, "", cards
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]

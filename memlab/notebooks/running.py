@@ -136,7 +136,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
         by = made_by.get("notebook") or made_by.get("script") or "something that left no name"
         raise DataError(f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again")
     notebook = Path(source) / made_by["notebook"]
-    if not notebook.is_file():
+    if not os.path.isfile(notebook):
         raise DataError(f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source")
     with tempfile.TemporaryDirectory(prefix="memlab-remake-") as folder:
         exported = Path(folder) / "figures"

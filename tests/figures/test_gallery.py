@@ -129,6 +129,11 @@ def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
     assert not [link for link in links if not link.startswith("#") and re.search("[:/]", link)]
 
 
+def test_a_notebook_whose_name_no_disk_takes_is_a_heading_of_its_own(tmp_path: Path) -> None:
+    sidecar(tmp_path, "a", made_by={"notebook": "n" * 5000})
+    assert "n" * 5000 in gallery(tmp_path).read_text(encoding="utf-8")
+
+
 def test_gallery_of_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="no directory"):
         gallery(tmp_path / "none")
