@@ -83,7 +83,7 @@ def _verb(folder: str, arguments: tuple[str, ...]) -> None:
 IMPORTED = ["lancedb", "memlab.cli", "sklearn.ensemble", "torch", "transformers.modeling_layers"]
 
 
-def forked(folder: Path, *arguments: str, seconds: float = 120) -> bool:
+def forked(folder: Path, *arguments: str, seconds: float = 600) -> bool:
     """Run a verb in a process that has imported what is slow to import; after a time, kill it. Say whether it ended."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
     process = multiprocessing.get_context("forkserver").Process(target=_verb, args=(str(folder), arguments))
@@ -457,7 +457,7 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
                 printed.append(done(place, "list", kind, *HASHING[2:], "--scope", scope, codes=(0, 2)))
             printed.append(done(place, "evaluate", name, *HASHING[:2], "--pipeline", "bm25", "--out", "out"))
             printed.append(done(place, "compare", name, *HASHING[:2], *systems, "--out", "page"))
-            small = ("n_scopes=2", "timed=3", "n_seeds=1", "simulated_facts=300", "simulated_labels=4000")
+            small = ("timed=3", "n_seeds=1")
             source = ("--source", str(SAMPLE.parents[2] / "notebooks"), "--out", "books", "--encoder", "hashing")
             printed.append(done(place, "notebooks", name, *source, *(p for s in small for p in ("--set", s))))
             printed.append(done(place, "figures"))
