@@ -458,7 +458,7 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
             printed.append(done(place, "evaluate", name, *HASHING[:2], "--pipeline", "bm25", "--out", "out"))
             printed.append(done(place, "compare", name, *HASHING[:2], *systems, "--out", "page"))
             small = ("timed=3", "n_seeds=1")
-            source = ("--source", str(SAMPLE.parents[2] / "notebooks"), "--out", "books", "--encoder", "hashing")
+            source = ("--source", str(SAMPLE.parents[2] / "notebooks"), "--out", "books")
             printed.append(done(place, "notebooks", name, *source, *(p for s in small for p in ("--set", s))))
             printed.append(done(place, "figures"))
             for book in (place / "books").glob("*.ipynb"):
