@@ -19,7 +19,7 @@ from typing import Any
 
 import memlab
 from memlab.config import settings
-from memlab.errors import DataError, ExportError, ModelError
+from memlab.errors import DataError, ExportError, needs
 from memlab.figures.export import put
 from memlab.figures.origin import portable, running, sidecar, source_digest
 from memlab.notebooks.page import as_html
@@ -49,10 +49,8 @@ def run_notebooks(
     :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
     """
-    try:
+    with needs("lab", "running notebooks"):
         import papermill
-    except ImportError as error:
-        raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
     found = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
     paths = sorted(path for path in found if fnmatch(path.stem, f"*{only}*"))
     if not paths:
