@@ -35,7 +35,7 @@ def run_notebooks(
     jobs: int = 1,
     again: bool = True,
 ) -> Iterator[tuple[Path, float]]:
-    """Execute notebooks with papermill, begun in order of name; each is written as HTML too.
+    """Execute notebooks with papermill, in order of name or, several at a time, from the last; each becomes HTML too.
 
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
@@ -79,7 +79,8 @@ def run_notebooks(
         return
     # Processes, since papermill changes the working directory while it runs.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = [pool.submit(_execute, path, Path(out) / path.name, values) for path in paths]
+        # The last ones take longest: begun last, one of them would run alone at the end.
+        running = [pool.submit(_execute, path, Path(out) / path.name, values) for path in reversed(paths)]
         try:
             for done in as_completed(running):
                 yield done.result()
