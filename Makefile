@@ -25,10 +25,10 @@ setup:
 demo: setup
 	$(TIMED) "first results" $(call MEMLAB,evaluate) --pipeline bm25
 	$(TIMED) "results" $(call MEMLAB,evaluate)
-	@$(call MEMLAB,notebooks) --jobs $(JOBS) $(if $(AGAIN),--again)
+	@$(if $(filter-out 1,$(JOBS)),OMP_NUM_THREADS=1) $(call MEMLAB,notebooks) --jobs $(JOBS) $(if $(AGAIN),--again)
 	@echo 'next:  source .venv/bin/activate && $(if $(findstring /sample,$(DATASET)),memlab search "what did the bookcase cost?" --scope owen,memlab info)'
 
-# Two processes run at a time, each with a core: threads of their own would only wait for each other.
+# Two processes run at a time, each with a core, the notebooks too: threads of their own would only wait for each other.
 test slow nightly: export POLARS_MAX_THREADS := 1
 
 # A file runs in one process: what its tests share is made once.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from memlab.errors import DataError
+from memlab.errors import DataError, needs
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
@@ -207,9 +207,10 @@ def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
     :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be changed alone:
         nothing is written.
     """
-    import tomlkit
-
     from memlab.files import atomic
+
+    with needs("lab", "writing a settings file"):
+        import tomlkit
 
     try:
         old = path.read_bytes().decode() if path.exists() else ""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from memlab.errors import DataError, ModelError
+from memlab.errors import DataError, ModelError, needs
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -90,10 +90,8 @@ def _result(ray: Any, reference: Any) -> Any:
 
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
+    with needs("ray", "engine ray"):
         import ray
-    except ImportError as error:
-        raise ModelError('engine ray needs Ray, which is not installed; run: pip install "memlab[ray]"') from error
     if not ray.is_initialized():
         try:
             ray.init(log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)

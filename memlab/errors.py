@@ -1,5 +1,10 @@
 """The errors that memlab raises for what a user can put right."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class MemlabError(Exception):
     """Base of every error that memlab raises on purpose.
@@ -21,7 +26,7 @@ class StoreError(MemlabError):
 
 
 class ModelError(MemlabError):
-    """A model could not be found, loaded or run."""
+    """A model could not be found, loaded or run, or a library is missing that an extra installs."""
 
 
 class ExportError(MemlabError):
@@ -30,6 +35,27 @@ class ExportError(MemlabError):
 
 class PipelineError(MemlabError):
     """A pipeline string names no known stage, or gives a stage a wrong parameter."""
+
+
+@contextmanager
+def needs(extra: str, what: str) -> Iterator[None]:
+    """Import a library that only an extra of memlab installs.
+
+    :raises ModelError: where it is missing, with the command that installs it.
+
+    >>> from memlab.errors import needs
+    >>> with needs("figures", "a chart"):
+    ...     import nonesuch
+    Traceback (most recent call last):
+        ...
+    memlab.errors.ModelError: a chart needs nonesuch, which is not installed; run: pip install "memlab[figures]"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        command = f'pip install "memlab[{extra}]"'
+        raise ModelError(f"{what} needs {missing}, which is not installed; run: {command}") from error
 
 
 def at_least(minimum: float, **values: float) -> None:

@@ -67,12 +67,13 @@ def test_controls_on_locomo(
             assert here >= there - WITHIN, f"{name}, {level}s, {group}: all@{k} is {here:.3f}, expected {there:.3f}"
 
 
-def test_controls_on_pooled_longmemeval(longmemeval_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["bm25", pytest.param("dense", marks=pytest.mark.nightly)])
+def test_controls_on_pooled_longmemeval(name: str, longmemeval_path: Path, tmp_path: Path) -> None:
     data = datasets.load(longmemeval_path, pool=48, seed=0)
     assert data.sessions.group_by("scope").len()["len"].unique().to_list() == [48]
     # The store keeps one vector for each text, and a session stands in many haystacks.
     bench = Bench.of(data, store=str(tmp_path / "store"), progress=False)
-    done = run(list(POOLED), data, bench=bench, levels=["session"], measures=["recall_all@5"])
+    done = run([name], data, bench=bench, levels=["session"], measures=["recall_all@5"])
     for report in done.reports:
         row = report.summary().row(0, named=True)
         assert row["n"] == 205

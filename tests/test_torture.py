@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).parents[1] / "scripts" / "torture.py"
 @pytest.mark.parametrize(
     "parts",
     [
-        pytest.param(("--inputs", "1500"), marks=pytest.mark.slow),
+        pytest.param(("--inputs", "500"), marks=pytest.mark.slow),
         pytest.param(("--writers", "3", "--kills", "10"), marks=pytest.mark.nightly),
         pytest.param(("--servers", "1"), marks=pytest.mark.nightly),
         pytest.param(("--texts", "1"), marks=pytest.mark.nightly),

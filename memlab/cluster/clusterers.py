@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -91,13 +93,20 @@ def scope_labels(
 def kmeans(vectors: np.ndarray, *, n_clusters: int = 10, seed: int = 0) -> np.ndarray:
     """Lloyd's k-means with at most as many clusters as there are different rows."""
     from sklearn.cluster import KMeans
-    from threadpoolctl import threadpool_limits
 
     n = min(n_clusters, len(np.unique(vectors, axis=0)))
     # For so few rows, starting threads costs more than the work.
-    with threadpool_limits(1):
+    with _libraries().limit(limits=1):
         labels: np.ndarray = KMeans(n, n_init=1, random_state=seed).fit_predict(vectors)
     return labels
+
+
+@cache
+def _libraries() -> Any:
+    """Find the libraries with threads once: it takes as long as a small k-means."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @clusterer

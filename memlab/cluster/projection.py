@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.errors import DataError
+from memlab.errors import DataError, needs
 
 # Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be compiled.
 _EXACT_UP_TO = 20_000
@@ -83,7 +83,8 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
     with warnings.catch_warnings(), threadpool_limits(1):
         # UMAP warns about its single thread, the missing search index and spectral starts that it repairs itself.
         warnings.simplefilter("ignore")
-        import umap
+        with needs("clusters", "UMAP"):
+            import umap
 
         _keep_compiled(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
         _keep_compiled(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")

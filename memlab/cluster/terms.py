@@ -14,7 +14,7 @@ import polars as pl
 from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
-from memlab.errors import DataError
+from memlab.errors import DataError, needs
 from memlab.text.analysis import LANGUAGES, stop_words
 from memlab.text.tokens import Token, stem, tokens
 from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, lists, wordset
@@ -138,7 +138,8 @@ def content_words(language: str) -> Callable[[Token], bool]:
     """
     if language == "en":
         return _english
-    import stopwordsiso
+    with needs("languages", f"text in {LANGUAGES[language]}"):
+        import stopwordsiso
 
     stop = stopwordsiso.stopwords(language) | stop_words(language)
     if not stopwordsiso.has_lang(language):
@@ -178,7 +179,8 @@ def _adjacent(text: str, run: list[Token], word: Token) -> bool:
 @lru_cache(maxsize=50_000)
 def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
     """Find the longest runs of adjectives and nouns that end in a noun, by TextBlob's lexicon of parts of speech."""
-    from textblob.en import parser
+    with needs("clusters", "naming clusters and topics"):
+        from textblob.en import parser
 
     words = tokens(text)
     # What is shouted ("INTENSE") stands in the lexicon in lower case.

@@ -16,7 +16,7 @@ import polars as pl
 
 from memlab.config import RecallSettings, write_settings
 from memlab.embed.base import Encoder
-from memlab.errors import DataError, MemlabError, ModelError
+from memlab.errors import DataError, MemlabError, needs
 from memlab.figures.origin import RUNNING
 from memlab.knowledge import recall
 
@@ -234,10 +234,8 @@ def play(conversation: pl.DataFrame, *, columns: Sequence[str] = ("asked", "rewr
 
 
 def _widgets() -> Any:
-    try:
+    with needs("lab", "a panel"):
         import ipywidgets
-    except ImportError as error:
-        raise ModelError('panels need ipywidgets, which is not installed; run: pip install "memlab[lab]"') from error
     return ipywidgets
 
 

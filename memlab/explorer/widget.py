@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import cluster_labels
-from memlab.errors import DataError, MemlabError, ModelError
+from memlab.errors import DataError, MemlabError, needs
 from memlab.explorer.scene import Scene, alone, answer, cluster_names, lay_out, snippet
 from memlab.records import Run
 from memlab.retrieve import DEFAULT, Bench
@@ -74,13 +74,9 @@ def _busiest(bench: Bench) -> str:
 
 @cache
 def _widget_class() -> Any:
-    try:
+    with needs("lab", "the explorer"):
         import anywidget
         import traitlets
-    except ImportError as error:
-        raise ModelError(
-            'the explorer needs anywidget, which is not installed; run: pip install "memlab[lab]"'
-        ) from error
 
     class Explorer(anywidget.AnyWidget):
         """A map of turns that answers questions; see :func:`memlab.explore`."""

@@ -20,7 +20,7 @@ from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memlab.errors import ExportError
+from memlab.errors import ExportError, needs
 from memlab.figures._font import faces
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class _Chromium:
 
     async def _start(self) -> tuple[Any, Any, str]:
         import plotly
-        from choreographer import Browser
+
+        with needs("figures", "the export of a figure"):
+            from choreographer import Browser
 
         browser = await Browser(path=self.path)
         tab = browser.get_tab() or await browser.create_tab("")
@@ -164,7 +166,8 @@ def find() -> str:
     for name in NAMES:
         if path := shutil.which(name):
             return path
-    from choreographer.browsers.chromium import Chromium
+    with needs("figures", "the export of a figure"):
+        from choreographer.browsers.chromium import Chromium
 
     path = Chromium.find_browser(skip_local=False)
     if path and Path(path).is_file():

@@ -12,6 +12,8 @@ import string
 from functools import cache, lru_cache
 from pathlib import Path
 
+from memlab.errors import needs
+
 FAMILY = "Liberation Sans"
 _FILES = {400: "LiberationSans-Regular.ttf", 700: "LiberationSans-Bold.ttf"}
 _ALWAYS = frozenset(map(ord, string.ascii_letters + string.digits + string.punctuation + " "))
@@ -20,7 +22,8 @@ _ALWAYS = frozenset(map(ord, string.ascii_letters + string.digits + string.punct
 @cache
 def advances(weight: int) -> dict[int, float]:
     """Give the width of each character that the font has, by code point, in ems."""
-    from fontTools.ttLib import TTFont
+    with needs("figures", "a figure"):
+        from fontTools.ttLib import TTFont
 
     with TTFont(_path(weight), lazy=True) as font:
         widths, em = font["hmtx"], font["head"].unitsPerEm
@@ -38,7 +41,9 @@ def faces(text: str) -> str:
 
 @lru_cache(128)
 def _face(weight: int, codes: frozenset[int]) -> str:
-    from fontTools import subset
+    with needs("figures", "a figure"):
+        import brotli  # noqa: F401  fontTools writes WOFF2 with it
+        from fontTools import subset
 
     # Without kerning a line is as wide as its characters, which is how a chart measures it before a browser does.
     unused = [*subset.Options._drop_tables_default, "FFTM", "GDEF", "GPOS", "GSUB", "kern"]

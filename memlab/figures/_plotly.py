@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from memlab.errors import needs
+
 __all__ = ["go"]
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ else:
 
     class _Late:
         def __getattr__(self, name: str) -> Any:
-            return getattr(importlib.import_module("plotly.graph_objects"), name)
+            with needs("figures", "a figure"):
+                return getattr(importlib.import_module("plotly.graph_objects"), name)
 
     go = _Late()

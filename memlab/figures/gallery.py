@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from memlab.errors import ExportError
+from memlab.errors import ExportError, needs
 from memlab.evaluate.printing import latex_escape
 from memlab.figures._font import faces
 from memlab.figures.export import put
@@ -86,7 +86,8 @@ def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, 
 
 def rendered(markdown: str) -> str:
     """Give Markdown with tables as HTML; mark-up in it is text."""
-    from markdown_it import MarkdownIt
+    with needs("figures", "a page"):
+        from markdown_it import MarkdownIt
 
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 

@@ -7,12 +7,12 @@ import json
 import os
 import ssl
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
 import httpx
-from anyio.from_thread import start_blocking_portal
 
 from memlab.errors import ModelError
 from memlab.llm.service import Service
@@ -105,12 +105,22 @@ class Client:
         An interrupt cancels it.
         """
 
+        began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Result] | None]] = Future()
+
         async def whole() -> Result:
+            began.set_result((asyncio.get_running_loop(), asyncio.current_task()))
             async with self._transport:
                 return await function()
 
-        with start_blocking_portal() as portal:
-            return portal.call(whole)
+        with ThreadPoolExecutor(1) as pool:  # a loop of its own
+            running = pool.submit(asyncio.run, whole())
+            try:
+                return running.result()
+            except BaseException:
+                loop, task = began.result()
+                with suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(task.cancel if task else loop.stop)
+                raise
 
 
 @cache

@@ -19,7 +19,7 @@ from typing import Any
 
 import memlab
 from memlab.config import settings
-from memlab.errors import DataError, ExportError, ModelError
+from memlab.errors import DataError, ExportError, needs
 from memlab.figures.export import put
 from memlab.figures.origin import portable, running, sidecar, source_digest
 from memlab.notebooks.page import as_html
@@ -35,7 +35,7 @@ def run_notebooks(
     jobs: int = 1,
     again: bool = True,
 ) -> Iterator[tuple[Path, float]]:
-    """Execute notebooks with papermill, begun in order of name; each is written as HTML too.
+    """Execute notebooks with papermill, in order of name or, several at a time, from the last; each becomes HTML too.
 
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
@@ -49,10 +49,8 @@ def run_notebooks(
     :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
     """
-    try:
+    with needs("lab", "running notebooks"):
         import papermill
-    except ImportError as error:
-        raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
     found = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
     paths = sorted(path for path in found if fnmatch(path.stem, f"*{only}*"))
     if not paths:
@@ -81,7 +79,8 @@ def run_notebooks(
         return
     # Processes, since papermill changes the working directory while it runs.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = [pool.submit(_execute, path, Path(out) / path.name, values) for path in paths]
+        # The last ones take longest: begun last, one of them would run alone at the end.
+        running = [pool.submit(_execute, path, Path(out) / path.name, values) for path in reversed(paths)]
         try:
             for done in as_completed(running):
                 yield done.result()

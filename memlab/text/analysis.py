@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
+from memlab.errors import DataError, needs
 from memlab.text import tokens
 from memlab.text.words import FUNCTION_WORDS, lists
 
@@ -102,12 +102,12 @@ def stop_words(language: str = "en") -> frozenset[str]:
 
     :raises DataError: for an unknown language.
     """
-    import stopwordsiso
-    from bm25s import stopwords
-
     name = LANGUAGES[check_language(language)]
     if language == "en":
         return FUNCTION_WORDS
+    with needs("languages", f"text in {name}"):
+        import stopwordsiso
+        from bm25s import stopwords
     listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(language)
     if language == "lt":  # its list was read in a wrong encoding
         listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]

@@ -111,11 +111,10 @@ def test_what_was_said_before_changes_what_a_pronoun_means(minilm: Any) -> None:
     assert np.abs(they.astype(np.float32) - dogs).max() > 0.05
 
 
-@pytest.mark.parametrize("empty", ["", "   \n", "\x00\x01"])
-def test_a_text_without_tokens_has_none(minilm: Any, empty: str) -> None:
-    tokens = minilm.encode_tokens([empty, "hi", empty], before=["a", "b", LONG])
-    assert np.diff(tokens.start).tolist() == [0, 1, 0]
-    alone = minilm.encode_tokens([empty])
+def test_a_text_without_tokens_has_none(minilm: Any) -> None:
+    tokens = minilm.encode_tokens(["", "hi", "   \n", "\x00\x01"], before=["a", "b", LONG, ""])
+    assert np.diff(tokens.start).tolist() == [0, 1, 0, 0]
+    alone = minilm.encode_tokens([""])
     assert (len(alone), alone.vectors.shape) == (1, (0, 384))
 
 

@@ -112,7 +112,7 @@ def test_minilms_stored_vectors_are_found_again(minilm: Encoder, minilm_files: P
 
 def test_half_precision_is_another_encoder_of_nearly_the_same_vectors(minilm: Encoder) -> None:
     half = load("minilm:bf16")
-    texts = [f"{word} {number}" for word in ("I saw the dentist on", "paint the shed", "löffel") for number in range(9)]
+    texts = [f"{word} {number}" for word in ("I saw the dentist on", "paint the shed", "löffel") for number in range(3)]
     assert (half.encode(texts) * minilm.encode(texts)).sum(1).min() > 0.999
     assert np.array_equal(half.encode_tokens(texts, before=texts).ids, minilm.encode_tokens(texts, before=texts).ids)
     with pytest.raises(ModelError, match="bf16 or nothing"):

@@ -52,7 +52,7 @@ def test_it_keeps_to_the_schema(address: str) -> None:
     assert "max_output" in llm.ask(asked[:1], smol(address, max_output=2))[0].error
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_prompt_is_served(address: str) -> None:
     service = smol(address, max_output=4)
     asked = frame(Question, [Question("q", "a", "What did the desk cost?", "$210", "single-hop", None, [], [])])

@@ -48,8 +48,7 @@ def test_a_token_with_a_newline_is_refused_without_being_shown(memlab_cli: Any, 
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize("verb", ["compare", "answer"])
-@pytest.mark.parametrize(("system", "runs"), [("bm25", False), ("mine_here:search", True)])
+@pytest.mark.parametrize(("verb", "system", "runs"), [("compare", "bm25", False), ("answer", "mine_here:search", True)])
 def test_the_current_folder_is_read_only_for_what_is_named(
     talk: Path, tmp_path: Path, verb: str, system: str, runs: bool
 ) -> None:

@@ -225,7 +225,7 @@ def test_retrievers_of_llamaindex(data: Dataset) -> None:
     assert len(memory(ready).search("a", "cat", 3, None)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_mem0_itself(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEM0_TELEMETRY", "False")
     import mem0

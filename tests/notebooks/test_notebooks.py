@@ -220,14 +220,14 @@ def test_the_demo_ran_it_on_the_sample(path: Path) -> None:
 
 @pytest.mark.slow
 def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_path: Path) -> None:
-    """A person's own log with a few questions of one piece of evidence each."""
+    """A person's own log with a few questions of one piece of evidence each; 04 and 06 would run on the sample."""
     records: list[dict[str, Any]] = [
         {"scope": "me", "session": f"s{n // 8}", "sender": "Ann", "text": f"Note {n} on {topic} and the {thing}."}
         for n, (topic, thing) in enumerate([(t, o) for t in ("cooking", "trains", "music", "work") for o in THINGS])
     ]
     records += [{"scope": "me", "question": f"What about the {o}?", "evidence": ["s0/1"]} for o in THINGS[:4]]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    run(tmp_path / "log.jsonl", tmp_path, jobs=2, n_seeds=1, **FEW)
+    run(tmp_path / "log.jsonl", tmp_path, only="0[012357]", jobs=2, n_seeds=1, **FEW)
 
 
 # What a run is small with: timed questions.

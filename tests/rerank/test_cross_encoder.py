@@ -50,15 +50,20 @@ def tiny(tmp_path: Path, bench: Bench) -> Make:
     return make
 
 
-def forward(path: Path, question: str, text: str) -> list[float]:
-    """One pair through transformers, the document alone cut."""
+def forward(path: Path) -> Callable[[str, str], list[float]]:
+    """Read a pair through transformers, the document alone cut."""
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(path)
-    tokens = tokenizer([question], [text], truncation="only_second", max_length=LIMIT, return_tensors="pt")
-    with torch.inference_mode():
-        return AutoModelForSequenceClassification.from_pretrained(path).eval()(**tokens).logits[0].tolist()
+    model = AutoModelForSequenceClassification.from_pretrained(path).eval()
+
+    def logits(question: str, text: str) -> list[float]:
+        tokens = tokenizer([question], [text], truncation="only_second", max_length=LIMIT, return_tensors="pt")
+        with torch.inference_mode():
+            return model(**tokens).logits[0].tolist()
+
+    return logits
 
 
 def first_queries(run: Run, n: int) -> Run:
@@ -83,7 +88,8 @@ def test_scores_are_those_of_transformers(
     got = cross_encoder(run, bench, model=str(path), candidates=8)
     question = dict(bench.queries.select("query_id", "text").iter_rows())
     text = dict(zip(bench.documents("turn").ids, bench.documents("turn").texts, strict=True))
-    expected = {pair: relevance(forward(path, question[pair[0]], text[pair[1]])) for pair in scores_of(run, 8)}
+    logits = forward(path)
+    expected = {pair: relevance(logits(question[pair[0]], text[pair[1]])) for pair in scores_of(run, 8)}
     assert scores_of(got, 8) == pytest.approx(expected, abs=1e-4)
     assert np.ptp(list(expected.values())) > 0.1
     # What is not scored follows as it was.
