@@ -28,11 +28,7 @@ from memlab.records import (
 )
 
 SCHEMA_VERSION = 9
-"""Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
-opened; see :func:`memlab.store.opening.open_database`."""
-
-OLDEST = 7
-"""The oldest schema version that is opened."""
+"""Raised by whoever changes the columns of a table; a store of another version is refused."""
 
 _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
@@ -82,18 +78,17 @@ def _strings(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, pl.String())
 
 
-_PLACED = {**_strings("key", "dataset"), "position": pl.Int64()}
-_MADE = {**_strings("key", "dataset", "generation"), "position": pl.Int64(), **_strings("session_id")}
-_MADE["written_at"] = TIMESTAMP
-
-
 def _data(row: type, id_: str = "_id", **more: Any) -> Table:
-    return Table({**_PLACED, **schema(row), **more}, "data", row, id_)
+    placed = {**_strings("key", "dataset"), "position": pl.Int64()}
+    return Table({**placed, **schema(row), **more}, "data", row, id_)
 
 
 def _index(row: type, id_: str) -> Table:
-    return Table({**_MADE, **schema(row)}, "kept", row, id_)
+    made = {**_strings("key", "dataset", "generation"), "position": pl.Int64(), **_strings("session_id")}
+    return Table({**made, "written_at": TIMESTAMP, **schema(row)}, "kept", row, id_)
 
+
+_INT = pl.Int64()
 
 TABLES: dict[str, Table] = {
     "store": Table(_strings("key", "value")),
@@ -106,7 +101,9 @@ TABLES: dict[str, Table] = {
     "datasets": Table(
         {
             **_strings("key", "name", "format", "language", "fingerprint"),
-            **dict.fromkeys(("turns", "sessions", "questions"), pl.Int64()),
+            "turns": _INT,
+            "sessions": _INT,
+            "questions": _INT,
             "complete": pl.Boolean(),
             "finished": pl.String(),
             "ingested_at": TIMESTAMP,
@@ -118,7 +115,8 @@ TABLES: dict[str, Table] = {
     "runs": Table(
         {
             **_strings("key", "run_id", "name", "level", "provenance", "measures"),
-            **dict.fromkeys(("queries", "rows"), pl.Int64()),
+            "queries": _INT,
+            "rows": _INT,
             "saved_at": TIMESTAMP,
         },
         id="run_id",
@@ -126,7 +124,7 @@ TABLES: dict[str, Table] = {
     "rankings": Table(
         {
             **_strings("key", "run_id", "query_id"),
-            "position": pl.Int64(),
+            "position": _INT,
             "doc_id": pl.List(pl.String()),
             "rank": pl.List(pl.Int32()),
             "score": pl.List(pl.Float64()),
@@ -162,9 +160,7 @@ def row_columns(name: str) -> dict[str, Any]:
 
 
 def text_hashes(texts: Iterable[str]) -> list[str]:
-    """Hash texts to 32 hex digits.
-
-    A loop over C calls: polars has no hash that stays the same from version to version.
+    """Hash texts to 32 hex digits; polars has no hash that stays the same from version to version.
 
     >>> from memlab.store.schemas import text_hashes
     >>> text_hashes(["a", "a"])[0] == text_hashes(["a"])[0], len(text_hashes(["b"])[0])
@@ -173,9 +169,9 @@ def text_hashes(texts: Iterable[str]) -> list[str]:
     return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() for text in texts]
 
 
-def keys(dataset: str, id_: str | pl.Expr) -> pl.Expr:
+def keys(dataset: str, id_: pl.Expr) -> pl.Expr:
     """Give the primary key of a column of ids. Injective: the encoded name holds no slash."""
-    return pl.concat_str(pl.lit(id_part(dataset) + "/"), pl.col(id_) if isinstance(id_, str) else id_)
+    return pl.concat_str(pl.lit(id_part(dataset) + "/"), id_)
 
 
 def matching(**columns: str | Iterable[str] | None) -> Any:
