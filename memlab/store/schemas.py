@@ -11,21 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from memlab.records import (
-    TIMESTAMP,
-    Annotation,
-    Entity,
-    Fact,
-    IndexEvent,
-    IndexState,
-    Issue,
-    Question,
-    Session,
-    Summary,
-    Turn,
-    id_part,
-    schema,
-)
+from memlab import records
+from memlab.records import TIMESTAMP, id_part, schema
 
 SCHEMA_VERSION = 9
 """Raised by whoever changes the columns of a table; a store of another version is refused."""
@@ -93,11 +80,11 @@ _INT = pl.Int64()
 TABLES: dict[str, Table] = {
     "store": Table(_strings("key", "value")),
     # Conversations.
-    "turns": _data(Turn, "turn_id", **_strings("content", "content_hash")),
-    "sessions": _data(Session, "session_id"),
-    "questions": _data(Question, "query_id"),
-    "annotations": _data(Annotation, "annotation_id"),
-    "issues": _data(Issue),
+    "turns": _data(records.Turn, "turn_id", **_strings("content", "content_hash")),
+    "sessions": _data(records.Session, "session_id"),
+    "questions": _data(records.Question, "query_id"),
+    "annotations": _data(records.Annotation, "annotation_id"),
+    "issues": _data(records.Issue),
     "datasets": Table(
         {
             **_strings("key", "name", "format", "language", "fingerprint"),
@@ -132,11 +119,15 @@ TABLES: dict[str, Table] = {
     ),
     "grids": Table({**_strings("key", "content"), "saved_at": TIMESTAMP}),
     # What is known from finished sessions.
-    "summaries": _index(Summary, "session_id"),
-    "facts": _index(Fact, "fact_id"),
-    "entities": _index(Entity, "entity_id"),
-    "index_states": Table({**_strings("key", "dataset"), **schema(IndexState)}, row=IndexState, id="session_id"),
-    "index_events": Table({**_strings("key", "dataset"), **schema(IndexEvent)}, row=IndexEvent, id="event_id"),
+    "summaries": _index(records.Summary, "session_id"),
+    "facts": _index(records.Fact, "fact_id"),
+    "entities": _index(records.Entity, "entity_id"),
+    "index_states": Table(
+        {**_strings("key", "dataset"), **schema(records.IndexState)}, row=records.IndexState, id="session_id"
+    ),
+    "index_events": Table(
+        {**_strings("key", "dataset"), **schema(records.IndexEvent)}, row=records.IndexEvent, id="event_id"
+    ),
     "undone": Table({**_strings("key", "dataset", "scope", "old", "new"), "undone_at": TIMESTAMP, "why": pl.String()}),
     # Caches.
     "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
