@@ -83,7 +83,7 @@ class Settings(BaseSettings):
 
     :param store: directory or object-store URI of the LanceDB store.
     :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a directory or a hub id.
-    :param header: fields of the contextual header: scope, time, participants, topics.
+    :param header: fields of the contextual header: scope, time, participants.
     :param pipelines: what ``memlab evaluate`` compares; the first is the baseline. None: controls and the best.
     :param plugins: modules that add stages, encoders, measures or formats, found from the current directory too.
     :param on_error: stop at a bad record, or put it aside and go on.
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
 
     store: str = Field(".memlab/store", min_length=1)
     encoder: str = Field("minilm", min_length=1)
-    header: tuple[Literal["scope", "time", "participants", "topics"], ...] = ()
+    header: tuple[Literal["scope", "time", "participants"], ...] = ()
     pipelines: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     on_error: Literal["raise", "quarantine"] = "raise"

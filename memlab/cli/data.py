@@ -77,7 +77,7 @@ def ingest(
         memory.choose(name)
         added = memory.vectors.backfill(model, name, header=chosen.header)
         typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
-    for column, kind, made in memory.search.create_indexes(model, header=chosen.header).iter_rows():
+    for column, kind, made in memory.search.create_indexes(model).iter_rows():
         typer.echo(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
         if encoded := candidates.fill(memory, name, model):

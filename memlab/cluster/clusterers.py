@@ -47,8 +47,7 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
         raise DataError(f"clusterer {clustering!r} cannot cluster {len(rows)} vectors: {error}") from error
     if labels.shape != (len(rows),) or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
-            f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape} for {len(rows)} vectors; a "
-            "clusterer gives one whole number for each row, -1 for noise"
+            f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected {len(rows)} whole numbers"
         )
     return _by_size(labels)
 
@@ -61,15 +60,13 @@ def scope_labels(
     clustering: str = "umap_hdbscan",
     seeds: Sequence[int] = (0,),
 ) -> pl.DataFrame:
-    """Cluster the turns of each scope by itself, once with each seed.
+    """Cluster the turns of each scope by itself, once with each seed; see :func:`cluster_labels`.
 
     :param ids: (n,) of the turns.
     :param vectors: (n, d) finite numbers.
     :param spans: first row and end of each scope, as ``bench.documents("turn").spans``.
-    :param clustering: a name of :data:`memlab.clusterers`.
     :returns: a row a turn and seed: ``scope``, ``turn_id``, ``label`` and ``draw``, the seed; for
         :func:`memlab.cluster.permuted_spread`.
-    :raises DataError: as :func:`cluster_labels` does.
 
     >>> import numpy as np
     >>> from memlab.cluster import scope_labels
@@ -162,7 +159,9 @@ def hdbscan_labels(
         cluster_selection_method="leaf", copy=True,
     )  # fmt: skip
     # Ties are broken by position: in an order of their own, the same rows give the same clusters wherever they stand.
-    order = np.argsort(points.view(np.dtype((np.void, points.dtype.itemsize * points.shape[1]))).ravel(), kind="stable")
+    order = np.argsort(
+        np.ascontiguousarray(points).view(f"V{points.itemsize * points.shape[1]}").ravel(), kind="stable"
+    )
     labels = np.empty(len(points), np.int64)
     labels[order] = model.fit_predict(points[order].astype(np.float64))
     return _by_size(labels)

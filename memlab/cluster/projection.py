@@ -42,20 +42,12 @@ def project(
             "n_neighbors ≥ 2 and min_dist between 0 and 1"
         )
     rows = unit_rows(embeddings)
-    if len(rows) <= n_components + 2 or (rows == rows[0]).all():
-        return _principal_components(rows, n_components=n_components)
-    return _umap(rows, n_components, min(n_neighbors, len(rows) - 1), min_dist, seed)
-
-
-def _principal_components(rows: np.ndarray, *, n_components: int) -> np.ndarray:
-    """Give the first principal components, zero where the data have fewer: (n, d) → (n, n_components) float32."""
-    from sklearn.decomposition import PCA
-
+    if len(rows) > n_components + 2 and (rows != rows[0]).any():
+        return _umap(rows, n_components, min(n_neighbors, len(rows) - 1), min_dist, seed)
+    centred = rows - rows.mean(axis=0) if len(rows) else rows
+    left, lengths, _ = np.linalg.svd(centred, full_matrices=False)
     coordinates = np.zeros((len(rows), n_components), np.float32)
-    if len(rows) > 1:
-        width = min(n_components, *rows.shape)
-        with np.errstate(invalid="ignore"):  # the explained share of equal rows
-            coordinates[:, :width] = PCA(width, svd_solver="full").fit_transform(rows)
+    coordinates[:, : len(lengths)] = (left * lengths)[:, :n_components]
     return coordinates
 
 

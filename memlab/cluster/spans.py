@@ -30,8 +30,8 @@ def permuted_spread(
     :func:`memlab.evaluate.against_null`.
 
     :param sets: ``query_id``, ``turn_id``: the evidence of each question, or the first turns of each ranking.
-    :param turn_labels: ``scope``, ``turn_id``, ``label``; with a column ``draw``, several clusterings, over which the
-        numbers of a set are averaged.
+    :param turn_labels: ``scope``, ``turn_id``, ``label`` and ``draw``, as :func:`memlab.cluster.scope_labels` gives
+        them; the numbers of a set are averaged over the draws.
     :param draws: permutations.
     :returns: (sets, 3) and (draws, sets, 3): groups, largest share, and share of pairs together (NaN for one turn), the
         sets in the order of ``sets``, scope by scope.
@@ -40,14 +40,13 @@ def permuted_spread(
     >>> import polars as pl
     >>> from memlab.cluster import permuted_spread
     >>> sets = pl.DataFrame({"query_id": ["q"] * 2, "turn_id": ["a", "b"]})
-    >>> labels = pl.DataFrame({"scope": "u", "turn_id": ["a", "b", "c"], "label": [0, 0, 1]})
+    >>> labels = pl.DataFrame({"scope": "u", "turn_id": ["a", "b", "c"], "label": [0, 0, 1], "draw": 0})
     >>> permuted_spread(sets, labels)[0].tolist()
     [[1.0, 1.0, 1.0]]
     """
-    labels = turn_labels if "draw" in turn_labels.columns else turn_labels.with_columns(draw=0)
-    if labels.select("turn_id", "draw").is_duplicated().any():
-        raise DataError("turn_labels: a turn has more than one label; expected one row a turn, or one a turn and draw")
-    wide = labels.pivot("draw", index=["scope", "turn_id"], values="label")
+    if turn_labels.select("turn_id", "draw").is_duplicated().any():
+        raise DataError("turn_labels: a turn has more than one label; expected one row a turn and draw")
+    wide = turn_labels.pivot("draw", index=["scope", "turn_id"], values="label")
     wide = wide.with_columns(place=pl.int_range(pl.len()).over("scope"))
     placed = sets.join(wide.select("scope", "turn_id", "place"), on="turn_id", how="left", maintain_order="left")
     if placed["place"].has_nulls():
@@ -102,8 +101,7 @@ def pair_similarity(
     >>> from memlab.cluster import pair_similarity
     >>> turns = pl.DataFrame({"turn_id": ["a", "b"], "session_id": ["s", "t"], "scope": "u"})
     >>> asked = pl.DataFrame({"query_id": ["q"], "evidence": [["a", "b"]]})
-    >>> pairs = pair_similarity(np.eye(2), ["a", "b"], asked, question_embeddings=np.eye(2)[:1], turns=turns)
-    >>> pairs.row(0)
+    >>> pair_similarity(np.eye(2), ["a", "b"], asked, question_embeddings=np.eye(2)[:1], turns=turns).row(0)
     ('q', 'evidence, other session', 0.0)
     """
     rows, asked = unit_rows(embeddings), unit_rows(question_embeddings)
@@ -123,17 +121,14 @@ def pair_similarity(
         own = np.array([place[turn] for turn in dict.fromkeys(evidence) if turn in place], np.int64)
         if not len(own):
             continue
-        cosines, to_question = rows[own] @ rows[own].T, rows[own] @ asked[number]
         i, j = np.triu_indices(len(own), 1)
-        together = session[own[i]] == session[own[j]]
-        found += [
-            (query_id, same if each else other, value) for each, value in zip(together, cosines[i, j], strict=True)
-        ]
+        kinds = np.where(session[own[i]] == session[own[j]], same, other).tolist()
+        pairs = [*zip(kinds, (rows[own] @ rows[own].T)[i, j], strict=True)]
         pool = np.setdiff1d(members[scope[own[0]]], own)
         if len(pool):
-            drawn = rng.choice(pool, (len(own), n_random))
-            found += [(query_id, random, value) for value in np.einsum("id,ijd->ij", rows[own], rows[drawn]).ravel()]
-            found.append((query_id, best, (rows[pool] @ asked[number]).max()))
-        found += [(query_id, near, value) for value in to_question]
-    schema = {"query_id": pl.String, "kind": pl.String, "similarity": pl.Float64}
-    return pl.DataFrame([(q, kind, float(value)) for q, kind, value in found], schema, orient="row")
+            drawn = rows[rng.choice(pool, (len(own), n_random))]
+            pairs += [(random, value) for value in np.einsum("id,ijd->ij", rows[own], drawn).ravel()]
+            pairs.append((best, (rows[pool] @ asked[number]).max()))
+        pairs += [(near, value) for value in rows[own] @ asked[number]]
+        found += [(query_id, kind, float(value)) for kind, value in pairs]
+    return pl.DataFrame(found, {"query_id": pl.String, "kind": pl.String, "similarity": pl.Float64}, orient="row")

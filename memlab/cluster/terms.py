@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from math import log, sqrt
 
@@ -22,8 +22,7 @@ from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, 
 # Weights of a word that every cluster has, of each further word of a phrase, and of a word that several speakers use:
 # chosen on three conversations of LoCoMo.
 _COMMON, _PER_WORD, _SHARED = 0.2, 0.5, 3.0
-_MOST_CHARS = 60
-_MOST_WORDS, _SHORTEST_NICKNAME = 4, 3
+_MOST_CHARS, _MOST_WORDS, _SHORTEST_NICKNAME = 60, 4, 3
 _NOT_ABOUT = STOP_WORDS.union(NUMBERS, TIMES, lists()["not_about"].split())
 # After these a word is a verb, whatever its tag: "we show emotions".
 _BEFORE_VERBS = wordset("i you he she we they") | MODALS | CONTRACTIONS
@@ -41,9 +40,9 @@ def cluster_terms(
     """Name each cluster by the phrases that set it apart: class-based TF-IDF.
 
     A cluster's texts count as one document; a word weighs how often the cluster has it, by how few other clusters do,
-    three times as much where several speakers use it. A phrase (:func:`phrases`) weighs the mean of its
-    words, more with each further word and with the root of how often it occurs; in other languages than English, one of
-    several words counts only where it occurs twice. Of phrases that share a word the best stays.
+    three times as much where several speakers use it. A phrase weighs the mean of its words, more with each further
+    word and with the root of how often it occurs; in other languages than English, one of several words counts only
+    where it occurs twice. Of phrases that share a word the best stays.
 
     :param labels: (n,) integers, ``NOISE`` = −1 for noise, which gets no name.
     :param n_terms: how many terms to give; fewer where a cluster has fewer.
@@ -63,8 +62,10 @@ def cluster_terms(
     numbers, who = np.asarray(labels).tolist(), list(speakers if speakers is not None else [""] * len(texts))
     if not len(texts) == len(numbers) == len(who):
         raise DataError(f"{len(texts)} texts but {len(numbers)} labels and {len(who)} speakers; give one for each text")
-    about, names = content_words(language), _called(speakers or ())
-    split = [tokens(text) for text in texts]
+    # What people are called: the words of their names, and how these begin ("joan" of "Joanna").
+    names = {word for name in set(speakers or ()) for word in re.findall(r"[^\W\d_]+", name.lower())}
+    names |= {word[:n] for word in names for n in range(_SHORTEST_NICKNAME, len(word))}
+    about, split = content_words(language), [tokens(text) for text in texts]
     keys = list({word.key for words in split for word in words})
     stems = dict(zip(keys, stem(keys, language), strict=True))
     lower = {word.text for words in split for word in words if word.text.islower()}
@@ -78,15 +79,18 @@ def cluster_terms(
     for number, speaker, text, words in tqdm(rows, "naming", len(texts), unit=" texts", delay=2, leave=False):
         if number == NOISE:
             continue
+        cluster = clusters[number]
         for word in filter(fits, words):
-            clusters[number].words[stems[word.key]] += 1
-            clusters[number].speakers[stems[word.key]].add(speaker)
-        for phrase in phrases(text, language=language):
-            form = _written(text, phrase)
-            if not phrase[0].start and phrase[0].text.lower() in lower:  # a capital that begins a text is no name
+            cluster.words[stems[word.key]] += 1
+            cluster.speakers[stems[word.key]].add(speaker)
+        for phrase in _phrases(text, language):
+            start = phrase[0].start
+            form = re.sub(r"['’]s$", "", text[start : phrase[-1].end])
+            if not start and phrase[0].text.lower() in lower:  # a capital that begins a text is no name
                 form = form[:1].lower() + form[1:]
-            if 0 < len(form) <= _MOST_CHARS and all(map(fits, phrase)):
-                clusters[number].forms[tuple(stems[word.key] for word in phrase)][form] += 1
+            ends_a_word = start and text[start - 1] == "-"
+            if not ends_a_word and len(form) <= _MOST_CHARS and all(map(fits, phrase)):
+                cluster.forms[tuple(stems[word.key] for word in phrase)][form] += 1
     frequency = Counter(word for cluster in clusters.values() for word in cluster.words)
     rarity = {word: log((len(clusters) + 1) / (df + 0.5)) + _COMMON for word, df in frequency.items()}
     least = 1 if language == "en" else 2
@@ -153,14 +157,10 @@ def _english(word: Token) -> bool:
     return len(word.key) > 1 and word.key not in _NOT_ABOUT and any(map(str.isalpha, bare))
 
 
-def phrases(text: str, *, language: str = "en") -> Iterator[tuple[Token, ...]]:
+def _phrases(text: str, language: str) -> Iterator[tuple[Token, ...]]:
     """Give the phrases of up to four words in a text, and the phrases within them that end as they do.
 
     English has noun phrases; another language has runs of content words with nothing but a space or a hyphen between.
-
-    >>> from memlab.cluster.terms import phrases
-    >>> [" ".join(word.text for word in phrase) for phrase in phrases("I adopted a guinea pig.")]
-    ['guinea pig', 'pig']
     """
     if language == "en":
         for phrase in _noun_phrases(text):
@@ -193,15 +193,3 @@ def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
             found[run[0].start] = tuple(run)  # in place of the part of it that ended in a noun
         before = word.key
     return tuple(found.values())
-
-
-def _written(text: str, phrase: tuple[Token, ...]) -> str:
-    """Give a phrase as it stands in its text, without a possessive ending; nothing for the end of a hyphened word."""
-    start = phrase[0].start
-    return "" if text[max(start - 1, 0)] == "-" else re.sub(r"['’]s$", "", text[start : phrase[-1].end])
-
-
-def _called(names: Iterable[str]) -> frozenset[str]:
-    """Give what people are called: the words of their names in lower case, and how these begin ("joan" of "Joanna")."""
-    words = {word for name in set(names) for word in re.findall(r"[^\W\d_]+", name.lower())}
-    return frozenset(words | {word[:n] for word in words for n in range(_SHORTEST_NICKNAME, len(word))})

@@ -5,8 +5,7 @@ runs one (``models`` finds and loads it), ``endpoint`` asks a service. ``text`` 
 the texts that are embedded and searched.
 
 >>> from memlab import embed
->>> encoder = embed.load("hashing:64")
->>> encoder.encode(["I saw the dentist", "and then the doctor"]).shape
+>>> embed.load("hashing:64").encode(["I saw the dentist", "and then the doctor"]).shape
 (2, 64)
 """
 
@@ -84,7 +83,7 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
         from memlab.embed.function import FunctionEncoder
 
         return FunctionEncoder(name, function, encoders.digest(name) or "")
-    options = {"services": _services() if services is None else services} if "services" in parameters else {}
+    options = {"services": services} if "services" in parameters else {}
     encoder: Encoder = function(argument if colon else None, **options)
     return encoder
 
@@ -92,12 +91,6 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
 def named(spec: str) -> str:
     """Give the name of an encoder, where it is :data:`SETTINGS` that of the settings."""
     return settings()[0].encoder if spec == SETTINGS else spec
-
-
-def _services() -> Mapping[str, Service]:
-    from memlab.llm import Service
-
-    return {name: Service(name, **each.model_dump()) for name, each in settings()[0].llm.services.items()}
 
 
 @encoders.register
@@ -113,25 +106,23 @@ def minilm(argument: str | None) -> Encoder:
 @encoders.register
 def hashing(argument: str | None) -> Encoder:
     """Give words hashed to so many columns."""
-    if argument is None:
-        return HashingEncoder(DEFAULT_DIM)
-    if not argument.isascii() or not argument.isdigit():
-        raise ModelError(
-            f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write, for example, hashing:256"
-        )
-    return HashingEncoder(int(argument))
+    if argument is not None and not (argument.isascii() and argument.isdigit()):
+        raise ModelError(f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256")
+    return HashingEncoder(DEFAULT_DIM if argument is None else int(argument))
 
 
 @encoders.register
-def endpoint(argument: str | None, *, services: Mapping[str, Service]) -> Encoder:
+def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = None) -> Encoder:
     """Give an OpenAI-compatible embeddings service of that name."""
     from memlab.embed.endpoint import EndpointEncoder
+    from memlab.llm import Service
 
-    name = argument or ""
-    if name not in services:
-        known = ", ".join(sorted(services)) or "none"
+    if services is None:
+        services = {name: Service(name, **each.model_dump()) for name, each in settings()[0].llm.services.items()}
+    if not argument or argument not in services:
         raise ModelError(
-            f"encoder 'endpoint:{name}': no service {name!r} is known (known: {known}); name it in the settings, or "
-            "pass services={name: Service(name, base_url, model)}"
+            f"encoder 'endpoint:{argument or ''}': no service {argument or ''!r} is known (known: "
+            f"{', '.join(sorted(services)) or 'none'}); name it in the settings, or pass "
+            "services={name: Service(name, base_url, model)}"
         )
-    return EndpointEncoder(services[name])
+    return EndpointEncoder(services[argument])

@@ -15,7 +15,6 @@ from tqdm import tqdm
 from memlab.errors import DataError, ModelError
 
 Kind = Literal["document", "query"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 HALF = "+bf16"
 """Ends the revision of an encoder whose layers are computed in bfloat16: two to three times as fast where the processor
@@ -39,7 +38,7 @@ class EncoderIdentity:
 
     >>> from memlab.embed import load
     >>> load("hashing:64").identity.describe()
-    'hashing words-bigrams-trigrams (1), 64-d, sum pooling'
+    'hashing words-bigrams-trigrams (2), 64-d, sum pooling'
     """
 
     kind: str
@@ -67,8 +66,7 @@ class EncoderIdentity:
             unit = "characters" if self.kind == "endpoint" else "tokens"
             parts.append(f"at most {self.max_length} {unit}")
         prompts = (("query", self.query_prompt), ("document", self.document_prompt))
-        parts += [f"{name} prompt {text!r}" for name, text in prompts if text]
-        return ", ".join(parts)
+        return ", ".join(parts + [f"{name} prompt {text!r}" for name, text in prompts if text])
 
 
 @runtime_checkable
@@ -76,18 +74,14 @@ class Encoder(Protocol):
     """An encoder: texts in, unit vectors out.
 
     Rows are float32 of length 1, so a matrix product of two results is their cosine similarity. An empty text has a
-    defined, finite vector too.
+    defined, finite vector too. ``identity`` says what the vectors depend on, ``dim`` how wide they are.
     """
 
     @property
-    def identity(self) -> EncoderIdentity:
-        """What the vectors depend on."""
-        ...
+    def identity(self) -> EncoderIdentity: ...
 
     @property
-    def dim(self) -> int:
-        """Number of dimensions."""
-        ...
+    def dim(self) -> int: ...
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts.
@@ -131,8 +125,8 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     >>> check_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
     True
     """
-    if kind not in KINDS:
-        raise DataError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    if kind not in get_args(Kind):
+        raise DataError(f"kind is {kind!r}; expected one of {', '.join(get_args(Kind))}")
     if isinstance(texts, str | bytes):
         raise DataError(f"texts is one string ({texts[:40]!r}); expected a list: encode([text])")
     listed = list(texts)
@@ -158,11 +152,6 @@ def unit_rows(vectors: np.ndarray, *, of: str) -> np.ndarray:
     :param vectors: (n, d) numbers.
     :param of: who made them, for the message.
     :raises ModelError: when a row is not finite or is zero.
-
-    >>> import numpy as np
-    >>> from memlab.embed.base import unit_rows
-    >>> unit_rows(np.array([[3.0, 4.0]]), of="me").tolist()
-    [[0.6000000238418579, 0.800000011920929]]
     """
     wide = np.asarray(vectors, dtype=np.float64)
     norms = np.linalg.norm(wide, axis=1, keepdims=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,14 +26,12 @@ class Bert:
         config = json.loads((path / "config.json").read_text(encoding="utf-8"))
         self.width, self._heads = config["hidden_size"], config["num_attention_heads"]
         self._layers, self._epsilon = config["num_hidden_layers"], config["layer_norm_eps"]
-        weights = load_file(path / "model.safetensors")
         # Matrices as the products read them: with so few rows, turning them took a third of the time.
-        turned = {n: n.startswith("encoder.") and w.ndim == 2 for n, w in weights.items()}
         self._weights = {
-            name: np.ascontiguousarray(array.T if turned[name] else array, dtype=np.float32)
-            for name, array in weights.items()
+            name: np.ascontiguousarray(w.T if name.startswith("encoder.") and w.ndim == 2 else w, dtype=np.float32)
+            for name, w in load_file(path / "model.safetensors").items()
         }
-        self.tokenizer: Any = Tokenizer.from_file(str(path / "tokenizer.json"))
+        self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(max_length)
         # Products this small gain nothing from a second thread, and wait for it where the machine is busy.
@@ -71,6 +68,5 @@ class Bert:
         return x @ self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
     def _norm(self, x: np.ndarray, name: str) -> np.ndarray:
-        spread = np.sqrt(x.var(-1, keepdims=True) + self._epsilon)
-        normed = (x - x.mean(-1, keepdims=True)) / spread
+        normed = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + self._epsilon)
         return normed * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]

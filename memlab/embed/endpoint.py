@@ -27,20 +27,14 @@ class EndpointEncoder(Identified):
         self._service = service
         probe = llm.embeddings(service, [EMPTY])
         self.identity = EncoderIdentity(
-            kind="endpoint",
-            model=service.model,
-            pooling="server",
-            query_prompt=service.query_prompt,
-            document_prompt=service.document_prompt,
-            max_length=service.max_input,
-            normalized=bool(abs(np.linalg.norm(probe[0]) - 1) < 1e-3),
-            dim=probe.shape[1],
-        )
+            "endpoint", service.model, "", "server", service.query_prompt, service.document_prompt, service.max_input,
+            normalized=bool(abs(np.linalg.norm(probe[0]) - 1) < 1e-3), dim=probe.shape[1],
+        )  # fmt: skip
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
 
-        :raises ModelError: when the service fails, or its vectors have another width than before.
+        :raises ModelError: when the service fails, or its vectors have another width than at load.
         """
         checked = check_texts(texts, kind)
         prompt, name = self.prompt(kind), f"endpoint {self._service.name!r}"
@@ -48,10 +42,7 @@ class EndpointEncoder(Identified):
 
         def done(vectors: np.ndarray) -> None:
             if vectors.shape[1] != self.dim:
-                raise ModelError(
-                    f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at load: has the "
-                    "server's model changed? Load the encoder again"
-                )
+                raise ModelError(f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at load")
             bar.update(len(vectors))
 
         with self.bar(len(checked), progress=progress) as bar:

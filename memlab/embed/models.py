@@ -6,8 +6,6 @@ import hashlib
 import importlib.util
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,21 +65,18 @@ def _fetched(spec: str, what: str) -> Path:
     repo, _, revision = spec.partition("@")
     ignored = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot"]
     options: dict[str, Any] = {"repo_id": repo, "revision": revision or None, "ignore_patterns": ignored}
-    try:
-        path = Path(snapshot_download(**options, local_files_only=True))
-        if any(next(path.glob(pattern), None) for pattern in _WEIGHTS):
-            return path
-    except Exception:  # not in the cache, whatever the library raises for that
-        pass
-    try:
-        return Path(snapshot_download(**options))
-    except Exception as error:
-        reason = (str(error).splitlines() or ["no message"])[0]
-        raise ModelError(
-            f"no {what} {spec!r}: there is no such directory, and the hub did not give it "
-            f"({type(error).__name__}: {reason}); check the name and the network, or download the model elsewhere and "
-            "give its directory"
-        ) from error
+    for local in (True, False):
+        try:
+            path = Path(snapshot_download(**options, local_files_only=local))
+            if not local or any(next(path.glob(pattern), None) for pattern in _WEIGHTS):
+                return path
+        except Exception as error:  # whatever the library raises
+            failed = error
+    reason = (str(failed).splitlines() or ["no message"])[0]
+    raise ModelError(
+        f"no {what} {spec!r}: there is no such directory, and the hub did not give it ({type(failed).__name__}: "
+        f"{reason}); check the name and the network, or download the model elsewhere and give its directory"
+    ) from failed
 
 
 def load(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any:
@@ -95,47 +90,32 @@ def load(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any
     :raises ModelError: when the files are damaged, missing, of wrong shape, or of another kind of model.
     """
     from sentence_transformers import CrossEncoder, SentenceTransformer
+    from transformers.utils import logging
 
     if not (path / "config.json").is_file() and not (path / "modules.json").is_file():
-        found = ", ".join(sorted(p.name for p in path.iterdir())[:6]) or "nothing"
-        raise ModelError(f"{path} is no model: it holds {found}; expected config.json, a tokenizer and weights")
+        raise ModelError(f"{path} is no model: expected config.json, a tokenizer and weights")
     kind: Any = SentenceTransformer if what == "encoder" else CrossEncoder
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # of weights, in notebooks
     try:
-        with _quiet():
-            model = kind(str(path), local_files_only=True, trust_remote_code=False, model_kwargs=options)
-            missing = _missing(path, model[0].model, what)
+        model = kind(str(path), local_files_only=True, trust_remote_code=False, model_kwargs=options)
+        # What no file holds, as transformers itself maps names: it reads the weights once more.
+        again = {"local_files_only": True, "trust_remote_code": False, "output_loading_info": True}
+        inner = type(model[0].model)
+        missing = sorted(inner.from_pretrained(str(path), **again)[1]["missing_keys"])
     except Exception as error:
         raise ModelError(
             f"{what} {name}: sentence-transformers cannot load it ({type(error).__name__}: {error}); its files are "
             "damaged or belong to another model: fetch it again"
         ) from error
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+    if what == "encoder":  # the pooler on top of BERT belongs to its training task: encoders are saved without it
+        missing = [key for key in missing if ".pooler." not in f".{key}"]
     if missing:
         raise ModelError(
             f"{what} {name}: its weights lack {missing[0]!r} ({len(missing)} in all); the file is damaged or belongs "
             f"to another config.json, or the model is no {what}: fetch it again or choose another"
         )
     return model.eval()
-
-
-def _missing(path: Path, model: Any, what: str) -> list[str]:
-    """Name the parameters that no file of weights holds, as transformers itself maps names: it reads them once more.
-
-    The pooler on top of BERT belongs to its training task; encoders are often saved without it.
-    """
-    options = {"local_files_only": True, "trust_remote_code": False, "output_loading_info": True}
-    found = type(model).from_pretrained(str(path), **options)[1]["missing_keys"]
-    return sorted(name for name in found if what != "encoder" or not f".{name}".rpartition(".pooler.")[1])
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the library's bars for weights out of notebooks, and leave its setting as it was."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()

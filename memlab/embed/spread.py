@@ -43,8 +43,7 @@ class SpreadEncoder(Identified):
         return np.concatenate(list(self._spread("encode", [checked], kind, progress)))
 
     def _spread(self, method: str, columns: list[Sequence[str]], kind: Kind, progress: bool) -> Iterator[Any]:
-        starts = range(0, len(columns[0]), TEXTS)
-        parts = ([column[i : i + TEXTS] for column in columns] for i in starts)
+        parts = ([column[i : i + TEXTS] for column in columns] for i in range(0, len(columns[0]), TEXTS))
         shared = (method, self.spec, self.services, self.identity, kind)
         with self.bar(len(columns[0]), progress=progress) as bar:
             for part in distributed.spread(_read, parts, *shared, engine="ray"):
@@ -91,9 +90,8 @@ def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
 def _read(
     part: list[list[str]], method: str, spec: str, services: Services, identity: EncoderIdentity, kind: Kind
 ) -> Any:
-    read = getattr(loaded(spec, services, identity), method)
     before = {"before": part[1]} if part[1:] else {}
-    return read(part[0], kind=kind, progress=False, **before)
+    return getattr(loaded(spec, services, identity), method)(part[0], kind=kind, progress=False, **before)
 
 
 _there: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last

@@ -1,7 +1,7 @@
 """The texts that stand for turns, sessions and questions wherever they are indexed or embedded.
 
-One rule for every door: BM25, encoders and the full-text index all read what these functions give. A contextual
-header can be put before the text, in the same words at write and at query time.
+BM25, encoders and the full-text index all read what these functions give. A contextual header can be put before the
+text, in the same words at write and at query time.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import raw_part
 
-HEADER_FIELDS = ("scope", "time", "participants", "topics")
-
-_DAY = "%-d %B %Y"
+HEADER_FIELDS = ("scope", "time", "participants")
 ROLES = ("user", "assistant", "system", "other")
+_DAY = "%-d %B %Y"
 
 
 def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
@@ -25,8 +24,7 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     A caption is given as a sentence about the speaker, since an encoder reads "Mel shared a photo of a dog" better
     than a bare tag. A speaker who is only a role ("user") is left out.
 
-    :param turns: rows of :class:`memlab.records.Turn`; with ``participants`` or ``topics`` in the header, whole
-        sessions, since both are read off the session's other turns.
+    :param turns: rows of :class:`memlab.records.Turn`; with ``participants`` in the header, whole sessions.
     :param header: fields of :data:`HEADER_FIELDS`, in the order in which they are to stand.
     :raises DataError: for an unknown header field.
 
@@ -38,8 +36,7 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    written = headers(_turn_fields(turns, header, turns), turns.height)
-    return (written + turns.select(text=turn_text())["text"]).to_list()
+    return (_headers(turns, header, turns, "session_id") + turns.select(text=turn_text())["text"]).to_list()
 
 
 def turn_text() -> pl.Expr:
@@ -56,36 +53,24 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequen
     :param sessions: rows of :class:`memlab.records.Session`; a session without turns gives its date alone.
     """
     first = turns.unique("session_id", keep="first", maintain_order=True)
-    heads = first.select("session_id", head=headers(_turn_fields(first, header, turns), first.height))
-    joined = (
-        turns.select("session_id", body=_body(" " + pl.col("caption")))
-        .group_by("session_id", maintain_order=True)
-        .agg(pl.col("body").str.join("\n"))
-    )
+    heads = first.select("session_id", head=_headers(first, header, turns, "session_id"))
+    joined = turns.select("session_id", body=_body(" " + pl.col("caption")))
+    joined = joined.group_by("session_id", maintain_order=True).agg(pl.col("body").str.join("\n"))
+    placed = sessions.select("session_id", "start")
+    for part in (heads, joined):
+        placed = placed.join(part, on="session_id", how="left", maintain_order="left")
     day = pl.col("start").dt.strftime(_DAY + ", %A\n").fill_null("")
-    return (
-        sessions.select("session_id", "start")
-        .join(heads, on="session_id", how="left", maintain_order="left")
-        .join(joined, on="session_id", how="left", maintain_order="left")
-        .select(text=pl.col("head").fill_null("") + day + pl.col("body").fill_null(""))["text"]
-        .to_list()
-    )
+    return placed.select(pl.col("head").fill_null("") + day + pl.col("body").fill_null("")).to_series().to_list()
 
 
 def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
-    """Write each question with the header that its scope's turns have; what a question cannot know is left out.
+    """Write each question with the header that its scope's turns have.
 
-    ``time`` is when the question is asked, ``participants`` are those of the whole scope, ``topics`` are unknown.
+    ``time`` is when the question is asked, ``participants`` are those of the whole scope.
 
     :param questions: ``scope``, ``text`` and ``timestamp`` are read, never the evidence.
     """
-    fields = {
-        "scope": lambda: _scopes(questions),
-        "time": lambda: questions["timestamp"].dt.strftime(_DAY),
-        "participants": lambda: _beside(questions, _participants(turns, "scope")),
-    }
-    written = {name: fields[name]() for name in _checked(header) if name in fields}
-    return (headers(written, questions.height) + questions["text"]).to_list()
+    return (_headers(questions, header, turns, "scope") + questions["text"]).to_list()
 
 
 def _named(form: str) -> pl.Expr:
@@ -97,66 +82,20 @@ def _body(caption: pl.Expr) -> pl.Expr:
     return _named("{}: ") + pl.col("text") + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
 
 
-def _checked(header: Sequence[str]) -> Sequence[str]:
-    unknown = [name for name in header if name not in HEADER_FIELDS]
-    if unknown:
+def _headers(rows: pl.DataFrame, header: Sequence[str], turns: pl.DataFrame, by: str) -> pl.Series:
+    """Write headers, a text a row: ``[scope: u | time: 8 May 2023] ``; nothing where all fields are null.
+
+    :param by: the column of the group whose speakers in ``turns`` are the participants.
+    """
+    if unknown := [name for name in header if name not in HEADER_FIELDS]:
         raise DataError(f"header field {unknown[0]!r} is not known; choose from {', '.join(HEADER_FIELDS)}")
-    return header
-
-
-def _turn_fields(turns: pl.DataFrame, header: Sequence[str], context: pl.DataFrame) -> dict[str, pl.Series]:
-    fields = {
-        "scope": lambda: _scopes(turns),
-        "time": lambda: turns["timestamp"].dt.strftime(_DAY),
-        "participants": lambda: _beside(turns, _participants(context, "session_id")),
-        "topics": lambda: _beside(turns, _topics(context)),
-    }
-    return {name: fields[name]() for name in _checked(header)}
-
-
-def _scopes(rows: pl.DataFrame) -> pl.Series:
-    scopes = rows["scope"].unique()
-    return rows["scope"].replace_strict(scopes, [raw_part(s) for s in scopes], return_dtype=pl.String)
-
-
-def _beside(rows: pl.DataFrame, texts: pl.DataFrame) -> pl.Series:
-    """Give each row the text of its scope or session, a column each."""
-    by = texts.columns[0]
-    return rows.select(by).join(texts, on=by, how="left", maintain_order="left").to_series(1)
-
-
-def _participants(turns: pl.DataFrame, by: str) -> pl.DataFrame:
-    return turns.group_by(by, maintain_order=True).agg(
-        participants=pl.col("speaker").unique(maintain_order=True).str.join(", ")
-    )
-
-
-def _topics(turns: pl.DataFrame) -> pl.DataFrame:
-    """Name each session's three words of highest tf-idf among the sessions of its scope."""
-    words = (
-        turns.select("scope", "session_id", word=pl.col("text").str.to_lowercase().str.extract_all(r"[\p{L}]{4,}"))
-        .explode("word")
-        .drop_nulls("word")
-    )
-    n_sessions = turns.group_by("scope").agg(total=pl.col("session_id").n_unique())
-    spread = words.group_by("scope", "word").agg(df=pl.col("session_id").n_unique())
-    return (
-        words.group_by("scope", "session_id", "word", maintain_order=True)
-        .len("tf")
-        .join(spread, on=["scope", "word"], how="left", maintain_order="left")
-        .join(n_sessions, on="scope", how="left", maintain_order="left")
-        .with_columns(weight=pl.col("tf") * (((pl.col("total") + 1) / (pl.col("df") + 1)).log() + 1e-9))
-        .sort("session_id", "weight", "word", descending=[False, True, False])
-        .group_by("session_id", maintain_order=True)
-        .agg(topics=pl.col("word").head(3).str.join(", "))
-    )
-
-
-def headers(fields: dict[str, pl.Series], height: int) -> pl.Series:
-    """Write fields as headers, a text each: ``[scope: u | time: 8 May 2023] ``; nothing where all are null."""
-    if not fields:
-        return pl.Series("header", [""] * height, dtype=pl.String)
-    named = [pl.lit(f"{name}: ") + pl.col(name) for name in fields]
+    if not header:
+        return pl.Series("header", [""] * rows.height, dtype=pl.String)
+    speakers = pl.col("speaker").unique(maintain_order=True).str.join(", ")
+    groups = turns.group_by(by, maintain_order=True).agg(participants=speakers)
+    fields = rows.select({by, "scope"}, time=pl.col("timestamp").dt.strftime(_DAY))
+    fields = fields.join(groups, on=by, how="left", maintain_order="left")
+    fields = fields.with_columns(pl.col("scope").map_elements(raw_part, return_dtype=pl.String))
+    named = [pl.lit(f"{name}: ") + pl.col(name) for name in header]
     joined = pl.concat_str(named, separator=" | ", ignore_nulls=True)
-    bracketed = pl.when(joined == "").then(pl.lit("")).otherwise("[" + joined + "] ")
-    return pl.DataFrame(fields).select(header=bracketed)["header"]
+    return fields.select(header=pl.when(joined == "").then(pl.lit("")).otherwise("[" + joined + "] "))["header"]

@@ -49,87 +49,6 @@ class TokenVectors:
         return TokenVectors(self.ids[places], self.vectors[places], start)
 
 
-def compressed(tokens: TokenVectors) -> TokenVectors:
-    """Keep one bit a dimension: the signs of the vectors after a rotation that is the same for all of one width.
-
-    A random rotation spreads what a vector says evenly over its dimensions, so that signs alone keep its direction:
-    48 bytes for the 384 numbers of MiniLM, and no codebook that would depend on what was read first.
-
-    Source: random rotation and one bit: Gao and Long, RaBitQ (SIGMOD 2024), section 3.
-
-    >>> import numpy as np
-    >>> from memlab.embed.tokens import TokenVectors, compressed, token_cosines
-    >>> rows = np.random.default_rng(1).standard_normal((2, 384))
-    >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
-    >>> two = TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))
-    >>> compressed(two).vectors.shape
-    (2, 48)
-    >>> token_cosines(two.vectors, compressed(two).vectors).round().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    if tokens.vectors.dtype == np.uint8:
-        return tokens
-    n, dim = tokens.vectors.shape
-    codes, step = np.empty((n, -(-dim // 8)), np.uint8), 16 * _TOGETHER
-    for start in range(0, n, step):  # in parts, since wide copies of a whole memory take gigabytes
-        turned = tokens.vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
-        codes[start : start + step] = np.packbits(turned >= 0, axis=1)
-    return TokenVectors(tokens.ids, codes, tokens.start)
-
-
-def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Compare tokens with compressed ones: about their cosines, (t asked, t) float32.
-
-    :param asked: (t asked, d) unit rows.
-    :param codes: (t, d / 8) uint8 vectors of compressed tokens.
-    """
-    dim, width = asked.shape[1], 8 * codes.shape[1]
-    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
-    turned = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
-    filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
-    cosines = np.empty((len(asked), len(codes)), np.float32)
-
-    def compare(blocks: range) -> None:
-        signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
-        for start in blocks:  # few enough that they stay in the processor's cache
-            part = codes[start : start + _TOGETHER]
-            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip")
-            cosines[:, start : start + _TOGETHER] = (
-                read.reshape(len(part), width) @ filled.T
-            ).T  # sooner than this way
-
-    # The products of a question are small, and their threads wait for each other where another process multiplies too:
-    # two threads take every other block instead.
-    few, blocks = len(asked) <= _FEW, range(0, len(codes), _TOGETHER)
-    with _libraries().limit(limits=1 if few else None, user_api="blas"):
-        if few and len(blocks) > _SHARED:
-            list(_beside().map(compare, (blocks[::2], blocks[1::2])))
-        else:
-            compare(blocks)
-    cosines -= turned.sum(axis=1, keepdims=True)
-    return cosines
-
-
-@cache
-def _beside() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(2)
-
-
-@cache
-def _libraries() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-@cache
-def _rotation(dim: int) -> np.ndarray:
-    """Give a random rotation, the same in every process: (dim, dim) float32."""
-    basis, upper = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
-    rotation: np.ndarray = (basis * np.sign(np.diag(upper))).astype(np.float32)
-    return rotation
-
-
 @runtime_checkable
 class TokenEncoder(Encoder, Protocol):
     """An encoder that also gives the vectors of single tokens."""
@@ -159,3 +78,76 @@ def joined(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
     ids = np.concatenate([np.zeros(0, np.int32), *(part.ids for part in parts)])
     vectors = [part.vectors for part in parts if len(part.ids)] or [np.zeros((0, dim), np.float16)]
     return TokenVectors(ids, np.concatenate(vectors), np.r_[0, np.cumsum(counts)])
+
+
+def compressed(tokens: TokenVectors) -> TokenVectors:
+    """Keep one bit a dimension: the signs of the vectors after a rotation that is the same for all of one width.
+
+    A random rotation spreads what a vector says evenly over its dimensions, so that signs alone keep its direction:
+    48 bytes for the 384 numbers of MiniLM, and no codebook that would depend on what was read first.
+
+    Source: random rotation and one bit: Gao and Long, RaBitQ (SIGMOD 2024), section 3.
+
+    >>> import numpy as np
+    >>> from memlab.embed.tokens import TokenVectors, compressed, token_cosines
+    >>> rows = np.random.default_rng(1).standard_normal((2, 384))
+    >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+    >>> codes = compressed(TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))).vectors
+    >>> codes.shape, token_cosines(rows, codes).round().tolist()
+    ((2, 48), [[1.0, 0.0], [0.0, 1.0]])
+    """
+    if tokens.vectors.dtype == np.uint8:
+        return tokens
+    n, dim = tokens.vectors.shape
+    codes, step = np.empty((n, -(-dim // 8)), np.uint8), 16 * _TOGETHER
+    for start in range(0, n, step):  # in parts, since wide copies of a whole memory take gigabytes
+        turned = tokens.vectors[start : start + step].astype(np.float32) @ _rotation(dim).T
+        codes[start : start + step] = np.packbits(turned >= 0, axis=1)
+    return TokenVectors(tokens.ids, codes, tokens.start)
+
+
+def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Compare tokens with compressed ones: about their cosines, (t asked, t) float32.
+
+    :param asked: (t asked, d) unit rows.
+    :param codes: (t, d / 8) uint8 vectors of compressed tokens.
+    """
+    dim, width = asked.shape[1], 8 * codes.shape[1]
+    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
+    turned = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
+    filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
+    cosines = np.empty((len(asked), len(codes)), np.float32)
+
+    def compare(blocks: range) -> None:
+        signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
+        for start in blocks:  # few enough that they stay in the processor's cache
+            part = codes[start : start + _TOGETHER]
+            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip").reshape(len(part), width)
+            cosines[:, start : start + _TOGETHER] = (read @ filled.T).T  # sooner than this way
+
+    # The products of a question are small, and their threads wait for each other where another process multiplies too:
+    # two threads take every other block instead.
+    few, blocks = len(asked) <= _FEW, range(0, len(codes), _TOGETHER)
+    with _libraries().limit(limits=1 if few else None, user_api="blas"):
+        if few and len(blocks) > _SHARED:
+            with ThreadPoolExecutor(2) as beside:
+                list(beside.map(compare, (blocks[::2], blocks[1::2])))
+        else:
+            compare(blocks)
+    cosines -= turned.sum(axis=1, keepdims=True)
+    return cosines
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+@cache
+def _rotation(dim: int) -> np.ndarray:
+    """Give a random rotation, the same in every process: (dim, dim) float32."""
+    basis, upper = np.linalg.qr(np.random.default_rng(0).standard_normal((dim, dim)))
+    rotation: np.ndarray = (basis * np.sign(np.diag(upper))).astype(np.float32)
+    return rotation

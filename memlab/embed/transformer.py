@@ -33,9 +33,9 @@ class TransformerEncoder(Identified):
     Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens, so that little of
     the work is padding. Made by :func:`memlab.embed.load`.
 
-    :param path: directory of the model; kept.
-    :param identity: what the model's files say, see :func:`load_folder`, which loads the weights to learn it. MiniLM's
-        are loaded for the first text, and never where a store holds every vector.
+    :param path: directory of the model; its weights are loaded for the first text, and never where a store holds every
+        vector.
+    :param identity: what the model's files say, see :func:`load_folder`.
     :param light: whether :class:`memlab.embed.bert.Bert` reads as the model does: MiniLM, whose files are known.
     """
 
@@ -63,17 +63,14 @@ class TransformerEncoder(Identified):
         if few := self._few(checked):
             out[:] = [few.read(text)[1].mean(axis=0) for text in checked]
         elif checked:
-            tokenizer = self._model.tokenizer
             limit = {"truncation": True, "max_length": self.identity.max_length}
-            # Nothing is read as one token, so that every text has a vector.
-            nothing = [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
             opening = len(self._frame[0]) + len(self._plain([prompt])[0]) if prompt else 0
-            with self.bar(len(checked), progress=progress, what=self.identity.model) as bar:
-                for start in range(0, len(checked), _WINDOW):
-                    ids = self._tokenized([prompt + text for text in checked[start : start + _WINDOW]], **limit)
-                    for rows, features in self._read([row or nothing for row in ids], prompt=opening):
-                        out[start + rows] = features["sentence_embedding"].float().cpu().numpy()
-                        bar.update(len(rows))
+
+            def ids(window: slice) -> list[list[int]]:
+                return self._tokenized([prompt + text for text in checked[window]], **limit)
+
+            for rows, features in self._read(ids, len(checked), prompt=opening, progress=progress):
+                out[rows] = features["sentence_embedding"].float().cpu().numpy()
         return unit_rows(out, of=f"encoder {self.identity.model}") if checked else out
 
     def encode_tokens(
@@ -99,54 +96,63 @@ class TransformerEncoder(Identified):
             return joined([self._worded(ids[1:-1], hidden[1:-1]) for ids, hidden in pairs], few.width)
         if not checked:
             return joined([], self.dim)
+        sequences: dict[int, tuple[list[int], int, int]] = {}
+
+        def ids(window: slice) -> list[list[int]]:
+            of = self._in_context(checked[window], context[window], self.prompt(kind))
+            sequences.update(enumerate(of, window.start))
+            return [sequence for sequence, _, _ in of]
+
         found: dict[int, TokenVectors] = {}
-        with self.bar(len(checked), progress=progress, what=f"tokens of {self.identity.model}") as bar:
-            for start in range(0, len(checked), _WINDOW):
-                window = slice(start, start + _WINDOW)
-                sequences, places = self._in_context(checked[window], context[window], self.prompt(kind))
-                for rows, features in self._read(sequences):
-                    hidden = features["token_embeddings"].cpu().numpy()
-                    for row, i in enumerate(rows.tolist()):
-                        own = np.array(sequences[i][places[i]], np.int64)
-                        found[start + i] = self._worded(own, hidden[row, places[i]])
-                    bar.update(len(rows))
+        for rows, features in self._read(ids, len(checked), progress=progress):
+            hidden = features["token_embeddings"].cpu().numpy()
+            for row, i in enumerate(rows.tolist()):
+                sequence, start, end = sequences.pop(i)
+                found[i] = self._worded(np.array(sequence[start:end], np.int64), hidden[row, start:end])
         return joined([found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension())
 
-    def _read(self, sequences: list[list[int]], *, prompt: int = 0) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-        """Read token ids, in batches: which they are, and what the model gives, of each token and of the whole.
+    def _read(
+        self, sequences: Any, n: int, *, prompt: int = 0, progress: bool
+    ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
+        """Read n texts in batches: which they are, and what the model gives, of each token and of the whole.
 
+        :param sequences: gives the token ids of a slice of the texts.
         :param prompt: leading tokens that the model may want left out of its pooling.
         """
         import torch
 
-        fill = self._model.tokenizer.pad_token_id or 0
-        with torch.inference_mode():
-            for rows in token_batches([len(ids) for ids in sequences]):
-                parts = [torch.tensor(sequences[i]) for i in rows]
-                ids = torch.nn.utils.rnn.pad_sequence(parts, batch_first=True, padding_value=fill)
-                mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(part) for part in parts], batch_first=True)
-                device = self._model.device
-                features = {"input_ids": ids.to(device), "attention_mask": mask.to(device), "prompt_length": prompt}
-                features = self._model[0](features)
-                features["token_embeddings"] = features["token_embeddings"].float()
-                for module in list(self._model)[1:]:
-                    features = module(features)
-                yield rows, features
+        pad = torch.nn.utils.rnn.pad_sequence
+        tokenizer = self._model.tokenizer
+        # Nothing is read as one token, so that every text has a vector.
+        fill, nothing = tokenizer.pad_token_id or 0, [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
+        with torch.inference_mode(), self.bar(n, progress=progress) as bar:
+            for start in range(0, n, _WINDOW):
+                window = [ids or nothing for ids in sequences(slice(start, min(start + _WINDOW, n)))]
+                for rows in token_batches([len(ids) for ids in window]):
+                    parts = [torch.tensor(window[i], device=self._model.device) for i in rows]
+                    ids = pad(parts, batch_first=True, padding_value=fill)
+                    mask = pad([torch.ones_like(part) for part in parts], batch_first=True)
+                    features = {"input_ids": ids, "attention_mask": mask, "prompt_length": prompt}
+                    features = self._model[0](features)
+                    features["token_embeddings"] = features["token_embeddings"].float()
+                    for module in list(self._model)[1:]:
+                        features = module(features)
+                    yield start + rows, features
+                    bar.update(len(rows))
 
-    def _in_context(self, texts: list[str], before: list[str], prompt: str) -> tuple[list[list[int]], list[slice]]:
+    def _in_context(self, texts: list[str], before: list[str], prompt: str) -> list[tuple[list[int], int, int]]:
         """Give what the model reads of texts after others: token ids, and where the tokens of the text itself are."""
         longest = self.identity.max_length or 0
         half = longest // 2
         contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in before])]
         opening, closing = self._frame
         opening = opening + self._plain([prompt])[0]
-        sequences, places = [], []
+        out = []
         for body, context in zip(self._plain(texts), contexts, strict=True):
             lead = opening + context
             own = body[: max(0, longest - len(lead) - len(closing))]
-            sequences.append(lead + own + closing)
-            places.append(slice(len(lead), len(lead) + len(own)))
-        return sequences, places
+            out.append((lead + own + closing, len(lead), len(lead) + len(own)))
+        return out
 
     def _tokenized(self, texts: list[str], **options: Any) -> list[list[int]]:
         found = self._model.tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **options)
@@ -193,9 +199,7 @@ class TransformerEncoder(Identified):
 
 
 def token_batches(lengths: list[int], *, budget: int = TOKEN_BUDGET) -> Iterator[np.ndarray]:
-    """Cut texts into batches of similar length, the longest first.
-
-    The longest first, so that a lack of memory shows at once and the progress bar only gets faster.
+    """Cut texts into batches of similar length, the longest first: a lack of memory shows at once.
 
     :param lengths: number of tokens of each text.
     :param budget: tokens of a batch, padding included; a text longer than that is a batch of its own.
@@ -225,26 +229,20 @@ def load_folder(path: Path, *, name: str, revision: str) -> TransformerEncoder:
 
     if not isinstance(model[0], Transformer):
         raise ModelError(f"encoder {name}: it begins with {type(model[0]).__name__}, expected a transformer")
-    stated = (path / "modules.json").is_file()
+    assumed = "" if (path / "modules.json").is_file() else " (assumed)"
     pooling = next((module for module in model if isinstance(module, Pooling)), None)
     if pooling is None:
-        stated, pooling = False, Pooling(model[0].get_embedding_dimension())
+        assumed, pooling = " (assumed)", Pooling(model[0].get_embedding_dimension())
         model.append(pooling)
     modes = [pooling.pooling_mode] if isinstance(pooling.pooling_mode, str) else pooling.pooling_mode
     prompts = {key: prompt for key, prompt in model.prompts.items() if prompt}
     usual = prompts.get(model.default_prompt_name, "")
     document = next((prompts[key] for key in ("document", "passage", "corpus") if key in prompts), usual)
     identity = EncoderIdentity(
-        kind="transformer",
-        model=name,
-        revision=revision,
-        pooling="+".join(modes) + ("" if stated else " (assumed)"),
-        query_prompt=prompts.get("query", usual),
-        document_prompt=document,
-        max_length=model.max_seq_length or 512,
-        normalized=any(isinstance(module, Normalize) for module in model),
-        dim=model.get_embedding_dimension(),
-    )
+        "transformer", name, revision, "+".join(modes) + assumed, prompts.get("query", usual), document,
+        model.max_seq_length or 512, any(isinstance(module, Normalize) for module in model),
+        model.get_embedding_dimension(),
+    )  # fmt: skip
     encoder = TransformerEncoder(path, identity)
     encoder._model = model
     return encoder

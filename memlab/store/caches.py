@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import polars as pl
 
 from memlab.store.database import Database, in_parts
 from memlab.store.schemas import TABLES, matching
 
-LOOKUP = 4000
+LOOKUP = 20_000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
 
 KEEP_SECONDS, KEEP_TEXTS = 5.0, 16_384
@@ -27,7 +27,8 @@ class Cache:
     """
 
     def __init__(self, database: Database, family: str, key: str, *, width: int = 0) -> None:
-        self.database, self.name, self.table = database, f"{family}_{key}", cast(Any, None)
+        self.database, self.name = database, f"{family}_{key}"
+        self.table: Any = None
         if not database.read_only or self.name in database.names():
             with database.remembering(family):
                 self.table = database.table(self.name, TABLES[family].arrow(width=width))
@@ -45,20 +46,21 @@ class Cache:
         asked = pl.DataFrame({"key": keys}, schema={"key": pl.String})
         unique = asked.with_row_index("place").unique("key", keep="first", maintain_order=True)
         parts = list(self._read(unique["key"]))
-        found = pl.concat([part.select("key") for part in parts]) if parts else asked.clear()
+        found = pl.concat([asked.clear(), *(part.select("key") for part in parts)])
         missing = unique.join(found, on="key", how="anti", maintain_order="left")
-        kept, made, began, few = len(parts), 0, time.monotonic(), not progress or missing.height < 256
+        new, began, few = list[pl.DataFrame](), time.monotonic(), not progress or missing.height < 256
         with tqdm(total=missing.height, desc=self.name.replace("_", " of ", 1), unit=" texts", disable=few) as bar:
             try:
-                for chunk in missing.iter_slices(step) if missing.height else ():
-                    parts.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
-                    made += chunk.height
+                for chunk in missing.iter_slices(step):
+                    if chunk.height:
+                        new.append(chunk.select("key").hstack(make(chunk["place"].to_list())))
+                        parts.append(new[-1])
                     bar.update(chunk.height)
-                    if made >= KEEP_TEXTS or time.monotonic() - began >= KEEP_SECONDS:
-                        self._remember(parts[kept:])
-                        kept, made, began = len(parts), 0, time.monotonic()
+                    if sum(map(len, new)) >= KEEP_TEXTS or time.monotonic() - began >= KEEP_SECONDS:
+                        self._remember(new)
+                        new, began = [], time.monotonic()
             finally:
-                self._remember(parts[kept:])
+                self._remember(new)
         # Two writers may have written the same key.
         rows = pl.concat(parts).unique("key", keep="any") if parts else asked
         return asked.join(rows, on="key", how="left", maintain_order="left"), missing.height
@@ -71,7 +73,7 @@ class Cache:
             if len(keys) <= LOOKUP:
                 query = query.where(matching(key=keys))
             for batch in query.to_batches():
-                yield cast(pl.DataFrame, pl.from_arrow(batch)).filter(pl.col("key").is_in(keys.implode()))
+                yield pl.DataFrame(batch).filter(pl.col("key").is_in(keys.implode()))
 
     def _remember(self, parts: list[pl.DataFrame]) -> None:
         if parts and self.table is not None and not self.database.read_only:

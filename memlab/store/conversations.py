@@ -12,7 +12,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import Part
-from memlab.store.reading import entry, finished, read_dataset, read_rows
+from memlab.store.reading import entry, finished, of_one_state, read_dataset, read_rows
 from memlab.store.writing import Writing, batches
 
 Names = Iterable[str] | None
@@ -40,7 +40,6 @@ class Conversations(Part):
         from tqdm import tqdm
 
         database, writings = self.database, dict[str, Writing]()
-        database.writable("ingest")
         parts = [parts] if isinstance(parts, Dataset) else parts
         with ExitStack() as held, tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
             # Several datasets in one order, so that no two ingests wait for each other.
@@ -48,7 +47,7 @@ class Conversations(Part):
                 held.enter_context(database.alone(name))
             for batch in batches(parts):
                 writing = writings.setdefault(batch.name, Writing(database, batch))
-                with database.guarded(f"ingesting {batch.name!r}"):
+                with database.guarded(f"ingesting {batch.name!r}", writes="ingest"):
                     writing.add(batch, held.enter_context(database.alone(batch.name)))
                 bar.update(batch.turns.height)
             for name, writing in writings.items():
@@ -82,7 +81,8 @@ class Conversations(Part):
         if not self.whole(name):
             where = f"{name!r} into store {self.database.uri}"
             raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
-        return read_dataset(self.database, name, scopes=scopes)
+        wanted = None if scopes is None else list(scopes)
+        return of_one_state(self.database, name, lambda at: read_dataset(self.database, name, scopes=wanted, at=at))
 
     def whole(self, name: str) -> bool:
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""
@@ -98,19 +98,12 @@ class Conversations(Part):
 
         :param columns: only these; ``content`` (the text that is retrieved) and ``content_hash`` exist too.
         """
-        return self._rows("turns", dataset, scopes, columns)
+        return read_rows(self.database, "turns", dataset, scopes=scopes, columns=columns)
 
     def sessions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
         """Read sessions; parameters as for :meth:`turns`."""
-        return self._rows("sessions", dataset, scopes, columns)
+        return read_rows(self.database, "sessions", dataset, scopes=scopes, columns=columns)
 
     def questions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
         """Read questions; parameters as for :meth:`turns`."""
-        return self._rows("questions", dataset, scopes, columns)
-
-    def annotations(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
-        """Read annotations; parameters as for :meth:`turns`."""
-        return self._rows("annotations", dataset, scopes, columns)
-
-    def _rows(self, table: str, dataset: str, scopes: Names, columns: Names) -> pl.DataFrame:
-        return read_rows(self.database, table, dataset, scopes=scopes, columns=columns)
+        return read_rows(self.database, "questions", dataset, scopes=scopes, columns=columns)

@@ -37,24 +37,9 @@ _ADVICE = (
     (_CONFLICT, "another process wrote at the same time: run it again"),
     (
         ("failed to connect", "error sending request", "retryerror", "bucket"),
-        "the object store did not answer as one: check the URI, the network and storage_options",
+        "the object store did not answer as one: check the URI, the network and the credentials",
     ),
 )
-
-
-@contextmanager
-def guarded(doing: str, uri: str) -> Iterator[None]:
-    """Turn an error of the database into a :class:`StoreError` that says what to do."""
-    try:
-        yield
-    except MemlabError:
-        raise
-    except (OSError, RuntimeError, ValueError) as error:
-        message = " ".join(str(error).split())
-        advice = next((a for words, a in _ADVICE if any(w in message.lower() for w in words)), "run it again")
-        raise StoreError(
-            f"{doing} failed in store {uri}: {message[:400]}; no table is left half-written: {advice}"
-        ) from error
 
 
 def in_parts(table: Any) -> Any:
@@ -94,25 +79,31 @@ class Database:
 
     @contextmanager
     def guarded(self, doing: str, *, writes: str = "") -> Iterator[None]:
-        """Turn errors of the database into a :class:`StoreError`; what ``writes`` is refused in a view."""
-        if writes:
-            self.writable(writes)
-        with guarded(doing, self.uri):
-            yield
+        """Turn errors of the database into a :class:`StoreError` that says what to do.
 
-    def writable(self, what: str) -> None:
-        """Refuse to write to a view, naming what was meant to be done."""
-        if self.read_only:
+        :param writes: what is written, which a view refuses.
+        """
+        if writes and self.read_only:
             raise StoreError(
-                f"{what}: this is a view on versions {self.pinned} of store {self.uri}, and read-only; "
+                f"{writes}: this is a view on versions {self.pinned} of store {self.uri}, and read-only; "
                 "open the store itself to write"
             )
+        try:
+            yield
+        except MemlabError:
+            raise
+        except (OSError, RuntimeError, ValueError) as error:
+            message = " ".join(str(error).split())
+            advice = next((a for words, a in _ADVICE if any(w in message.lower() for w in words)), "run it again")
+            raise StoreError(
+                f"{doing} failed in store {self.uri}: {message[:400]}; no table is left half-written: {advice}"
+            ) from error
 
     @contextmanager
     def remembering(self, what: str) -> Iterator[None]:
         """Let a cache not be written, as on a read-only or a full disk; the first time with a warning."""
         try:
-            with guarded(f"remembering {what}", self.uri):
+            with self.guarded(f"remembering {what}"):
                 yield
         except StoreError as error:
             if not self._warned:
@@ -158,52 +149,51 @@ class Database:
 
         :param schema: Arrow schema of one that is not among :data:`memlab.store.schemas.TABLES`.
         """
+
+        def opened() -> Any:
+            if name in self.names():
+                return self.connection.open_table(name)
+            columns = TABLES[name].arrow() if schema is None else schema
+            return self.connection.create_table(name, schema=columns, exist_ok=True)
+
         if name not in self._tables:
-            table = self._open(name, TABLES[name].arrow() if schema is None else schema)
+            table = self.retried(opened)
             if self.pinned is not None and name in self.pinned:
                 table.checkout(self.pinned[name])
             self._tables[name] = table
         return self._tables[name]
-
-    def _open(self, name: str, schema: Any) -> Any:
-        try:
-            return self.connection.open_table(name)
-        except (OSError, RuntimeError, ValueError) as error:
-            if "not found" not in str(error):
-                raise
-        return self.retried(lambda: self.connection.create_table(name, schema=schema, exist_ok=True))
 
     def read(
         self, name: str, columns: Sequence[str], /, *, at: int | None = None, **where: str | Iterable[str] | None
     ) -> pl.DataFrame:
         """Read columns of the rows that :func:`matching` gives, in the database's order.
 
-        A table that nothing was written to has no rows; a column that came after the version that is read is null.
+        A table that nothing was written to has no rows.
 
         :param at: a version of the table; by default that of this view.
         :raises StoreError: when a column does not exist, or the table cannot be read.
         """
-        types = TABLES[name].columns
         where = {c: v if v is None or isinstance(v, str) else list(v) for c, v in where.items()}
-        with guarded(f"reading {name}", self.uri):
+        with self.guarded(f"reading {name}"):
             if [] in where.values() or (name not in self._tables and name not in self.names()):
+                types = TABLES[name].columns
                 return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
-            table, wanted = self.table(name), matching(**where)
+            table = self.table(name)
             if at is not None:
                 table = self.connection.open_table(name)
                 table.checkout(at)
             there = table.schema.names
-            later = [c for c in columns if c in types and c not in there]
-            if unknown := [c for c in columns if c not in types and c not in there]:
-                names = ", ".join(there)
-                raise StoreError(f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {names}")
-            query = table.search().select([c for c in columns if c not in later])
+            if unknown := [column for column in columns if column not in there]:
+                raise StoreError(
+                    f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
+                )
+            query, wanted = table.search().select(list(columns)), matching(**where)
             rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
-        return rows.with_columns(pl.lit(None, types[c]).alias(c) for c in later).select(columns) if later else rows
+        return rows
 
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
-        with guarded("reading datasets", self.uri):
+        with self.guarded("reading datasets"):
             known = "datasets" in self._tables or "datasets" in self.names()
             version = int(self.table("datasets").version) if known else None
         if self._datasets is None or self._datasets[0] != version:
@@ -214,14 +204,11 @@ class Database:
         """Upsert one row; columns without a value are null."""
         self.write(table, pl.DataFrame([{"key": key, **values}], schema=dict(TABLES[table].columns)))
 
-    def write(
-        self, name: str, rows: pl.DataFrame, *, instead: Mapping[str, Any] | None = None, clear_vectors: bool = False
-    ) -> None:
+    def write(self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False) -> None:
         """Upsert rows by their key, as one version of the table; columns that they have not stay as they are.
 
         ``use_index(False)``, because two processes that insert the same new keys through an index both succeed.
 
-        :param instead: delete in the same version what :func:`matching` gives and is not among the rows.
         :param clear_vectors: take the vectors from the rows, whose text is another; the cache has those of old texts.
         """
         import pyarrow as pa
@@ -233,10 +220,8 @@ class Database:
             if column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))
         builder = table.merge_insert("key").use_index(False).when_matched_update_all().when_not_matched_insert_all()
-        if instead:
-            builder = builder.when_not_matched_by_source_delete(matching(**instead))
-        # "null", since a null vector is a bad one by default.
-        self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
+        if len(source):  # "null", since a null vector is a bad one by default
+            self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
 
     def delete(self, name: str, /, **where: str | Sequence[str] | pl.Series) -> None:
         """Delete the rows that :func:`matching` gives; without a value for a column there are none."""

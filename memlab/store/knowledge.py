@@ -39,11 +39,10 @@ class Knowledge(Part):
         rows = rows.join(states.select("session_id", "generation"), on=["session_id", "generation"])
         rows = rows.join(self._sessions(dataset).with_row_index("_session"), on="session_id")
         rows = rows.sort("_session", "position").select(*row_columns(table))
-        # Without the last word of a line, a hash, it is the id.
-        read = states.select(turn="turns").explode("turn").drop_nulls()
-        read = read.with_columns(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
         there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
-        gone = read.join(there.select(turn=_TURN), on="turn", how="anti").select("turn_id")
+        gone = states.select(turn="turns").explode("turn").join(there.select(turn=_TURN), on="turn", how="anti")
+        # Without the last word of a line, a hash, it is the id.
+        gone = gone.drop_nulls().select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
         evidence = pl.col("evidence")
         if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
             evidence = evidence.list.eval(pl.element().explode())
@@ -76,14 +75,13 @@ class Knowledge(Part):
         :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
         """
         with self.database.alone(dataset), self.database.guarded(f"indexing {dataset!r}", writes="index"):
-            entry(self.database, dataset)
             # Of a session that failed counts what counts now, whoever wrote it.
             kept = ["generation", "service", "turns"]
-            columns, sessions = ["session_id", *kept], states["session_id"]
-            before = self.database.read("index_states", columns, dataset=dataset, session_id=sessions)
+            before = self._read("index_states", dataset).join(states, on="session_id", how="semi")
             fails = (pl.col("status") == "failed") & pl.col("generation_now").is_not_null()
-            states = states.join(before, on="session_id", how="left", suffix="_now", maintain_order="left")
-            states = states.with_columns(pl.when(fails).then(f"{c}_now").otherwise(c).alias(c) for c in kept)
+            states = states.join(
+                before.select("session_id", *kept), on="session_id", how="left", suffix="_now", maintain_order="left"
+            ).with_columns(pl.when(fails).then(f"{c}_now").otherwise(c).alias(c) for c in kept)
             mine = states.select("session_id", "generation")
             for table, rows in parts.items():
                 placed = rows.join(mine, on="session_id", maintain_order="left")
@@ -94,11 +92,9 @@ class Knowledge(Part):
             self._write("index_events", dataset, events, pl.col("event_id"))
             self._write("index_states", dataset, states, pl.col("session_id"))
             # What another process wrote meanwhile has another generation, and stays.
-            old = before.join(mine, on="session_id", suffix="_new").filter(
-                pl.col("generation").ne_missing(pl.col("generation_new"))
-            )
+            old = before.join(mine, on="session_id").filter(pl.col("generation").ne_missing(pl.col("generation_right")))
+            doomed = {column: old[column].drop_nulls() for column in ("generation", "session_id")}
             for table in INDEX_TABLES:
-                doomed = {column: old[column].drop_nulls() for column in ("generation", "session_id")}
                 self.database.delete(table, dataset=dataset, **doomed)
 
     def sweep(self, dataset: str, *, now: datetime | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,9 @@ class MemoryStore(Conversations, Versions):
     """A LanceDB store of conversations, their vectors, extracted facts and runs, with versions.
 
     Several datasets live side by side. Writing is idempotent: what is already there is left as it is. Every write
-    makes a new version of its table; :meth:`tag` names the present ones, and :meth:`at` reads them again later.
-
-    Its parts: ``vectors`` (:class:`memlab.store.vectors.Vectors`), ``tokens`` (:class:`memlab.store.tokens.Tokens`),
-    ``search`` (:class:`memlab.store.search.Search`), ``runs`` and ``grids`` (:mod:`memlab.store.runs`), and
-    ``knowledge`` (:class:`memlab.store.knowledge.Knowledge`).
+    makes a new version of its table; :meth:`versions` gives the present ones, and :meth:`at` reads them again later.
+    Vectors, tokens, indexes, runs, comparisons and facts are in ``vectors``, ``tokens``, ``search``, ``runs``,
+    ``grids`` and ``knowledge``, each the class of that name.
 
     >>> import tempfile
     >>> from memlab import embed, sample
@@ -41,8 +39,6 @@ class MemoryStore(Conversations, Versions):
     True
     >>> store.ingest(small)["inserted"].sum()
     0
-    >>> store.dataset(small.name).fingerprint() == small.fingerprint()
-    True
     >>> encoder = embed.load("hashing:64")
     >>> store.vectors.backfill(encoder, small.name, progress=False) > 0
     True
@@ -52,43 +48,23 @@ class MemoryStore(Conversations, Versions):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.vectors = Vectors(database)
-        self.tokens = Tokens(database)
-        self.search = Search(database)
-        self.runs = Runs(database)
-        self.grids = Grids(database)
-        self.knowledge = Knowledge(database)
+        self.uri, self.read_only = database.uri, database.read_only
+        self.vectors, self.tokens, self.search = Vectors(database), Tokens(database), Search(database)
+        self.runs, self.grids, self.knowledge = Runs(database), Grids(database), Knowledge(database)
 
     @classmethod
-    def open(
-        cls,
-        uri: str | os.PathLike[str],
-        *,
-        storage_options: Mapping[str, str] | None = None,
-        create: bool = True,
-    ) -> MemoryStore:
-        """Open or create a store; the schema of an older memlab is migrated.
+    def open(cls, uri: str | os.PathLike[str], *, create: bool = True) -> MemoryStore:
+        """Open or create a store.
 
-        :param uri: a directory, or an ``s3://``, ``gs://`` or ``az://`` URI.
-        :param storage_options: credentials and endpoint of an object store; see LanceDB's documentation.
+        :param uri: a directory, or an ``s3://``, ``gs://`` or ``az://`` URI, with credentials in the environment.
         :param create: make the store where there is none.
-        :raises StoreError: when it cannot be opened or made, or was written by a newer memlab.
+        :raises StoreError: when it cannot be opened or made, or was written with other tables.
         """
-        return cls(open_database(uri, storage_options=storage_options, create=create))
+        return cls(open_database(uri, create=create))
 
     def __repr__(self) -> str:
         view = f", pinned={self.database.pinned}" if self.read_only else ""
         return f"MemoryStore({self.uri!r}{view})"
-
-    @property
-    def uri(self) -> str:
-        """Where the store is."""
-        return self.database.uri
-
-    @property
-    def read_only(self) -> bool:
-        """Whether this is a view on earlier versions."""
-        return self.database.read_only
 
     def table(self, name: str) -> Any:
         """Give the LanceDB table of a name, at the version of this view; for what the methods here do not cover."""
@@ -121,14 +97,9 @@ class MemoryStore(Conversations, Versions):
 
 
 class CachedEncoder:
-    """An encoder whose vectors are cached in a store.
+    """An encoder whose vectors are cached in a store; made by :func:`cached`.
 
-    >>> import tempfile
-    >>> from memlab import embed
-    >>> from memlab.store import CachedEncoder, MemoryStore
-    >>> encoder = CachedEncoder(MemoryStore.open(tempfile.mkdtemp()), embed.load("hashing:64"))
-    >>> encoder.encode(["tea", "coffee"]).shape
-    (2, 64)
+    One question is read by a model of this process, which is faster than to look it up.
     """
 
     def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
@@ -138,9 +109,12 @@ class CachedEncoder:
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts: (n, dim) float32, rows of length 1."""
         texts = list(texts)
-        if _sooner_read(self.encoder, texts, kind):
+        if self._sooner_read(texts, kind):
             return self.encoder.encode(texts, kind=kind, progress=progress)
         return self.store.encode(self.encoder, texts, kind=kind, progress=progress)
+
+    def _sooner_read(self, texts: Sequence[str], kind: Kind) -> bool:
+        return kind == "query" and len(texts) == 1 and self.identity.kind == "transformer"
 
 
 class CachedTokenEncoder(CachedEncoder):
@@ -157,14 +131,9 @@ class CachedTokenEncoder(CachedEncoder):
         progress: bool = True,
     ) -> TokenVectors:
         """Embed the tokens of texts, see :class:`memlab.embed.tokens.TokenEncoder`."""
-        if _sooner_read(self.encoder, texts, kind) and not any(before or ()):
+        if self._sooner_read(texts, kind) and not any(before or ()):
             return self.encoder.encode_tokens(texts, kind=kind, progress=progress)
         return self.store.tokens.encode(self.encoder, texts, before=before, kind=kind, progress=progress)
-
-
-def _sooner_read(encoder: Encoder, texts: Sequence[str], kind: Kind) -> bool:
-    """Say whether a model reads texts sooner than the store finds them: one question, by a model of this process."""
-    return kind == "query" and len(texts) == 1 and encoder.identity.kind == "transformer"
 
 
 def uncached(encoder: Any) -> Any:
@@ -173,6 +142,13 @@ def uncached(encoder: Any) -> Any:
 
 
 def cached(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
-    """Wrap an encoder so that a store caches its vectors."""
+    """Wrap an encoder so that a store caches its vectors.
+
+    >>> import tempfile
+    >>> from memlab import embed
+    >>> from memlab.store import MemoryStore, cached
+    >>> cached(MemoryStore.open(tempfile.mkdtemp()), embed.load("hashing:64")).encode(["tea", "coffee"]).shape
+    (2, 64)
+    """
     raw = uncached(encoder)
     return (CachedTokenEncoder if isinstance(raw, TokenEncoder) else CachedEncoder)(store, raw)

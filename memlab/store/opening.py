@@ -1,10 +1,9 @@
-"""Opening a store: where it is, whether this memlab can read it, and what an older one still needs."""
+"""Opening a store: where it is, and whether this memlab can read it."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from datetime import timedelta
 from importlib.util import find_spec, module_from_spec
 from typing import Any
@@ -13,42 +12,45 @@ import polars as pl
 
 from memlab import __version__
 from memlab.errors import StoreError
-from memlab.store.database import Database, guarded
-from memlab.store.schemas import OLDEST, SCHEMA_VERSION, TABLES, VERSIONED
+from memlab.store.database import Database
+from memlab.store.schemas import SCHEMA_VERSION, VERSIONED
 
 _INDEX_CACHE = 1 << 28  # bytes; by default LanceDB keeps up to 6 GB of indexes in memory
 
 
-def open_database(
-    uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None, create: bool = True
-) -> Database:
-    """Open the database of a store, make it, or bring an older one to the present schema.
+def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Database:
+    """Open the database of a store, or make it.
 
     :raises StoreError: for a place that holds no store and may not become one, or a store that this memlab cannot read.
     """
     place = os.fspath(uri)
-    database = Database(_connect(place, storage_options=storage_options, create=create), place)
+    local = "://" not in place
+    if place.startswith("db://"):
+        raise StoreError(f"store {place} is a hosted service; expected a directory or an s3://, gs:// or az:// URI")
+    if local and os.path.isfile(place):
+        raise StoreError(f"store {place} is a file; expected a directory: name one that is empty or new")
+    if local and not create and not os.path.isdir(place):
+        raise StoreError(f"there is no store at {place}; make it with `memlab ingest`, or correct the path")
+    database = Database(None, place)
     with database.guarded("opening"):
+        database.connection = _connect(place)
         names = set(database.names())
         if not create and not names.intersection(("store", "datasets")):
             raise StoreError(f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path")
-        # One whose table of notes holds no number was interrupted while it was made; the first ones had no such table.
-        number = int(noted(database, "schema") or (OLDEST if not names or "store" in names else 0))
-        if not OLDEST <= number <= SCHEMA_VERSION:
-            mend = "update it with `pip install --upgrade memlab`" if number > OLDEST else "ingest the files again"
+        # One without a number was interrupted while it was made; the first memlabs had no table of notes.
+        number = noted(database, "schema") or (str(SCHEMA_VERSION) if not names or "store" in names else "0")
+        if number != str(SCHEMA_VERSION):
             raise StoreError(
                 f"store {place} has schema version {number}, written by memlab {noted(database, 'memlab')}; this is "
-                f"memlab {__version__}, which reads {OLDEST} to {SCHEMA_VERSION}: {mend}, or name another store"
+                f"memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again into another "
+                "store, or install the memlab that wrote it with pip"
             )
-        if names and "://" not in place and not os.access(place, os.W_OK):
-            return database  # what an older schema lacks is read as null
-        for name in ("store", *VERSIONED):
-            if name not in names:
-                database.table(name)
-        if number < SCHEMA_VERSION:
-            _migrate(database)
-        if not names or number < SCHEMA_VERSION:  # last, so that what was interrupted is done again
-            note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
+        if not names or not local or os.access(place, os.W_OK):
+            for name in ("store", *VERSIONED):
+                if name not in names:
+                    database.table(name)
+            if noted(database, "schema") is None:  # last, so that what was interrupted is done again
+                note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
     return database
 
 
@@ -63,28 +65,16 @@ def noted(database: Database, key: str) -> str | None:
     return rows.item() if rows.height else None
 
 
-def _migrate(database: Database) -> None:
-    """Add the columns that tables lack, and drop the caches of a search that is no more."""
-    for name in database.names():
-        if name in TABLES:
-            add_columns(database, name, list(TABLES[name].arrow()))
-        elif name.startswith(("counts_", "postings_")):
-            database.connection.drop_table(name)
+def _connect(place: str) -> Any:
+    # Read when the library is imported; without it every retried write prints a warning.
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    if "lancedb" not in sys.modules:
+        _leave_unread("lance_namespace_urllib3_client")
+    import lancedb
 
-
-def add_columns(database: Database, name: str, fields: list[Any]) -> None:
-    """Give a table the columns that it lacks, empty, as one version."""
-
-    def lacking() -> list[Any]:
-        there = database.table(name).schema.names
-        return [field for field in fields if field.name not in there]
-
-    if lacking():
-        try:
-            database.table(name).add_columns(lacking())
-        except (OSError, RuntimeError, ValueError):
-            if lacking():  # else another process added them
-                raise
+    # A handle without the interval does not see what other processes write.
+    session = lancedb.Session(index_cache_size_bytes=_INDEX_CACHE)
+    return lancedb.connect(place, read_consistency_interval=timedelta(0), session=session)
 
 
 def _leave_unread(package: str) -> None:
@@ -106,30 +96,3 @@ def _leave_unread(package: str) -> None:
 
     vars(module)["__getattr__"] = asked
     sys.modules[package] = module
-
-
-def _connect(place: str, *, storage_options: Mapping[str, str] | None, create: bool) -> Any:
-    if place.startswith("db://"):
-        raise StoreError(
-            f"store {place} is a hosted service, which memlab does not speak; expected a directory or an "
-            "s3://, gs:// or az:// URI"
-        )
-    if "://" not in place:
-        if os.path.isfile(place):
-            raise StoreError(f"store {place} is a file; expected a directory: name one that is empty or new")
-        if not create and not os.path.isdir(place):
-            raise StoreError(f"there is no store at {place}; make it with `memlab ingest`, or correct the path")
-    # Read when the library is imported; without it every retried write prints a warning.
-    os.environ.setdefault("LANCEDB_LOG", "error")
-    if "lancedb" not in sys.modules:
-        _leave_unread("lance_namespace_urllib3_client")
-    import lancedb
-
-    with guarded("opening", place):
-        return lancedb.connect(
-            place,
-            storage_options=dict(storage_options) if storage_options else None,
-            # A handle without this does not see what other processes write.
-            read_consistency_interval=timedelta(0),
-            session=lancedb.Session(index_cache_size_bytes=_INDEX_CACHE),
-        )

@@ -30,16 +30,8 @@ def _json(value: Mapping[str, Any] | None) -> str:
     return json.dumps(dict(value or {}), sort_keys=True, ensure_ascii=False, default=_plain)
 
 
-def run_id(run: Run) -> str:
-    """Make the id of a run from its name, level, provenance and ranking.
-
-    >>> import numpy as np
-    >>> from memlab.records import run_from_scores
-    >>> from memlab.store.runs import run_id
-    >>> run = run_from_scores(np.array(["q"]), np.array(["d"]), np.array([1.0]), level="turn", k=1)
-    >>> run_id(run) == run_id(run), len(run_id(run))
-    (True, 16)
-    """
+def _run_id(run: Run) -> str:
+    """Make the id of a run from its name, level, provenance and ranking."""
     digest = hashlib.sha256("\x1f".join((run.name, run.level, _json(run.provenance))).encode())
     digest.update(run.frame.select(*RUN_SCHEMA).write_csv().encode())
     return digest.hexdigest()[:16]
@@ -55,23 +47,25 @@ class Runs(Part):
 
         :returns: the id of the run, made from its content.
         """
-        database, id_, provenance = self.database, run_id(run), _json(run.provenance)
+        database, id_, provenance = self.database, _run_id(run), _json(run.provenance)
         with database.guarded("saving a run", writes="save a run"):
             before = database.read("runs", ["measures", "saved_at"], run_id=id_).rows(named=True)
             if before and (measures is None or before[0]["measures"] == _json(measures)):
                 return id_
             queries = run.frame.group_by("query_id", maintain_order=True).agg("doc_id", "rank", "score")
             if not before:
-                ranked = queries.with_row_index("position").with_columns(
-                    pl.col("position").cast(pl.Int64), run_id=pl.lit(id_), key=pl.lit(f"{id_}/") + pl.col("query_id")
+                ranked = queries.with_columns(
+                    position=pl.int_range(pl.len(), dtype=pl.Int64),
+                    run_id=pl.lit(id_),
+                    key=pl.lit(f"{id_}/") + pl.col("query_id"),
                 )
                 database.write("rankings", ranked)
-            # After the rankings: a run that is listed is whole.
+                pin_run(database, id_, json.loads(provenance))
+            # Last: a run that is listed is whole.
             sizes = {"queries": queries.height, "rows": run.frame.height}
             about = {"run_id": id_, "name": run.name, "level": run.level, "provenance": provenance, **sizes}
             saved_at = before[0]["saved_at"] if before else now or datetime.now(UTC)
             database.write_row("runs", id_, **about, measures=_json(measures), saved_at=saved_at)
-            pin_run(database, id_, json.loads(provenance))
         return id_
 
     def listing(self) -> pl.DataFrame:
@@ -107,9 +101,9 @@ class Grids(Part):
 
         :raises StoreError: when there is none of that name.
         """
-        contents = dict(sorted(self.database.read("grids", ["key", "content"]).rows()))
+        contents = dict(self.database.read("grids", ["key", "content"]).rows())
         if name not in contents:
-            names = ", ".join(contents) or "none"
-            raise StoreError(f"store {self.database.uri} has no grid {name!r}; it has: {names}")
-        content: dict[str, Any] = json.loads(contents[name])
-        return content
+            raise StoreError(
+                f"store {self.database.uri} has no grid {name!r}; it has: {', '.join(sorted(contents)) or 'none'}"
+            )
+        return dict(json.loads(contents[name]))

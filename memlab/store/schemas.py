@@ -11,28 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.records import (
-    TIMESTAMP,
-    Annotation,
-    Entity,
-    Fact,
-    IndexEvent,
-    IndexState,
-    Issue,
-    Question,
-    Session,
-    Summary,
-    Turn,
-    id_part,
-    schema,
-)
+from memlab import records
+from memlab.records import TIMESTAMP, id_part, schema
 
 SCHEMA_VERSION = 9
-"""Raised by whoever changes the columns of a table. Columns that an older store lacks are added, empty, when it is
-opened; see :func:`memlab.store.opening.open_database`."""
-
-OLDEST = 7
-"""The oldest schema version that is opened."""
+"""Raised by whoever changes the columns of a table; a store of another version is refused."""
 
 _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
@@ -82,31 +65,32 @@ def _strings(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, pl.String())
 
 
-_PLACED = {**_strings("key", "dataset"), "position": pl.Int64()}
-_MADE = {**_strings("key", "dataset", "generation"), "position": pl.Int64(), **_strings("session_id")}
-_MADE["written_at"] = TIMESTAMP
-
-
 def _data(row: type, id_: str = "_id", **more: Any) -> Table:
-    return Table({**_PLACED, **schema(row), **more}, "data", row, id_)
+    placed = {**_strings("key", "dataset"), "position": pl.Int64()}
+    return Table({**placed, **schema(row), **more}, "data", row, id_)
 
 
 def _index(row: type, id_: str) -> Table:
-    return Table({**_MADE, **schema(row)}, "kept", row, id_)
+    made = {**_strings("key", "dataset", "generation"), "position": pl.Int64(), **_strings("session_id")}
+    return Table({**made, "written_at": TIMESTAMP, **schema(row)}, "kept", row, id_)
 
+
+_INT = pl.Int64()
 
 TABLES: dict[str, Table] = {
     "store": Table(_strings("key", "value")),
     # Conversations.
-    "turns": _data(Turn, "turn_id", **_strings("content", "content_hash")),
-    "sessions": _data(Session, "session_id"),
-    "questions": _data(Question, "query_id"),
-    "annotations": _data(Annotation, "annotation_id"),
-    "issues": _data(Issue),
+    "turns": _data(records.Turn, "turn_id", **_strings("content", "content_hash")),
+    "sessions": _data(records.Session, "session_id"),
+    "questions": _data(records.Question, "query_id"),
+    "annotations": _data(records.Annotation, "annotation_id"),
+    "issues": _data(records.Issue),
     "datasets": Table(
         {
             **_strings("key", "name", "format", "language", "fingerprint"),
-            **dict.fromkeys(("turns", "sessions", "questions"), pl.Int64()),
+            "turns": _INT,
+            "sessions": _INT,
+            "questions": _INT,
             "complete": pl.Boolean(),
             "finished": pl.String(),
             "ingested_at": TIMESTAMP,
@@ -118,7 +102,8 @@ TABLES: dict[str, Table] = {
     "runs": Table(
         {
             **_strings("key", "run_id", "name", "level", "provenance", "measures"),
-            **dict.fromkeys(("queries", "rows"), pl.Int64()),
+            "queries": _INT,
+            "rows": _INT,
             "saved_at": TIMESTAMP,
         },
         id="run_id",
@@ -126,7 +111,7 @@ TABLES: dict[str, Table] = {
     "rankings": Table(
         {
             **_strings("key", "run_id", "query_id"),
-            "position": pl.Int64(),
+            "position": _INT,
             "doc_id": pl.List(pl.String()),
             "rank": pl.List(pl.Int32()),
             "score": pl.List(pl.Float64()),
@@ -134,11 +119,15 @@ TABLES: dict[str, Table] = {
     ),
     "grids": Table({**_strings("key", "content"), "saved_at": TIMESTAMP}),
     # What is known from finished sessions.
-    "summaries": _index(Summary, "session_id"),
-    "facts": _index(Fact, "fact_id"),
-    "entities": _index(Entity, "entity_id"),
-    "index_states": Table({**_strings("key", "dataset"), **schema(IndexState)}, row=IndexState, id="session_id"),
-    "index_events": Table({**_strings("key", "dataset"), **schema(IndexEvent)}, row=IndexEvent, id="event_id"),
+    "summaries": _index(records.Summary, "session_id"),
+    "facts": _index(records.Fact, "fact_id"),
+    "entities": _index(records.Entity, "entity_id"),
+    "index_states": Table(
+        {**_strings("key", "dataset"), **schema(records.IndexState)}, row=records.IndexState, id="session_id"
+    ),
+    "index_events": Table(
+        {**_strings("key", "dataset"), **schema(records.IndexEvent)}, row=records.IndexEvent, id="event_id"
+    ),
     "undone": Table({**_strings("key", "dataset", "scope", "old", "new"), "undone_at": TIMESTAMP, "why": pl.String()}),
     # Caches.
     "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
@@ -162,9 +151,7 @@ def row_columns(name: str) -> dict[str, Any]:
 
 
 def text_hashes(texts: Iterable[str]) -> list[str]:
-    """Hash texts to 32 hex digits.
-
-    A loop over C calls: polars has no hash that stays the same from version to version.
+    """Hash texts to 32 hex digits; polars has no hash that stays the same from version to version.
 
     >>> from memlab.store.schemas import text_hashes
     >>> text_hashes(["a", "a"])[0] == text_hashes(["a"])[0], len(text_hashes(["b"])[0])
@@ -173,9 +160,9 @@ def text_hashes(texts: Iterable[str]) -> list[str]:
     return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() for text in texts]
 
 
-def keys(dataset: str, id_: str | pl.Expr) -> pl.Expr:
+def keys(dataset: str, id_: pl.Expr) -> pl.Expr:
     """Give the primary key of a column of ids. Injective: the encoded name holds no slash."""
-    return pl.concat_str(pl.lit(id_part(dataset) + "/"), pl.col(id_) if isinstance(id_, str) else id_)
+    return pl.concat_str(pl.lit(id_part(dataset) + "/"), id_)
 
 
 def matching(**columns: str | Iterable[str] | None) -> Any:

@@ -47,11 +47,18 @@ class Tokens(Part):
             asked, leads = ([of[place] for place in places] for of in (texts, context))
             made = encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
             made = compressed(made) if kind == "document" else made
-            return pl.DataFrame({"ids": _bytes(made.ids, made.start), "vectors": _bytes(made.vectors, made.start)})
+            columns = {"ids": made.ids, "vectors": made.vectors}
+            ends = list(pairwise(made.start.tolist()))
+            return pl.DataFrame({c: [rows[a:b].tobytes() for a, b in ends] for c, rows in columns.items()})
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
         rows, _ = cache.fill(keys, make, step=getattr(encoder, "together", CHUNK), progress=progress)
-        return _stored(rows, kind) if rows.height else joined([], encoder.dim)
+        if rows.is_empty():
+            return joined([], encoder.dim)
+        ids, numbers = np.frombuffer(b"".join(rows["ids"]), np.int32), np.uint8 if kind == "document" else np.float16
+        vectors = np.frombuffer(b"".join(rows["vectors"]), numbers).reshape(len(ids), -1 if len(ids) else 0)
+        start = np.r_[0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)]
+        return TokenVectors(ids, vectors, start)
 
     def arrange(self, encoder: TokenEncoder) -> None:
         """Join the small files that tokens were written to and index their keys, so that a lookup opens few."""
@@ -63,17 +70,3 @@ class Tokens(Part):
                 if not table.list_indices():
                     table.create_index("key", config=BTree())
                 table.optimize(cleanup_older_than=_READING)
-
-
-def _stored(rows: pl.DataFrame, kind: Kind) -> TokenVectors:
-    """Put the stored tokens of texts behind each other."""
-    ids = np.frombuffer(b"".join(rows["ids"]), np.int32)
-    vectors = np.frombuffer(b"".join(rows["vectors"]), np.uint8)
-    vectors = vectors if kind == "document" else vectors.view(np.float16)
-    start = np.r_[0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)]
-    return TokenVectors(ids, vectors.reshape(len(ids), -1 if len(ids) else 0), start)
-
-
-def _bytes(rows: np.ndarray, start: np.ndarray) -> list[bytes]:
-    """Give the rows of each text as bytes."""
-    return [rows[slice(*ends)].tobytes() for ends in pairwise(start.tolist())]

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import memlab
-from memlab.cluster import NOISE, cluster_labels, hdbscan_labels
+from memlab.cluster import NOISE, cluster_labels
 from memlab.errors import DataError, PipelineError
 
 
@@ -91,28 +89,3 @@ def test_what_is_no_clusterer_is_refused() -> None:
 
 def lambda_named(points: np.ndarray) -> np.ndarray:
     return points
-
-
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 10_000), n=st.integers(2, 60))
-def test_order_and_length_of_rows_do_not_change_the_clusters(seed: int, n: int) -> None:
-    rng = np.random.default_rng(seed)
-    points, order = rng.normal(size=(n, 3)), rng.permutation(n)
-    labels = hdbscan_labels(points, n_components=None)
-    shuffled = hdbscan_labels(points[order] * 2.0 ** rng.integers(-3, 4, (n, 1)), n_components=None)
-    assert np.array_equal(labels[order] == NOISE, shuffled == NOISE)
-    assert len({*zip(labels[order].tolist(), shuffled.tolist(), strict=True)}) == len(set(labels.tolist()))
-    assert (np.bincount(labels[labels >= 0], minlength=1)[: labels.max() + 1] >= 5).all()
-
-
-def test_bad_embeddings_and_parameters_are_refused() -> None:
-    points = np.ones((9, 4))
-    points[7, 2] = np.nan
-    with pytest.raises(DataError, match=r"row 7 .* NaN"):
-        hdbscan_labels(points)
-    with pytest.raises(DataError, match=r"shape \(9,\)"):
-        cluster_labels(np.ones(9), "kmeans")
-    with pytest.raises(DataError, match="min_cluster_size"):
-        hdbscan_labels(np.eye(20), min_cluster_size=1)
-    with pytest.raises(DataError, match="n_components"):
-        hdbscan_labels(np.eye(20), n_components=0)

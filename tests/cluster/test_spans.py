@@ -8,14 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.cluster import NOISE, pair_similarity, permuted_spread, scope_labels
+from memlab.cluster import NOISE, pair_similarity, permuted_spread
 from memlab.cluster.spans import PAIR_KINDS
 from memlab.errors import DataError
 
 
 def labelled(labels: list[int], scope: str) -> pl.DataFrame:
     ids = [f"{scope}{i}" for i in range(len(labels))]
-    return pl.DataFrame({"scope": scope, "turn_id": ids, "label": pl.Series(labels, dtype=pl.Int64)})
+    return pl.DataFrame({"scope": scope, "turn_id": ids, "label": pl.Series(labels, dtype=pl.Int64), "draw": 0})
 
 
 def by_hand(labels: list[int]) -> list[float]:
@@ -74,15 +74,3 @@ def test_pair_similarity_by_hand() -> None:
     assert all(np.abs(possible - drawn).min() < 1e-6 for drawn in of(random, "q"))
     assert len(set(np.round(of(random, "q"), 5))) == 6, "forty draws each meet every possible pair"
     assert pairs.equals(pair_similarity(embeddings, IDS, asked, **given))
-
-
-def test_labels_of_each_scope_and_seed_are_what_spreads_are_measured_on() -> None:
-    vectors = np.repeat(np.eye(4), 6, axis=0)
-    ids = [f"t{i}" for i in range(24)]
-    spans = {"ann": (0, 12), "bob": (12, 24)}
-    labels = scope_labels(ids, vectors, spans, clustering="hdbscan", seeds=(0, 1))
-    assert labels.height == 48
-    assert labels.group_by("scope").agg(pl.col("label").n_unique())["label"].to_list() == [2, 2]
-    sets = pl.DataFrame({"query_id": ["q", "q", "r", "r"], "turn_id": ["t0", "t1", "t0", "t11"]})
-    spread, _ = permuted_spread(sets, labels, draws=5)
-    assert spread[:, 0].tolist() == [1.0, 2.0]

@@ -6,12 +6,9 @@ import logging
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from memlab.cluster import NOISE, cluster_terms
 from memlab.cluster.terms import content_words
-from memlab.errors import DataError
 
 
 def test_terms_set_clusters_apart_and_noise_has_none() -> None:
@@ -58,22 +55,3 @@ def test_a_language_without_stop_words_has_no_names_and_one_line(caplog: pytest.
         for _ in range(2):
             assert cluster_terms(["नमस्ते संसार"], np.array([0]), language="ne")["terms"].to_list() == [[]]
     assert len(caplog.records) == 1
-
-
-@settings(max_examples=12, deadline=None)
-@given(
-    st.lists(st.tuples(st.text(max_size=30), st.integers(-1, 3)), max_size=12),
-    st.integers(0, 4),
-    st.sampled_from(["en", "no"]),
-)
-def test_any_text_gives_every_cluster_a_row(rows: list[tuple[str, int]], n_terms: int, language: str) -> None:
-    labels = np.array([label for _, label in rows], dtype=int)
-    terms = cluster_terms([text for text, _ in rows], labels, n_terms=n_terms, language=language)
-    assert terms["label"].to_list() == sorted(set(labels[labels >= 0].tolist()))
-    assert terms["size"].sum() == (labels >= 0).sum()
-    assert all(len(t) <= n_terms for t in terms["terms"].to_list())
-
-
-def test_lengths_must_agree() -> None:
-    with pytest.raises(DataError, match="2 texts but 1 labels"):
-        cluster_terms(["a", "b"], np.array([0]))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from itertools import permutations
 
 import polars as pl
 import pytest
 
-import memlab
-from memlab.embed.text import HEADER_FIELDS, query_texts, session_texts, turn_texts
-from memlab.errors import DataError
+from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.records import Question, Session, Turn, frame, id_part
 
 DAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -59,7 +56,6 @@ def test_names_are_written_and_roles_are_not(turns: pl.DataFrame) -> None:
         ("scope", ["[scope: work/50 % 漢] "] * 4),
         ("time", ["[time: 8 May 2023] "] * 2 + [""] * 2),
         ("participants", ["[participants: Mel, Caro] "] * 2 + ["[participants: user, assistant] "] * 2),
-        ("topics", ["[topics: guitar, lesson, teacher] "] * 2 + ["[topics: garden, wants, water] "] * 2),
     ],
 )
 def test_every_field_of_the_header(turns: pl.DataFrame, field: str, expected: list[str]) -> None:
@@ -67,24 +63,6 @@ def test_every_field_of_the_header(turns: pl.DataFrame, field: str, expected: li
         t.removesuffix(body) for t, body in zip(turn_texts(turns, header=(field,)), turn_texts(turns), strict=True)
     ]
     assert heads == expected
-
-
-def test_fields_stand_in_the_order_asked_for(turns: pl.DataFrame) -> None:
-    for order in permutations(HEADER_FIELDS):
-        first = turn_texts(turns, header=order)[0]
-        head = first[1 : first.index("]")]
-        assert [part.split(":")[0] for part in head.split(" | ")] == list(order)
-    assert turn_texts(turns, header=("time", "scope"))[2].startswith("[scope: work/50 % 漢] The garden")
-
-
-def test_topics_do_not_depend_on_the_order_of_sessions_or_on_other_scopes() -> None:
-    data = memlab.sample(turns=200)
-    texts = dict(zip(data.turns["turn_id"], turn_texts(data.turns, header=("topics",)), strict=True))
-    shuffled = data.turns.sample(fraction=1.0, shuffle=True, seed=1)
-    assert dict(zip(shuffled["turn_id"], turn_texts(shuffled, header=("topics",)), strict=True)) == texts
-    alone = data.take(data.scopes[:1]).turns
-    assert all(texts[i] == t for i, t in zip(alone["turn_id"], turn_texts(alone, header=("topics",)), strict=True))
-    assert all(t.startswith("[topics: ") for t in texts.values())
 
 
 def test_a_session_is_its_date_and_its_turns(turns: pl.DataFrame, sessions: pl.DataFrame) -> None:
@@ -95,38 +73,10 @@ def test_a_session_is_its_date_and_its_turns(turns: pl.DataFrame, sessions: pl.D
     ]
 
 
-def test_the_header_of_a_session_is_that_of_its_turns(turns: pl.DataFrame, sessions: pl.DataFrame) -> None:
-    plain = session_texts(turns, sessions)
-    for header in ((f,) for f in HEADER_FIELDS):
-        of_turns = turn_texts(turns, header=header)
-        heads = [of_turns[0][: of_turns[0].index("Mel: ")], of_turns[2][: of_turns[2].index("The garden")], ""]
-        assert session_texts(turns, sessions, header=header) == [h + p for h, p in zip(heads, plain, strict=True)]
-
-
 def test_a_question_has_the_header_of_its_scope(turns: pl.DataFrame) -> None:
     assert query_texts(question(), turns) == ["Where?"]
     both = ("scope", "time")
     head = turn_texts(turns, header=both)[1].removesuffix("Caro: Which teacher?")
     assert query_texts(question(), turns, header=both) == [head + "Where?"]
     everyone = "[participants: Mel, Caro, user, assistant] Where?"
-    assert query_texts(question(), turns, header=("topics", "participants")) == [everyone]
-
-
-@pytest.mark.parametrize("header", [(), *((f,) for f in HEADER_FIELDS), HEADER_FIELDS])
-def test_nothing_gives_no_texts(header: tuple[str, ...]) -> None:
-    nothing = frame(Turn)
-    assert turn_texts(nothing, header=header) == []
-    assert session_texts(nothing, frame(Session), header=header) == []
-    assert query_texts(frame(Question), nothing, header=header) == []
-
-
-def test_an_unknown_field_is_named(turns: pl.DataFrame, sessions: pl.DataFrame) -> None:
-    calls = (
-        lambda: turn_texts(turns, header=("date",)),
-        lambda: session_texts(turns, sessions, header=("date",)),
-        lambda: query_texts(question(), turns, header=("date",)),
-        lambda: turn_texts(frame(Turn), header=("date",)),
-    )
-    for call in calls:
-        with pytest.raises(DataError, match="'date' is not known; choose from scope, time, participants, topics"):
-            call()
+    assert query_texts(question(), turns, header=("participants",)) == [everyone]

@@ -6,12 +6,9 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
-import httpx
 import numpy as np
 import pytest
-from llama_server import llama_server
 
 from memlab import ModelError
 from memlab.embed import Encoder, load
@@ -66,23 +63,6 @@ def test_vectors_are_units_in_the_order_of_the_texts(server: type[Server]) -> No
     assert isinstance(encoder, Encoder)
 
 
-def test_texts_of_one_call_share_a_client_and_all_calls_the_certificates(
-    server: type[Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder, made = load("endpoint:local", services={"local": Service("local", server.url, "letters")}), []
-
-    class Counted(httpx.AsyncHTTPTransport):
-        def __init__(self, **options: Any) -> None:
-            made.append(options["verify"])
-            super().__init__(**options)
-
-    monkeypatch.setattr(httpx, "AsyncHTTPTransport", Counted)
-    encoder.encode([f"text {i}" for i in range(150)])
-    encoder.encode(["a question"], kind="query")
-    assert len(made) == 2
-    assert made[0] is made[1]
-
-
 def test_prompts_limits_and_empty_texts(server: type[Server]) -> None:
     service = Service("s", server.url, "letters", max_input=12, query_prompt="ask: ", document_prompt="doc: ")
     encoder = load("endpoint:s", services={"s": service})
@@ -97,20 +77,3 @@ def test_a_server_that_changes_its_model_is_noticed(server: type[Server]) -> Non
     server.width = 5
     with pytest.raises(ModelError, match="gave vectors of 5 numbers, expected 8"):
         encoder.encode(["a"])
-
-
-@pytest.fixture(scope="module")
-def llama() -> Iterator[str]:
-    with llama_server(serves="embedding") as address:
-        yield address
-
-
-@pytest.mark.slow
-def test_a_real_llama_cpp_server(llama: str) -> None:
-    service = Service("smol", llama, "smollm2", timeout=1800, max_retries=0)
-    encoder = load("endpoint:smol", services={"smol": service})
-    doctor, same, other, empty = encoder.encode(["My doctor called.", "My doctor called.", "SELECT * FROM x;", ""])
-    assert encoder.dim == 576
-    assert doctor @ same > 0.9999
-    assert doctor @ other < doctor @ same
-    assert np.isfinite(empty).all()

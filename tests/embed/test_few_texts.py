@@ -19,11 +19,3 @@ def test_vectors_and_tokens_are_those_of_transformers_and_torch_is_not_loaded() 
     assert np.array_equal(some.ids, every.ids)
     assert np.array_equal(some.start, every.start)
     assert np.abs(some.vectors.astype(np.float32) - every.vectors).max() < 1e-3
-
-
-def test_many_texts_are_left_to_torch() -> None:
-    encoder = load("minilm")
-    assert encoder._few(["a"] * transformer._FEW) is not None
-    assert encoder._few(["a", "b"]) is None
-    assert encoder._few(["a"]) is not None
-    assert load("minilm")._few(["a" * (transformer._FEW_CHARS + 1)]) is None

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from memlab import ModelError
 from memlab.embed import Encoder, load, models, transformer
@@ -145,27 +143,6 @@ def test_prompts_are_put_before_queries_and_documents(tiny: Make, include_prompt
     assert (encoder.identity.query_prompt, encoder.identity.document_prompt) == ("find an answer: ", "passage: ")
 
 
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"prompts": {"query": "q: ", "passage": "p: "}}, ("q: ", "p: ")),
-        ({"prompts": {"web": "w: "}, "default_prompt_name": "web"}, ("w: ", "w: ")),
-        ({"prompts": {"query": "", "document": ""}, "default_prompt_name": None}, ("", "")),
-    ],
-)
-def test_prompt_names(tiny: Make, config: dict, expected: tuple[str, str]) -> None:
-    identity = load(str(tiny(prompts=config, pooling={}))).identity
-    assert (identity.query_prompt, identity.document_prompt) == expected
-
-
-@pytest.mark.parametrize(("kind", "pooling"), [("Llama", "lasttoken"), ("T5", "mean")])
-def test_decoders_and_encoder_decoders(tiny: Make, kind: str, pooling: str) -> None:
-    path = tiny(kind, pooling={"pooling_mode": pooling}, normalize=True)
-    encoder = load(str(path))
-    assert_same(encoder.encode(TEXTS), reference(path, TEXTS))
-    assert encoder.identity.normalized
-
-
 def test_a_model_that_states_no_pooling_is_mean_pooled_and_says_so(tiny: Make) -> None:
     stated = load(str(tiny(pooling={"pooling_mode": "mean"}))).encode(TEXTS[:3])
     plain = tiny()
@@ -205,20 +182,6 @@ def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]], *, torch_
 
 def lacking(part: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda weights: {name: each for name, each in weights.items() if part not in name}
-
-
-def old_names(weights: dict[str, Any]) -> dict[str, Any]:
-    """Name weights as the first BERT did."""
-    named = ((name.replace("LayerNorm.weight", "LayerNorm.gamma"), each) for name, each in weights.items())
-    return {name.replace("LayerNorm.bias", "LayerNorm.beta"): each for name, each in named}
-
-
-@pytest.mark.parametrize("torch_file", [False, True])
-def test_weights_of_old_names_and_without_a_pooler_are_whole(tiny: Make, torch_file: bool) -> None:
-    path = tiny(pooling={})
-    before = load(str(path)).encode(["I like tea."])
-    change_weights(lambda w: old_names(lacking("pooler")(w)), torch_file=torch_file)(path)
-    assert_same(load(str(path)).encode(["I like tea."]), before)
 
 
 @pytest.mark.parametrize(
@@ -262,15 +225,6 @@ def test_minilm_is_the_published_one_or_an_error(tiny: Make, monkeypatch: pytest
         load("minilm")
 
 
-def test_all_weights_are_hashed(tmp_path: Path) -> None:
-    digests = set()
-    for name, data in (("model", b"a"), ("model", b"bb"), ("model-1", b"x"), ("2_Dense/model", b"y")):
-        (tmp_path / "2_Dense").mkdir(exist_ok=True)
-        (tmp_path / f"{name}.safetensors").write_bytes(data)
-        digests.add(weights_digest(tmp_path))
-    assert len(digests) == 4
-
-
 def test_hub_models_come_from_the_cache_first(tiny: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub
 
@@ -291,29 +245,3 @@ def test_hub_models_come_from_the_cache_first(tiny: Make, monkeypatch: pytest.Mo
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
     with pytest.raises(ModelError, match=r"no encoder 'owner/model'.*no route to host.*give its directory"):
         load("owner/model")
-
-
-def test_loading_leaves_global_settings_alone() -> None:
-    import torch
-    from transformers.utils import logging as library
-
-    before = torch.get_num_threads(), torch.is_grad_enabled(), library.is_progress_bar_enabled()
-    load("minilm").encode(["a"] * 20)
-    assert (torch.get_num_threads(), torch.is_grad_enabled(), library.is_progress_bar_enabled()) == before
-
-
-@given(st.lists(st.integers(1, 500), max_size=80), st.integers(1, 2000))
-def test_batches_are_a_partition_within_the_budget(lengths: list[int], budget: int) -> None:
-    batches = list(transformer.token_batches(lengths, budget=budget))
-    assert sorted(i for rows in batches for i in rows) == list(range(len(lengths)))
-    for rows in batches:
-        widest = max(lengths[i] for i in rows)
-        assert len(rows) == 1 or widest * len(rows) <= budget
-    longest = [max(lengths[i] for i in rows) for rows in batches]
-    assert longest == sorted(longest, reverse=True)
-
-
-def test_a_message_of_megabytes_is_read_like_its_beginning(minilm: Encoder) -> None:
-    short, *long = minilm.encode(["a doctor called me " * n for n in (200, 50_000)] + [" " * 500_000 + LONG, LONG])
-    np.testing.assert_allclose(long[0], short, atol=1e-5)
-    np.testing.assert_allclose(long[1], long[2], atol=1e-5)

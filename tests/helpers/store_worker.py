@@ -6,9 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from store_data import FakeEncoder, build
+from store_data import build
 
-from memlab.errors import StoreError
 from memlab.store import MemoryStore, writing
 
 
@@ -35,21 +34,6 @@ def ingest_slowly(place: str) -> None:
     MemoryStore.open(place).ingest(parts())  # type: ignore[arg-type]
 
 
-def ingest_steadily(place: str, number: str) -> None:
-    """Write small datasets with their vectors, one after the other, as often as another process is met."""
-    store, encoder = MemoryStore.open(place), FakeEncoder()
-    for part in range(3):
-        for _ in range(20):
-            try:
-                data = build(name=f"w{number}-{part}", seed=part)
-                store.ingest(data)
-                store.vectors.backfill(encoder, data.name, progress=False)
-                break
-            except StoreError as error:
-                if "another process" not in str(error):
-                    raise
-
-
 if __name__ == "__main__":
-    jobs = {"together": ingest_together, "slowly": ingest_slowly, "steadily": ingest_steadily}
+    jobs = {"together": ingest_together, "slowly": ingest_slowly}
     jobs[sys.argv[1]](*sys.argv[2:])  # type: ignore[operator]

@@ -1,7 +1,7 @@
-"""The tiny stores in ``tests/store/data``, one for each schema version that is still opened.
+"""The tiny stores in ``tests/store/data``.
 
 ``python tests/helpers/tiny_store.py`` writes the one of this version: to be run, and its file added, by whoever raises
-``memlab.store.schemas.SCHEMA_VERSION``. Files of earlier versions stay as the code of their time wrote them.
+``memlab.store.schemas.SCHEMA_VERSION``.
 """
 
 from __future__ import annotations

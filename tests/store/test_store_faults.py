@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from polars.testing import assert_frame_equal
 from store_data import FakeEncoder, build, work
 from talk import excerpt
 
@@ -57,18 +56,6 @@ def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_four_writers_of_datasets_of_their_own_lose_nothing(tmp_path: Path) -> None:
-    store = MemoryStore.open(tmp_path / "store")
-    workers = [work("steadily", str(tmp_path / "store"), str(w)) for w in range(4)]
-    assert [(worker.communicate(), worker.returncode)[1] for worker in workers] == [0] * 4
-    for w in range(4):
-        parts = [build(name=f"w{w}-{part}", seed=part) for part in range(3)]
-        assert [store.dataset(part.name).fingerprint() for part in parts] == [part.fingerprint() for part in parts]
-        assert all(len(store.vectors.read(FakeEncoder(), part.name)) == part.turns.height for part in parts)
-    assert [store.table(t).count_rows() for t in DATASET_TABLES[:3]] == [24 * 12, 6 * 12, 3 * 12]
-
-
-@pytest.mark.slow
 def test_a_full_disk(little_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore.open(little_disk / "store")
     store.ingest(build())
@@ -104,48 +91,6 @@ def test_a_place_that_cannot_be_written(little_disk: Path) -> None:
         again.ingest(build(name="more"))
     with pytest.raises(StoreError, match="cannot be written"):
         MemoryStore.open(little_disk / "other")
-
-
-def test_a_write_that_lost_a_race_is_done_again(tmp_path: Path) -> None:
-    retried, tries = Database(None, str(tmp_path)).retried, list[int]()
-
-    def write() -> str:
-        tries.append(1)
-        if len(tries) < 3:
-            raise RuntimeError("Retryable commit conflict for version 7")
-        return "done"
-
-    assert retried(write) == "done"
-    assert len(tries) == 3
-
-    def fails() -> Any:
-        tries.append(1)
-        raise OSError("No space left on device")
-
-    tries.clear()
-    with pytest.raises(OSError, match="No space"):
-        retried(fails)
-    assert len(tries) == 1, "only a lost race is tried again"
-
-
-def test_a_fault_between_tables_is_mended_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, store = build(), MemoryStore.open(tmp_path / "store")
-    write, calls = Database.write, []
-
-    def breaks(database: Database, name: str, rows: Any, **options: Any) -> None:
-        calls.append(name)
-        if name == "questions":
-            raise OSError("No space left on device (os error 28)")
-        write(database, name, rows, **options)
-
-    monkeypatch.setattr(Database, "write", breaks)
-    with pytest.raises(StoreError, match="the disk is full"):
-        store.ingest(data)
-    assert calls == ["datasets", "turns", "sessions", "questions"]
-    monkeypatch.undo()
-    report = store.ingest(data)
-    assert report["inserted"].to_list() == [0, 0, 3, 0, 0]
-    assert_frame_equal(store.dataset("small").questions, data.questions)
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["the first ingest", "a later one"])

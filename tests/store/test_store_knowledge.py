@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 import store_data
 
-from memlab import StoreError
-from memlab.records import Fact, IndexEvent, IndexState, Summary, frame
+from memlab.records import Fact, IndexEvent, IndexState, frame
 from memlab.store import MemoryStore
 from memlab.store.database import Database
 
@@ -47,26 +46,6 @@ def commit(
     store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events))
 
 
-def test_rows_come_back_by_session_and_place(store: MemoryStore) -> None:
-    commit(store, SESSIONS[::-1], "g1", {"facts": facts(SESSIONS[::-1])})
-    held = store.knowledge.rows("facts", DATA.name)
-    assert held["fact_id"].to_list() == [f"{s}/f{i}" for s in SESSIONS for i in range(2)]
-    assert held.schema == frame(Fact).schema
-    scope = SCOPES[SESSIONS[0]]
-    assert set(store.knowledge.rows("facts", DATA.name, scopes=[scope])["scope"]) == {scope}
-
-
-def test_nested_lists_and_times_survive(store: MemoryStore) -> None:
-    one = SESSIONS[0]
-    row = Summary(
-        one, SCOPES[one], "A. B.", ["A.", "B."], [["t1"], ["t2", "t3"]], ["tea"], [], [], ["go"], [["t9"]], [], [],
-        ["Ann"], NOW, None, ["Ann"], 5, "extractive", None, "1", NOW,
-    )  # fmt: skip
-    summary = frame(Summary, [row])
-    commit(store, [one], "g1", {"summaries": summary})
-    assert store.knowledge.rows("summaries", DATA.name).equals(summary)
-
-
 def test_rows_without_their_state_are_not_seen(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(store, SESSIONS[:1], "g1", {"facts": facts(SESSIONS[:1], "tea")})
     write = Database.write
@@ -95,23 +74,6 @@ def test_another_generation_replaces_the_rows_of_its_sessions_alone(store: Memor
     assert held["object"].to_list() == ["coffee 0", *["tea 0", "tea 1"] * (len(SESSIONS) - 1)]
     assert store.table("facts").count_rows() == held.height
     assert store.knowledge.events(DATA.name).height == len(SESSIONS) + 1
-
-
-def test_ids_that_stand_for_two_rows_are_refused_and_nothing_counts(store: MemoryStore) -> None:
-    twice = pl.concat([facts(SESSIONS[:1]), facts(SESSIONS[:1], "coffee")])
-    with pytest.raises(StoreError, match=r"table facts: .* stands for 2 rows"):
-        commit(store, SESSIONS[:1], "g1", {"facts": twice})
-    assert store.knowledge.rows("facts", DATA.name).is_empty()
-    assert store.knowledge.states(DATA.name).is_empty()
-
-
-def test_a_view_is_not_written_and_an_unknown_dataset_is_named(store: MemoryStore) -> None:
-    view = store.at(store.versions())
-    assert view.knowledge.rows("facts", DATA.name).is_empty()
-    with pytest.raises(StoreError, match="read-only"):
-        commit(view, SESSIONS, "g1", {"facts": facts(SESSIONS)})
-    with pytest.raises(StoreError, match="no dataset 'other'"):
-        store.knowledge.rows("facts", "other")
 
 
 def test_undone_supersessions_of_several_writers_all_stay(store: MemoryStore) -> None:

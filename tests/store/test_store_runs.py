@@ -60,24 +60,6 @@ def test_a_run_without_results_and_an_unknown_one(store: MemoryStore) -> None:
         store.runs.load("nope")
 
 
-def test_a_tag_gives_back_what_was_there(store: MemoryStore) -> None:
-    data, encoder = build(), FakeEncoder()
-    store.ingest(data)
-    store.vectors.backfill(encoder, "small", progress=False)
-    vectors = store.vectors.read(encoder, "small")
-    versions = store.tag("paper-1.0")
-    assert store.tags() == {"paper-1.0": versions}
-    assert store.tag("paper-1.0") == versions
-    store.ingest(edited(data))
-    for view in (store.at("paper-1.0"), store.at(versions)):
-        assert view.dataset("small").fingerprint() == data.fingerprint()
-        np.testing.assert_array_equal(view.vectors.read(encoder, "small"), vectors)
-        assert view.versions() == versions
-    assert store.dataset("small").fingerprint() == edited(data).fingerprint()
-    with pytest.raises(StoreError, match=r"'paper-1.0' .* is taken"):
-        store.tag("paper-1.0")
-
-
 def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
     data, encoder = build(), FakeEncoder()
     store.ingest(data)
@@ -86,7 +68,6 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
         "ingest": lambda: view.ingest(edited(data)),
         "backfill": lambda: view.vectors.backfill(encoder, "small"),
         "create_indexes": view.search.create_indexes,
-        "tag": lambda: view.tag("x"),
         "optimize": view.optimize,
         "save a run": lambda: view.runs.save(a_run(store)),
         "sweep": lambda: view.knowledge.sweep("small"),
@@ -102,8 +83,6 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
 
 
 def test_versions_that_are_not_there(store: MemoryStore) -> None:
-    with pytest.raises(StoreError, match="no tag 'x'; it has: none"):
-        store.at("x")
     with pytest.raises(StoreError, match=r"table turns .* has no version 99; it has 1 to 1"):
         store.at({**store.versions(), "turns": 99})
     with pytest.raises(StoreError, match=r"table sessions .* has no version None"):
@@ -136,4 +115,3 @@ def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatc
         store.at(early)
     assert store.dataset("small").fingerprint() == data.fingerprint()
     assert store.vectors.read(encoder, "small").shape == (48, 8)
-    assert store.tags() == {}, "what keeps a run's versions is not a tag of the user's"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from store_data import FakeEncoder, awkward, build
+from store_data import FakeEncoder, build
 
-from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.store import MemoryStore, search
 
@@ -75,16 +73,6 @@ def test_search_through_a_vector_index(filled: MemoryStore, monkeypatch: pytest.
     assert_agree(filled.search.by_vector(queries, **given), expected)
 
 
-def test_turns_without_a_vector_are_not_found_by_vector(filled: MemoryStore) -> None:
-    more = build(4, 5, 21)
-    filled.ingest(more)
-    query = FakeEncoder().encode(["q"])
-    given = {"column": filled.vectors.column(FakeEncoder()), "dataset": "small", "scopes": ["scope-0"], "k": 1000}
-    found = filled.search.by_vector(query, **given)
-    assert 0 < found.height < 105
-    assert found["score"].is_finite().all()
-
-
 @pytest.mark.parametrize(
     ("vectors", "scopes", "message"),
     [
@@ -116,13 +104,6 @@ def test_text_search_finds_words_in_their_scope(filled: MemoryStore) -> None:
     assert placed.equals(placed.sort("query", "score", "lot", descending=[False, True, False], maintain_order=True))
 
 
-def test_the_order_of_text_search_does_not_depend_on_k(filled: MemoryStore) -> None:
-    filled.search.create_indexes()
-    whole = filled.search.by_text(["violin piano"], dataset="small", scopes=["scope-0"], k=1000)
-    for k in (1, 2, 5, 9):
-        assert filled.search.by_text(["violin piano"], dataset="small", scopes=["scope-0"], k=k).equals(whole.head(k))
-
-
 def test_signs_in_a_query_are_only_text(filled: MemoryStore) -> None:
     filled.search.create_indexes()
     words = ["", " ", "\x00", '"', "'; --", "💥", "(((", "the", "dentist"]
@@ -133,33 +114,3 @@ def test_signs_in_a_query_are_only_text(filled: MemoryStore) -> None:
     assert len(said) > 5
     for row, text in enumerate(texts):
         assert set(found.filter(query=row)["doc_id"]) == (said if "dentist" in text else set()), text
-
-
-def test_indexes_follow_what_is_written_later(filled: MemoryStore) -> None:
-    filled.search.create_indexes()
-    data = build(4, 5, 21)
-    said = pl.when(pl.col("n") == 3).then(pl.lit("a xylophone")).otherwise("text")
-    changed = replace(data, turns=data.turns.with_columns(text=said))
-    filled.ingest(changed)
-    filled.vectors.backfill(FakeEncoder(name="later"), "small", progress=False)
-    filled.vectors.backfill(FakeEncoder(), "small", progress=False)
-    for _ in range(2):
-        found = filled.search.by_text(["xylophone"], dataset="small", scopes=["scope-2"], k=50)
-        assert sorted(found["doc_id"]) == [f"scope-2/session_{s}/3" for s in range(5)]
-        queries = FakeEncoder().encode(turn_texts(changed.turns)[:3])
-        given = {"column": "vector_fake_8", "dataset": "small", "scopes": ["scope-0"] * 3, "k": 5}
-        assert_agree(filled.search.by_vector(queries, **given), product(filled, queries, ["scope-0"] * 3, 5))
-        filled.optimize()
-
-
-def test_ids_with_quotes_are_searched_like_others(store: MemoryStore) -> None:
-    data = awkward()
-    store.ingest(data)
-    store.vectors.backfill(FakeEncoder(), data.name, progress=False)
-    store.search.create_indexes()
-    queries = np.repeat(FakeEncoder().encode(["x"]), len(data.scopes), axis=0)
-    found = store.search.by_vector(queries, column="vector_fake_8", dataset=data.name, scopes=data.scopes, k=3)
-    assert found["doc_id"].to_list() == [f"{scope}/s/1" for scope in data.scopes]
-    texts = store.search.by_text(["inside"] * len(data.scopes), dataset=data.name, scopes=data.scopes, k=3)
-    inside = [row for row, text in enumerate(data.turns["text"]) if "inside" in text]
-    assert texts["query"].to_list() == inside

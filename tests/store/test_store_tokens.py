@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 from store_data import Words, build
@@ -43,24 +40,10 @@ def test_other_words_before_another_kind_and_another_encoder_are_other_keys(stor
     assert len(other.asked) == 1
 
 
-def test_an_interruption_keeps_what_was_there(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "CHUNK", 4)
-    texts = [f"text number {i}" for i in range(11)]
-    stopped = Words()
-    stopped.fail_after = 16  # within the third chunk: the first two leave 8 texts, the third asks for 9 words more
-    with pytest.raises(KeyboardInterrupt):
-        store.tokens.encode(stopped, texts)
-    assert len(stopped.asked) >= 8
-    rest = Words()
-    made = MemoryStore.open(store.uri).tokens.encode(rest, texts)
-    assert [text for _, text in rest.asked] == [f"document:|{text}" for text in texts[8:]]
-    assert_equal(made, compressed(Words().encode_tokens(texts)))
-
-
 def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
     store.ingest(build())
-    store.tag("before")
-    view = store.at("before")
+    before = store.versions()
+    view = store.at(before)
     encoder = Words()
     assert_equal(
         view.tokens.encode(encoder, TEXTS), compressed(Words().encode_tokens(TEXTS))
@@ -68,7 +51,7 @@ def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
     assert not [name for name in store.database.names() if name.startswith("tokens_")]
     store.tokens.encode(Words(), TEXTS[:2])
     encoder.asked.clear()
-    store.at("before").tokens.encode(encoder, TEXTS)
+    store.at(before).tokens.encode(encoder, TEXTS)
     assert len(encoder.asked) == 3
     again = Words()
     store.tokens.encode(again, TEXTS)
@@ -95,21 +78,3 @@ def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkey
     made = MemoryStore.open(store.uri).tokens.encode(encoder, TEXTS)
     assert encoder.asked == []
     assert_equal(made, compressed(Words().encode_tokens(TEXTS)))
-
-
-@pytest.mark.parametrize("texts", [[], [""], ["", " "]], ids=["none", "empty", "blank"])
-def test_nothing_to_read(store: MemoryStore, texts: list[str]) -> None:
-    for _ in range(2):
-        made: Any = store.tokens.encode(Words(), texts)
-        assert (len(made), len(made.ids)) == (len(texts), 0)
-
-
-def test_token_embeddings_in_a_store_on_disk_are_those_of_the_model(tmp_path: Path) -> None:
-    from memlab.embed import load
-
-    encoder: Any = load("minilm")
-    texts, before = ["They were lovely", "hi"], ["I fed the dogs.", ""]
-    store = MemoryStore.open(tmp_path / "store")
-    direct = compressed(encoder.encode_tokens(texts, before=before))
-    for _ in range(2):
-        assert_equal(store.tokens.encode(encoder, texts, before=before), direct)

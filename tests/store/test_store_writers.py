@@ -6,12 +6,9 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -22,7 +19,7 @@ from memlab import Bench, files, pipeline
 from memlab.cli.data import ingest
 from memlab.config import Settings
 from memlab.embed import load
-from memlab.errors import ModelError, StoreError
+from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store import MemoryStore
 from memlab.store import database as databases
@@ -98,21 +95,6 @@ def test_a_reader_during_an_ingest_sees_the_last_finished_state(tmp_path: Path) 
     assert reader.dataset("small").fingerprint() == after.fingerprint()
 
 
-def test_a_reader_meanwhile_an_ingest_ends_sees_one_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, reader = (MemoryStore.open(tmp_path / "store") for _ in range(2))
-    store.ingest(build())
-    read, after, ended = databases.Database.read, build(n_sessions=5, n_turns=6, seed=1), []
-
-    def meets_an_ingest(database: Any, name: str, /, *arguments: Any, **options: Any) -> pl.DataFrame:
-        rows = read(database, name, *arguments, **options)
-        if database is reader.database and name == "turns" and not ended:
-            ended.append(store.ingest(after))
-        return rows
-
-    monkeypatch.setattr(databases.Database, "read", meets_an_ingest)
-    assert reader.dataset("small").fingerprint() == after.fingerprint()
-
-
 def test_after_an_interruption_the_last_finished_state_is_read_until_a_run_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,29 +129,6 @@ def test_search_on_a_read_only_disk_warns_of_what_cannot_be_remembered(
     run = pipeline("best").run(bench.with_queries(asked))
     assert run.frame.height == 8
     assert "cannot be written" in caplog.text
-
-
-def test_vectors_that_are_all_zero_are_refused(tmp_path: Path) -> None:
-    zeros = StandIn()
-    zeros.encode = lambda texts, **_: np.zeros((len(texts), 64), np.float32)  # type: ignore[method-assign]
-    store = MemoryStore.open(tmp_path / "store")
-    store.ingest(build())
-    with pytest.raises(ModelError, match="only zeros"):
-        store.vectors.backfill(zeros, "small", progress=False)
-    with pytest.raises(ModelError, match="only zeros"):
-        _ = Bench.of(replace(build(), name="other"), encoder=zeros, progress=False).turn_vectors
-
-
-def test_what_writes_beside_ingest_waits_for_who_holds_the_dataset(tmp_path: Path) -> None:
-    store, other = (MemoryStore.open(tmp_path / "store") for _ in range(2))
-    store.ingest(build())
-    sweeping = threading.Thread(target=other.knowledge.sweep, args=("small",), kwargs={"now": datetime.now(UTC)})
-    with store.alone("small"), store.alone("small"):
-        sweeping.start()
-        sweeping.join(0.5)
-        assert sweeping.is_alive()
-    sweeping.join(10)
-    assert not sweeping.is_alive()
 
 
 def test_two_ingests_of_several_datasets_do_not_wait_for_each_other(tmp_path: Path) -> None:
