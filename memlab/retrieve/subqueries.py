@@ -57,9 +57,8 @@ def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int 
 
 
 def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
-    """Rank turns by their cosine with given vectors.
+    """Rank turns by their cosine with given vectors: (q, d) unit rows, one for each of the bench's queries.
 
-    :param vectors: (q, d) unit rows, one for each of the bench's queries.
     :raises DataError: without embeddings.
     """
     turns = bench.documents("turn").vectors()
@@ -93,24 +92,18 @@ def written(
 ) -> list[Any]:
     """Let a language model write something for each question, and warn where it does not answer.
 
-    :param asked: a row a question: what the model reads, by name, each a text or a list of texts.
+    :param asked: a row a question: what the model reads, by name.
     :param task: of the request, as ``shape`` and ``system``; see :class:`memlab.llm.Request`.
     :param what: is written, in the plural.
-    :param about: of each row, what its recorded answer is kept by, where that is not all that the model reads.
+    :param about: of each row, what its recorded answer is kept by; by default all that the model reads.
     :returns: for each row an instance of ``shape``, or ``None``.
     :raises ModelError: when no such service is set.
     """
-    rows = asked.rows(named=True)
-    keys = [_texts(row) for row in rows] if about is None else about
     requests = [
         llm.Request(task, 1, tuple(key), json.dumps(row, ensure_ascii=False), shape, system)
-        for key, row in zip(keys, rows, strict=True)
+        for key, row in zip(asked.rows() if about is None else about, asked.rows(named=True), strict=True)
     ]
     answers = llm.ask(requests, service)
     if line := llm.unanswered(answers, what):
         warnings.warn(line, stacklevel=4)
     return [answer.value for answer in answers]
-
-
-def _texts(row: Mapping[str, str | Sequence[str]]) -> list[str]:
-    return [text for value in row.values() for text in ([value] if isinstance(value, str) else value)]
