@@ -99,17 +99,6 @@ def test_equal_texts_tie_and_keep_their_order(tiny: Make, bench: Bench) -> None:
     assert cross_encoder(run, copies, model=str(tiny())).frame["doc_id"].equals(run.frame["doc_id"])
 
 
-def test_a_question_alone_gets_what_it_gets_among_many(tiny: Make, bench: Bench) -> None:
-    model = str(tiny(num_labels=1))
-    run = first_queries(bm25(bench, k=10), 5)
-    many = cross_encoder(run, bench, model=model).frame
-    for query in many["query_id"].unique(maintain_order=True).to_list()[:3]:
-        mine = pl.col("query_id") == query
-        one = replace(bench, queries=bench.queries.filter(mine))
-        alone = cross_encoder(replace(run, frame=run.frame.filter(mine)), one, model=model)
-        assert alone.frame.equals(many.filter(mine))
-
-
 def test_weights_that_changed_are_read_again_and_sessions_are_ranked(tiny: Make, bench: Bench) -> None:
     run = replace(first_queries(bm25(bench, level="session", k=4), 2), name="mine", provenance={"x": 1})
     one = cross_encoder(run, bench, model=str(tiny("again", num_labels=1)))

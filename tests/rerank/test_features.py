@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -14,7 +13,6 @@ from stand_in import StandIn
 
 from memlab import DataError
 from memlab.records import Dataset, Question, Session, Turn, concat, frame
-from memlab.rerank import features
 from memlab.rerank.features import candidates, first_places, run_places
 from memlab.retrieve import Bench, hybrid
 
@@ -109,12 +107,6 @@ def test_features_do_not_depend_on_other_questions(small: Dataset, bench: Bench)
         assert_same(alone, {query["query_id"][0]: whole[query["query_id"][0]]})
 
 
-def test_nor_on_how_many_are_looked_at_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = known(bench)
-    monkeypatch.setattr(features, "BLOCK", 1)
-    assert_same(known(bench), whole)
-
-
 def test_features_of_a_scope_do_not_depend_on_other_scopes(small: Dataset, bench: Bench) -> None:
     whole = known(bench)
     backwards = concat(small.take([scope]) for scope in reversed(small.scopes))
@@ -122,13 +114,6 @@ def test_features_of_a_scope_do_not_depend_on_other_scopes(small: Dataset, bench
     for scope in small.scopes:
         alone = known(Bench.of(small.take([scope]), encoder=StandIn()))
         assert_same(alone, {query: row for query, row in whole.items() if query in alone})
-
-
-def test_ids_are_not_read(
-    small: Dataset, bench: Bench, renamed: Callable[[Dataset], tuple[Dataset, dict[str, str]]]
-) -> None:
-    data, names = renamed(small)
-    assert_same(known(bench), known(Bench.of(data, encoder=StandIn())), names)
 
 
 MONTHS = [

@@ -15,10 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memlab
-from memlab.errors import DataError
 from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.rerank import light
-from memlab.retrieve import Bench, bm25, sessions_from_turns
+from memlab.retrieve import Bench, bm25
 from memlab.text.analysis import tokenize
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
@@ -121,15 +120,6 @@ def test_turns_of_the_sessions_whose_summaries_fit_are_lifted() -> None:
     assert got == pytest.approx(expected, abs=1e-6)
 
 
-def test_sessions_have_recency_words_and_summaries_but_no_cover() -> None:
-    bench = world(seed=2)
-    run = sessions_from_turns(random_run(bench, seed=2), bench)
-    got = light(run, bench)
-    assert got.level == "session"
-    assert got.frame.equals(light(run, bench, covered=0.1, window=9).frame)
-    assert not got.frame["doc_id"].equals(run.frame["doc_id"])
-
-
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 50), covered=st.floats(0, 1), window=st.integers(0, 3))
 def test_laws(seed: int, covered: float, window: int) -> None:
@@ -146,25 +136,6 @@ def test_laws(seed: int, covered: float, window: int) -> None:
         assert one.frame.equals(got.frame.filter(mine))
     scaled_up = replace(run, frame=run.frame.with_columns(score=pl.col("score") * 4 + 8))
     assert light(scaled_up, bench, **options).frame["doc_id"].equals(got.frame["doc_id"])
-
-
-def test_what_goes_in_is_kept_and_nothing_is_nothing() -> None:
-    bench = world()
-    run = replace(random_run(bench), name="mine", provenance={"x": 1})
-    before, got = run.frame.clone(), light(run, bench)
-    assert (got.name, got.provenance, got.level, got.text_of is None) == ("mine", {"x": 1}, "turn", False)
-    assert run.frame.equals(before)
-    none = replace(run, frame=run.frame.head(0))
-    assert light(none, bench).frame.equals(none.frame)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"half_life_hours": 0}, {"half_life_hours": np.inf}, {"covered": np.nan}, {"window": -1}]
-)
-def test_wrong_arguments(wrong: dict[str, Any]) -> None:
-    bench = world()
-    with pytest.raises(DataError, match=next(iter(wrong))):
-        light(random_run(bench), bench, **wrong)
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])

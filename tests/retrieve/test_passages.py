@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from remembering import minilm
 
-import memlab
 from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late import late_scores, query_tokens, scope_tokens, totals
-from memlab.retrieve.passages import LONG, SIZE, passages, split
+from memlab.retrieve.passages import passages, split
 from memlab.text.tokens import PIECE
 
 ADVICE = (
@@ -62,16 +61,6 @@ def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) 
 def test_text_that_is_added_leaves_the_passages_before_it(sentences: list[str], size: int) -> None:
     shorter, longer = split(" ".join(sentences[:-1]), size), split(" ".join(sentences), size)
     assert longer[: len(shorter[:-1])] == shorter[:-1]
-
-
-def test_what_is_not_long_stands_as_it_is(talk: Dataset) -> None:
-    bench = Bench.of(talk, encoder=None)
-    cut = passages(bench)
-    assert cut.texts is bench.documents("turn").texts
-    assert cut.of.tolist() == list(range(talk.turns.height))
-    just = " ".join(["word"] * LONG)
-    assert len(passages(Bench.of(told([just, just]), encoder=None)).texts) == 2
-    assert len(passages(Bench.of(told([just, just + " more"]), encoder=None)).texts) == 1 + -(-(LONG + 1) // SIZE)
 
 
 def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
@@ -125,12 +114,3 @@ def test_a_fact_within_a_long_answer_is_found(
 ) -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
     assert ranking(retriever(bench))["u/q"][0] == "u/s/2"
-
-
-def test_a_store_remembers_the_passages(tmp_path: object) -> None:
-    data = memlab.sample(["owen"], turns=60)
-    longer = pl.when(pl.col("role") == "assistant").then(pl.col("text").repeat_by(8).list.join(" "))
-    data = replace(data, turns=data.turns.with_columns(text=longer.otherwise("text")))
-    first, again = (dense(Bench.of(data, encoder="hashing:64", store=str(tmp_path))) for _ in range(2))
-    assert first.frame.equals(again.frame)
-    assert first.frame.equals(dense(Bench.of(data, encoder="hashing:64")).frame)
