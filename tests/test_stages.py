@@ -147,9 +147,10 @@ def test_a_ranking_of_nothing_stays_nothing_and_one_of_sessions_is_ranked_or_ref
     assert not memlab.stages[stage](replace(run, frame=run.frame.clear()), bench).frame.height
     sessions = memlab.pipeline("combsum").run(bench, level="session")
     try:
-        assert memlab.stages[stage](sessions, bench).level == "session"
+        level, said = memlab.stages[stage](sessions, bench).level, ""
     except DataError as error:
-        assert "takes a ranking of turns" in str(error)
+        level, said = None, str(error)
+    assert level == "session" or "takes a ranking of turns" in said
 
 
 OUTSIDE = [

@@ -53,21 +53,6 @@ def ranking(run: Run) -> dict[str, list[str]]:
 # --- ranking
 
 
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_question_ranks_alone_as_among_others(small: Dataset, bench: Bench, model: str, level: Level) -> None:
-    """Also where others have more candidates, none, or a much longer list."""
-    run = hybrid(bench)
-    few = pl.col("query_id").is_in(bench.queries["query_id"].gather_every(2).to_list())
-    mixed = replace(run, frame=run.frame.filter((pl.col("rank") <= 3) | ~few))
-    whole = learned(mixed, bench, model=model, level=level).frame
-    for query in small.questions.gather_every(3).iter_slices(1):
-        of_it = pl.col("query_id") == query["query_id"][0]
-        alone = Bench.of(replace(small, questions=query), encoder=StandIn())
-        one = learned(replace(run, frame=mixed.frame.filter(of_it)), alone, model=model, level=level).frame
-        assert one["doc_id"].equals(whole.filter(of_it)["doc_id"])
-        np.testing.assert_allclose(one["score"], whole.filter(of_it)["score"], atol=1e-4)
-
-
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[Lists], model: str) -> None:
     trained = Model.load(model)
     for one in lists:
@@ -94,18 +79,6 @@ def test_the_same_seed_gives_the_same_model(lists: list[Lists]) -> None:
         assert all(np.array_equal(a[name], b[name]) for name in a)
         assert not np.array_equal(a["weight_0"], c["weight_0"])
     assert one.about == two.about
-
-
-def test_lists_hold_the_evidence(small: Dataset, bench: Bench, lists: list[Lists]) -> None:
-    ids = bench.documents("turn").ids
-    seen = []
-    for one in lists:
-        for i, row in enumerate(one.candidates.rows):
-            query = small.questions.row(int(row), named=True)
-            assert {ids[place] for place in one.candidates.at[i][one.turns[i]]} == set(query["evidence"])
-            assert one.n_evidence[i] == len(set(query["evidence"]))
-            seen.append(query["query_id"])
-    assert set(seen) == set(small.questions.filter(pl.col("evidence").list.len() > 0)["query_id"])
 
 
 def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Lists]) -> None:
@@ -231,6 +204,26 @@ def test_what_is_no_model_is_refused_in_one_message(
     assert "\n" not in str(error.value)
 
 
+def test_the_candidates_are_those_of_the_run_and_all_evidence_is_marked(
+    small: Dataset, bench: Bench, lists: list[Lists], model: str
+) -> None:
+    run = hybrid(bench, k=20)
+    before, after = ranking(run), ranking(learned(run, bench, model=model))
+    assert {query: set(turns) for query, turns in before.items()} == {q: set(turns) for q, turns in after.items()}
+    assert after != before
+    ids = bench.documents("turn").ids
+    for one in lists:
+        for i, row in enumerate(one.candidates.rows):
+            query = small.questions.row(int(row), named=True)
+            assert {ids[place] for place in one.candidates.at[i][one.turns[i]]} == set(query["evidence"])
+            assert one.n_evidence[i] == len(set(query["evidence"]))
+
+
+def test_the_bundled_model_says_which_encoder_it_takes(bench: Bench) -> None:
+    with pytest.raises(ModelError, match=r"comes with memlab was trained with .*minilm.*: take the same"):
+        learned(hybrid(bench), bench)
+
+
 def test_the_same_weights_under_another_name_are_the_same_encoder(bench: Bench, model: str) -> None:
     encoder = str(bench.provenance["encoder"])
     run = hybrid(bench, k=20)
@@ -241,18 +234,3 @@ def test_the_same_weights_under_another_name_are_the_same_encoder(bench: Bench, 
     assert learned(run, moved, model=model).frame.equals(learned(run, bench, model=model).frame)
     with pytest.raises(ModelError, match="was trained with encoder"):
         learned(run, changed, model=model)
-
-
-def test_bad_values_are_refused(small: Dataset, bench: Bench, model: str) -> None:
-    run = hybrid(bench)
-    with pytest.raises(
-        ModelError, match=r"the model that comes with memlab was trained with .*minilm.*: take the same"
-    ):
-        learned(run, bench)
-    with pytest.raises(DataError, match="learned takes a ranking of turns"):
-        learned(hybrid(bench, level="session"), bench, model=model)
-    with pytest.raises(DataError, match="candidates is 0"):
-        learned(run, bench, model=model, candidates=0)
-    other = Bench.of(small.take(small.scopes[:1]), encoder=StandIn())
-    with pytest.raises(DataError, match="is not in this bench"):
-        learned(run, other, model=model)

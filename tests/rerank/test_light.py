@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import memlab
 from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame, run_from_scores
@@ -118,24 +115,6 @@ def test_turns_of_the_sessions_whose_summaries_fit_are_lifted() -> None:
     got = dict(light(run, bench).frame.select("doc_id", "score").iter_rows())
     expected = {"u/a/1": 0.7, "u/d/1": 0.63, "u/b/1": 0.63 * 1.25, "u/c/1": 0}
     assert got == pytest.approx(expected, abs=1e-6)
-
-
-@settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 50), covered=st.floats(0, 1), window=st.integers(0, 3))
-def test_laws(seed: int, covered: float, window: int) -> None:
-    """The same documents; a question ranks alone as among others; the scale of scores is of no account."""
-    bench, options = world(seed=seed % 5), {"covered": covered, "window": window}
-    run = random_run(bench, seed=seed)
-    got = light(run, bench, **options)
-    pairs = [r.frame.select("query_id", "doc_id").sort(pl.all()) for r in (run, got)]
-    assert pairs[0].equals(pairs[1])
-    for query in ("a/q0", "b/q3"):
-        mine = pl.col("query_id") == query
-        alone = replace(bench, queries=bench.queries.filter(mine))
-        one = light(replace(run, frame=run.frame.filter(mine)), alone, **options)
-        assert one.frame.equals(got.frame.filter(mine))
-    scaled_up = replace(run, frame=run.frame.with_columns(score=pl.col("score") * 4 + 8))
-    assert light(scaled_up, bench, **options).frame["doc_id"].equals(got.frame["doc_id"])
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])

@@ -15,7 +15,7 @@ from memlab import embed
 from memlab.embed.text import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.pipelines import pipeline
-from memlab.records import Dataset, Question, frame
+from memlab.records import Dataset
 from memlab.retrieve import Bench, bm25, dense, hybrid
 from memlab.store import MemoryStore
 
@@ -80,9 +80,7 @@ def test_what_cannot_be_a_bench(world: Dataset) -> None:
     with pytest.raises(DataError, match="'world' holds no turns"):
         Bench.of(replace(world, turns=world.turns.head(0)))
     lost = replace(world, sessions=world.sessions.filter(pl.col("session_id") != "ann/s3"))
-    with pytest.raises(
-        DataError, match="turn 'ann/s3/1' belongs to session 'ann/s3', which the dataset does not list"
-    ):
+    with pytest.raises(DataError, match="turn 'ann/s3/1' belongs to session 'ann/s3', which the dataset does not list"):
         bm25(Bench.of(lost, encoder=None))
     stray = replace(world, turns=world.turns.filter(pl.col("scope") != "bob"))
     with pytest.raises(DataError, match="scope 'bob' has questions but no turns"):
@@ -152,13 +150,3 @@ def test_other_questions(bench: Bench, world: Dataset) -> None:
     kept = bench.with_queries(world.questions.reverse())
     assert kept.queries["query_id"].to_list() == world.questions["query_id"].to_list()[::-1]
     assert kept.documents("turn") is bench.documents("turn")
-
-
-def test_questions_that_cannot_be_asked(bench: Bench) -> None:
-    with pytest.raises(DataError, match="queries have no column 'scope'"):
-        bench.with_queries(pl.DataFrame({"text": ["?"]}))
-    twice = frame(Question, [Question("q", "ann", t, None, "t", None, [], []) for t in "ab"])
-    with pytest.raises(DataError, match="query id 'q' stands for several questions"):
-        bench.with_queries(twice)
-    with pytest.raises(DataError, match="scope 'dan' has questions but no turns"):
-        bm25(bench.with_queries(pl.DataFrame({"scope": ["dan"], "text": ["?"]})))

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from remembering import minilm
 
@@ -64,18 +63,6 @@ def test_scores_are_those_of_a_loop(world: Dataset, bench: Bench) -> None:
             np.testing.assert_allclose(ours, theirs, atol=1e-5)
             seen += 1
     assert seen == bench.queries.height
-
-
-def test_a_session_has_the_score_of_its_best_turn(world: Dataset, bench: Bench) -> None:
-    turns = late(bench, k=99).frame.join(world.turns.select("session_id", doc_id="turn_id"), on="doc_id")
-    best = turns.group_by("query_id", "session_id").agg(best=pl.col("score").max())
-    sessions = late(bench, level="session", k=99).frame
-    assert sessions.height == len(world.sessions.join(world.questions, on="scope"))
-    both = sessions.join(best, left_on=["query_id", "doc_id"], right_on=["query_id", "session_id"], how="left")
-    np.testing.assert_allclose(*both.drop_nulls().select("score", "best"), atol=1e-6)
-    empty = both.filter(pl.col("best").is_null())
-    assert empty["doc_id"].unique().to_list() == ["ann/s2"]  # nobody said anything: behind all others
-    assert (empty["rank"] == 4).all()
 
 
 def test_equal_turns_tie_and_stand_by_lot(bench: Bench, ranking: Ranking) -> None:

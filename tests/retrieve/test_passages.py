@@ -20,7 +20,6 @@ from memlab.embed.text import turn_texts
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.late import late_scores, query_tokens, scope_tokens, totals
 from memlab.retrieve.passages import passages, split
 from memlab.text.tokens import PIECE
 
@@ -57,12 +56,6 @@ def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) 
     assert all(0 < len(re.findall(PIECE, part)) <= size for part in parts)
 
 
-@given(st.lists(st.sampled_from(re.split(r"(?<=\.) ", ADVICE.strip())), min_size=1), st.integers(8, 40))
-def test_text_that_is_added_leaves_the_passages_before_it(sentences: list[str], size: int) -> None:
-    shorter, longer = split(" ".join(sentences[:-1]), size), split(" ".join(sentences), size)
-    assert longer[: len(shorter[:-1])] == shorter[:-1]
-
-
 def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
     data = told([LONG_ANSWER, "hi"], speaker="Ann")
     data = replace(data, turns=data.turns.with_columns(caption=pl.Series(["a loaf", "a cat"])))
@@ -83,18 +76,6 @@ def test_a_message_has_the_cosine_of_its_best_passage() -> None:
     apart = scores(Bench.of(told(cut.texts), encoder=minilm()))
     expected = [apart[first:last].max() for first, last in pairwise(cut.start)]
     np.testing.assert_allclose(scores(bench), expected, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_late_interaction_looks_for_all_words_of_the_question_in_one_passage() -> None:
-    bench = Bench.of(told(TALK), encoder=minilm())
-    asked, scope = query_tokens(bench), scope_tokens(bench, slice(0, len(TALK)))
-    apart = replace(scope, start=np.arange(len(scope.inverse)))
-    weights = scope.weights(asked)
-    one_by_one, ours = (totals(each.best(asked), weights, asked) for each in (apart, scope))
-    np.testing.assert_array_equal(ours, np.maximum.reduceat(one_by_one, scope.start, axis=1))
-    ((_, _, ranked),) = late_scores(bench, level="turn")
-    np.testing.assert_array_equal(ranked, ours)
 
 
 @pytest.mark.parametrize("header", [(), ("scope", "participants")])
