@@ -69,13 +69,15 @@ def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
 def joined(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Expr, k: int) -> Run:
     """Fuse a run with what other queries found for its questions, by guarded reciprocal rank fusion.
 
-    :param hits: ``query_id``, ``doc_id``, ``rank``, ``score``: a row for every place of every list.
+    :param hits: ``query_id``, ``doc_id``, ``rank``, ``score``: a row for every place of every list; those of questions
+        that the run does not hold are left out.
     :param weight: of a list, or of each row; the run's own list weighs 1, and its first three places are guarded.
 
     Source: the guard is that of the search tool qmd.
     """
     first = run.frame.filter((pl.col("rank") <= max(GUARD)) & (pl.col("score") > 0))
     guard = first.with_columns(gain=pl.col("rank").replace_strict(GUARD, return_dtype=pl.Float64))
+    hits = hits.join(run.frame, on="query_id", how="semi", maintain_order="left")
     lists = [run.frame.with_columns(gain=gain(1.0)), hits.with_columns(gain=gain(weight)), guard]
     return replace(bench.show(added(lists, level=run.level, k=k)), name=run.name, provenance=run.provenance)
 
