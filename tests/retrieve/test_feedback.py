@@ -48,15 +48,3 @@ def test_what_repeats_is_pushed_back(world: Dataset) -> None:
     away, towards = (negative_feedback(run, bench, beta=beta).frame["doc_id"][FEEDBACK] for beta in (1.0, -1.0))
     texts = dict(zip(rows["turn_id"], said, strict=True))
     assert (texts[away], texts[towards]) == ("the dentist pulled a tooth", "I saw the doctor today")
-
-
-@pytest.mark.parametrize("first", [retrieve.dense, retrieve.bm25, retrieve.combsum])
-@pytest.mark.parametrize("k", [1, 7, 200])
-def test_negative_feedback_keeps_the_first_and_finds_others(chat: Bench, first: Callable[..., Run], k: int) -> None:
-    run = first(chat, k=k)
-    assert negative_feedback(run, chat, beta=0.0).frame["doc_id"].equals(run.frame["doc_id"])
-    moved = negative_feedback(run, chat, beta=1.0).frame
-    kept = pl.col("rank") <= FEEDBACK
-    assert moved.filter(kept)["doc_id"].equals(run.frame.filter(kept)["doc_id"])
-    assert moved["rank"].max() <= k
-    assert not moved.select("query_id", "doc_id").is_duplicated().any()
