@@ -30,7 +30,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
 
     >>> import memlab
     >>> sorted(memlab.stages)[:3]
-    ['adaptive', 'best', 'blend']
+    ['best', 'blend', 'bm25']
     """
 
     def __init__(self, kind: str, group: str, check: Callable[[str, Callable[..., Any]], None]) -> None:

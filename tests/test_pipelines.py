@@ -22,7 +22,7 @@ from memlab.records import Level, Run
 from memlab.registry import retrieves
 from memlab.retrieve import Bench
 
-NEED_A_MODEL = {"late", "learned", "cross_encoder", "expand", "hyde"}
+NEED_A_MODEL = {"late", "learned", "cross_encoder"}
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1_000, 1_000)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(),

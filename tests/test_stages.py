@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,8 +18,8 @@ from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.registry import retrieves
 from memlab.retrieve import Bench
 
-# These need a model of the user's, and have tests of their own.
-STAGES = sorted(set(memlab.stages) - {"cross_encoder", "expand", "hyde"})
+# A cross-encoder is a model of the user's, and has tests of its own.
+STAGES = sorted(set(memlab.stages) - {"cross_encoder"})
 SAID = {
     "ann": [
         ["I saw the doctor today", "the dentist pulled a tooth", "I saw the doctor today", "", "which dentist?"],
@@ -128,6 +129,65 @@ def test_a_question_ranks_alone_as_in_a_batch_and_no_question_is_no_ranking(benc
             assert [document for document, _ in hits] == [document for document, _ in batch[query]]
             # A product of float32 may round otherwise in a batch of another size.
             assert [score for _, score in hits] == pytest.approx([score for _, score in batch[query]], rel=1e-5)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_scope_ranks_alone_as_beside_others(bench: Bench, stage: str) -> None:
+    whole = rankings(memlab.pipeline(text_of(stage)).run(bench))
+    for scope in SAID:
+        alone = rankings(memlab.pipeline(text_of(stage)).run(Bench.of(world().take([scope]), encoder=minilm())))
+        assert list(alone) == [query for query in whole if query.split("/")[0] == scope]
+        for query, hits in alone.items():
+            assert [document for document, _ in hits] == [document for document, _ in whole[query]]
+
+
+@pytest.mark.parametrize("stage", [name for name in STAGES if not retrieves(memlab.stages[name])])
+def test_a_ranking_of_nothing_stays_nothing_and_one_of_sessions_is_ranked_or_refused(bench: Bench, stage: str) -> None:
+    run = memlab.pipeline("combsum").run(bench)
+    assert not memlab.stages[stage](replace(run, frame=run.frame.clear()), bench).frame.height
+    sessions = memlab.pipeline("combsum").run(bench, level="session")
+    try:
+        level, said = memlab.stages[stage](sessions, bench).level, ""
+    except DataError as error:
+        level, said = None, str(error)
+    assert level == "session" or "takes a ranking of turns" in said
+
+
+OUTSIDE = [
+    (stage, name, type(parameter.default)(-2))
+    for stage in STAGES
+    for name, parameter in inspect.signature(memlab.stages[stage]).parameters.items()
+    if type(parameter.default) in (int, float) and name != "seed"
+]
+
+
+@pytest.mark.parametrize(("stage", "parameter", "value"), OUTSIDE)
+def test_a_number_that_cannot_be_used_is_refused_by_name(
+    bench: Bench, stage: str, parameter: str, value: float
+) -> None:
+    with pytest.raises(DataError, match=rf"\b{parameter} is -2"):
+        memlab.pipeline(text_of(stage, **{parameter: value})).run(bench)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bm25(b=2.0)", "combsum(session=(1, 1))", "combsum(assistant=1e999)", "combsum | expand(kinds=('lex', 'rm3'))",
+        "combsum | decompose(retriever='mmr')", "combsum | second_keys(of='words')", "combsum | multi_hop(hops=4)",
+        "combsum | rerank_llm(least=4)", "combsum | mmr(lambda_=2.0)", "combsum | by_cluster(clustering='k-means')",
+    ],
+)  # fmt: skip
+def test_a_choice_that_there_is_not_is_refused(bench: Bench, text: str) -> None:
+    with pytest.raises(MemlabError):
+        memlab.pipeline(text).run(bench)
+
+
+@pytest.mark.parametrize(
+    "stage", [name for name in STAGES if "service" in inspect.signature(memlab.stages[name]).parameters]
+)
+def test_a_service_that_is_not_set_is_said(bench: Bench, stage: str) -> None:
+    with pytest.raises(MemlabError, match=r"llm\.services\.nowhere"):
+        memlab.pipeline(text_of(stage, service="nowhere")).run(bench)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -4,9 +4,9 @@
 answered; :func:`embeddings` gives vectors.
 """
 
-from memlab.llm.asking import MISFIT, RECORDED, Answer, Request, ask, check, cost, unanswered
+from memlab.llm.asking import MISFIT, Answer, Request, ask, check, cost, unanswered
 from memlab.llm.embeddings import embeddings
-from memlab.llm.service import Service, configured
+from memlab.llm.service import RECORDED, Service, configured
 from memlab.llm.spending import Spent, count, spending
 
 __all__ = [

@@ -6,10 +6,8 @@ import asyncio
 import json
 import re
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -18,18 +16,18 @@ from tqdm import tqdm
 from memlab.errors import ModelError
 from memlab.llm import recording
 from memlab.llm.reply import counts, read
-from memlab.llm.service import Service, configured
+from memlab.llm.service import Service, chosen
 from memlab.llm.spending import CHARS, WRITTEN, count, estimated
 
 if TYPE_CHECKING:
     from memlab.llm.client import Client
 
-RECORDED = "recorded"
 MISFIT = "the answer does not fit"
-ATTEMPTS = 2
-PATIENCE = 8
-MAX_BYTES = 1_000_000  # of one answer, with all that is around it
-SHOWN_CHARS = 2_000  # of an answer that does not fit, when the model sees it again
+ATTEMPTS, PATIENCE = 2, 8
+"""Attempts at an answer that fits, and failures in a row after which a service is left alone."""
+
+MAX_BYTES, SHOWN_CHARS = 1_000_000, 2_000
+"""Of one answer with all that is around it; and of one that does not fit, when the model sees it again."""
 
 
 @dataclass(frozen=True)
@@ -112,21 +110,17 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     """
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
-    chosen, rows = recorded(service)
-    keys = [request.key for request in requests]
-    asked = dict(zip(keys, requests, strict=True))
-    answers = {key: answer for key in asked if (answer := _recorded(asked[key], rows.get(key)))}
+    asked, rows = {request.key: request for request in requests}, recording.rows(service)
+    answers = {key: answer for key, request in asked.items() if (answer := _recorded(request, rows.get(key)))}
     new = {key: request for key, request in asked.items() if key not in answers}
-    if chosen is not None and new:
-        answers |= _guessed(new) if estimated() else _fresh(new, chosen, progress)
-    paid = new if estimated() else answers
-    known = {key: answers[key] for key in paid if key in answers}
-    spent = {(asked[key].task, key): a.tokens for key, a in known.items() if a.value is not None or any(a.tokens)}
-    seconds = sum(answer.seconds for answer in answers.values())
+    if (model := chosen(service)) is not None and new:
+        answers |= _guessed(new) if estimated() else _ask_unrecorded(new, model, progress)
+    paid = {key: answers[key] for key in (new if estimated() else asked) if key in answers}
+    spent = {(asked[key].task, key): a.tokens for key, a in paid.items() if a.value is not None or any(a.tokens)}
     lacking = sum(key not in answers or answers[key].value is None for key in asked)
-    count(spent, unanswered=lacking, seconds=seconds)
+    count(spent, unanswered=lacking, seconds=sum(answer.seconds for answer in answers.values()))
     missing = Answer(None, "not recorded")
-    return [answers.get(key, missing) for key in keys]
+    return [answers.get(request.key, missing) for request in requests]
 
 
 def check(service: str | Service | None) -> None:
@@ -136,8 +130,8 @@ def check(service: str | Service | None) -> None:
     """
     from memlab.llm.client import Client
 
-    if (chosen := _chosen(service)) is not None:
-        Client(chosen, limit=MAX_BYTES)
+    if (model := chosen(service)) is not None:
+        Client(model, limit=MAX_BYTES)
 
 
 def cost(answers: Sequence[Answer], service: str | Service | None) -> dict[str, float | None]:
@@ -149,27 +143,12 @@ def cost(answers: Sequence[Answer], service: str | Service | None) -> dict[str, 
     >>> llm.cost([llm.Answer(None, tokens=(30, 2))], None)["tokens_read"]
     30
     """
-    chosen = _chosen(service)
+    model, price = chosen(service), None
     read, written = (sum(answer.tokens[side] for answer in answers) for side in (0, 1))
-    price = None
-    if chosen is not None and chosen.input_price is not None and chosen.output_price is not None:
-        price = (read * chosen.input_price + written * chosen.output_price) / 1e6
+    if model is not None and model.input_price is not None and model.output_price is not None:
+        price = (read * model.input_price + written * model.output_price) / 1e6
     seconds = sum(answer.seconds for answer in answers)
     return {"tokens_read": read, "tokens_written": written, "price": price, "seconds": seconds}
-
-
-def _chosen(service: str | Service | None) -> Service | None:
-    """Give the service that is asked; ``None`` where only recordings are read."""
-    if isinstance(service, str):
-        return None if service == RECORDED else configured(service)
-    return service
-
-
-def recorded(service: str | Service) -> tuple[Service | None, Mapping[str, dict[str, Any]]]:
-    """Give the service that is asked, ``None`` where only recordings are read, and the recorded rows by their keys."""
-    chosen = _chosen(service)
-    files = recording.files() if chosen is None else [Path(chosen.record)] if chosen.record else []
-    return chosen, recording.read(files)
 
 
 def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
@@ -188,7 +167,7 @@ def _guessed(new: Mapping[str, Request]) -> dict[str, Answer]:
     return {key: Answer(None, "not asked: an estimate", (tokens, WRITTEN)) for key, tokens in read.items()}
 
 
-def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
+def _ask_unrecorded(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and record each answer as it comes."""
     from memlab.llm.client import Client
 
@@ -203,18 +182,18 @@ def _fresh(new: Mapping[str, Request], service: Service, progress: str) -> dict[
                 failures[:] = [] if answer.value is not None else [*failures, answer.error]
                 if answer.value is not None:
                     value = answer.value.model_dump(mode="json")
-                    record(service, request.task, request.version, key, value, answer.tokens)
+                    recording.record(service, (request.task, request.version, key), value, answer.tokens)
             else:
                 many = f"not asked after {len(failures)} failures in a row; the last: "
                 answers[key] = Answer(None, many + failures[-1])
             bar.update()
 
-    async def workers() -> None:
+    async def ask_all() -> None:
         await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
     waiting = iter(new.items())
     with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
-        client.run(workers)
+        client.run(ask_all)
     return answers
 
 
@@ -230,10 +209,8 @@ async def _answer(client: Client, request: Request) -> Answer:
                 if reply.value is not None:
                     return Answer(reply.value, "", tokens, time.perf_counter() - begun)
                 again = f"That does not fit: {reply.fault}. Answer again, with JSON of the schema and nothing else."
-                repair = [
-                    {"role": "assistant", "content": reply.text[:SHOWN_CHARS]},
-                    {"role": "user", "content": again},
-                ]
+                shown = {"role": "assistant", "content": reply.text[:SHOWN_CHARS]}
+                repair = [shown, {"role": "user", "content": again}]
         failure = f"{service}: {MISFIT} {request.shape.__name__} ({reply.fault})"
     except TimeoutError:
         failure = f"{service}: no answer within {limit:g} s"
@@ -264,14 +241,3 @@ async def _posted(client: Client, request: Request, repair: list[dict[str, str]]
             raise
     client.takes_schema = False
     return await _posted(client, request, repair)
-
-
-def record(service: Service, task: str, version: int, key: str, answer: Any, tokens: tuple[int, int]) -> None:
-    """Append an answer to the service's file; a disk that is full costs the recording, not the answer."""
-    if not service.record:
-        return
-    try:
-        row = {"task": task, "version": version, "key": key, "answer": answer, "tokens": tokens}
-        recording.append(Path(service.record), row)
-    except OSError as error:
-        warnings.warn(f"{service.record} cannot be written ({error.strerror}): answers are not recorded", stacklevel=2)

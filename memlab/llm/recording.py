@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -13,6 +14,7 @@ from typing import Any
 
 from memlab.errors import DataError
 from memlab.files import digest
+from memlab.llm.service import Service, chosen
 
 # Of the checkout; an installed package has none.
 _DATA = Path(__file__).parents[2] / "data"
@@ -40,6 +42,12 @@ def files() -> list[Path]:
 def identity() -> str:
     """Name what is recorded in those files."""
     return " ".join(digest(path) for path in files() if os.path.isfile(path))
+
+
+def rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
+    """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of :func:`files`."""
+    model = chosen(service)
+    return read(files() if model is None else [Path(model.record)] if model.record else [])
 
 
 def read(paths: Iterable[Path]) -> Mapping[str, dict[str, Any]]:
@@ -71,6 +79,20 @@ def _rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]]:
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 continue
     return rows
+
+
+def record(service: Service, named: tuple[str, int, str], answer: Any, tokens: tuple[int, int]) -> None:
+    """Append an answer to the service's file; a disk that is full costs the recording, not the answer.
+
+    :param named: task, version and key.
+    """
+    if service.record:
+        row = {**dict(zip(("task", "version", "key"), named, strict=True)), "answer": answer, "tokens": tokens}
+        try:
+            append(Path(service.record), row)
+        except OSError as error:
+            what = f"{service.record} cannot be written ({error.strerror}): answers are not recorded"
+            warnings.warn(what, stacklevel=2)
 
 
 def append(path: Path, row: dict[str, Any]) -> None:

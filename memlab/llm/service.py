@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from memlab.errors import ModelError
 
+RECORDED = "recorded"
+"""What stands for a service where only recorded answers are read."""
+
 
 @dataclass(frozen=True)
 class Service:
@@ -68,3 +71,10 @@ def configured(name: str) -> Service:
         f"no language model {name!r} is set (the settings have {names}); write in {FILE}: [llm.services.{name}] "
         'with base_url = "http://127.0.0.1:8080/v1" and model = "the model there"; or use what needs no model'
     )
+
+
+def chosen(service: str | Service | None) -> Service | None:
+    """Give the service that is asked, by its name or as it is; ``None`` where only recordings are read."""
+    if isinstance(service, str):
+        return None if service == RECORDED else configured(service)
+    return service

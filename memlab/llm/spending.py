@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-Tokens = dict[tuple[str, str], tuple[int, int]]
-"""Tokens read and written, by task and key of the answer."""
+CHARS, WRITTEN = 4, 100
+"""Of an estimate: characters a token, and tokens of an answer."""
 
 
 @dataclass
 class Spent:
     """Answers that were read or asked for.
 
-    :param tokens: of each answer; one that two stages use counts once.
+    :param tokens: read and written, by task and key of the answer; one that two stages use counts once.
     :param unanswered: how many requests have no answer.
     :param seconds: until the answers were there, summed; 0 for recorded ones.
     """
 
-    tokens: Tokens = field(default_factory=dict)
+    tokens: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     unanswered: int = 0
     seconds: float = 0.0
 
@@ -49,11 +49,7 @@ class Spent:
 
 
 _OPEN: ContextVar[tuple[Spent, ...]] = ContextVar("_OPEN", default=())
-
-
 _ESTIMATED: ContextVar[bool] = ContextVar("_ESTIMATED", default=False)
-CHARS, WRITTEN = 4, 100
-"""Of an estimate: characters a token, and tokens of an answer."""
 
 
 @contextmanager

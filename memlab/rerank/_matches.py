@@ -11,8 +11,7 @@ from memlab.embed.tokens import TokenVectors
 from memlab.rerank._words import neighbour, speakers
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
-from memlab.retrieve.bench import once
-from memlab.retrieve.late import ScopeTokens, totals
+from memlab.retrieve.late import ScopeTokens, question_of, totals
 
 RAW = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
 """Those whose size, and not only how it compares within the scope, says something."""
@@ -26,18 +25,20 @@ def matches(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> di
     :param session: (n,) number of each turn's session.
     :returns: (q, n) each. ``late`` is late interaction; ``late_with_…`` the same where a token may find its match in a
         neighbour too; ``…_of_session_words`` anywhere in the session; ``…_rarest`` over the rarer third of the
-        tokens, their mean and their least; ``…_share_60`` the weight of the tokens whose match reaches a cosine of
-        .6; ``…_equal`` without weights; ``…_near_best_of_session`` over the tokens that match nowhere better in the
-        session.
+        tokens, at least two, their mean and their least; ``…_share_60`` the weight of the tokens whose match reaches a
+        cosine of .6; ``…_equal`` without weights; ``…_near_best_of_session`` over the tokens that match nowhere better
+        in the session.
     """
     best, weights = tokens.best(asked), tokens.weights(asked)
     previous, following, before = (neighbour(best, session, step, absent=0.0) for step in (1, -1, 2))
     first = starts(session)
-    count = np.diff(np.r_[first, len(session)])
-    whole = np.repeat(np.maximum.reduceat(best, first, axis=1), count, axis=1)
-    of_question = np.diff(asked.start)
+    whole = np.repeat(np.maximum.reduceat(best, first, axis=1), np.diff(first, append=len(session)), axis=1)
+    question, of_question = question_of(asked), np.diff(asked.start)
     equal = np.repeat(1 / np.maximum(of_question, 1), of_question).astype(np.float32)
-    rarest, share = _rarest(weights, asked)
+    place = np.empty(len(question), np.int64)
+    place[np.lexsort((-weights, question))] = np.arange(len(question)) - asked.start[question]
+    rarest = place < np.maximum(2, of_question // 3)[question]
+    share = (rarest / np.bincount(question, rarest, minlength=len(asked))[question]).astype(np.float32)
     parts = {
         "late": (best, weights),
         "late_with_previous": (np.maximum(best, previous), weights),
@@ -52,22 +53,10 @@ def matches(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> di
         "late_near_best_of_session": (np.maximum(best - whole + MARGIN, 0.0), weights),
     }
     columns = {name: totals(values, weight, asked) for name, (values, weight) in parts.items()}
-    least = np.zeros_like(columns["late"])
-    filled = np.flatnonzero(of_question)
+    least, filled = np.zeros_like(columns["late"]), np.flatnonzero(of_question)
     if len(filled):
         least[filled] = np.minimum.reduceat(np.where(rarest[:, None], best, 1.0), asked.start[filled], axis=0)
     return columns | {"late_rarest_least": least}
-
-
-def _rarest(weights: np.ndarray, asked: TokenVectors) -> tuple[np.ndarray, np.ndarray]:
-    """Mark the rarer third of each question's tokens, at least two, and give each of them the same weight."""
-    question = np.repeat(np.arange(len(asked)), np.diff(asked.start))
-    order = np.lexsort((-weights, question))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order)) - asked.start[question]
-    rarest = rank < np.maximum(2, np.diff(asked.start) // 3)[question]
-    n = np.bincount(question, rarest, minlength=len(asked))
-    return rarest, (rarest / n[question]).astype(np.float32)
 
 
 def first_person(bench: Bench) -> Bench:
@@ -75,7 +64,11 @@ def first_person(bench: Bench) -> Bench:
 
     Who speaks says "I" of himself, and an encoder hears the difference.
     """
-    named = _named(bench)
+    named = {
+        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + r")(?!\w)(['’]s)?", re.I)
+        for scope, people in speakers(bench).items()
+        if (names := sorted(filter(str.strip, people), key=len, reverse=True))
+    }
     asked = [
         named[scope].sub(lambda m: "my" if m[1] else "I", text) if scope in named else text
         for scope, text in bench.queries.select("scope", "text").iter_rows()
@@ -83,14 +76,3 @@ def first_person(bench: Bench) -> Bench:
     if asked == bench.queries["text"].to_list():
         return bench
     return bench.with_queries(bench.queries.with_columns(text=pl.Series(asked, dtype=pl.String)))
-
-
-@once
-def _named(bench: Bench) -> dict[str, re.Pattern[str]]:
-    """Give what finds the names of each scope's speakers, the longest first."""
-    people = {scope: sorted(filter(str.strip, names), key=len) for scope, names in speakers(bench).items()}
-    return {
-        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, reversed(names))) + r")(?!\w)(['’]s)?", re.I)
-        for scope, names in people.items()
-        if names
-    }

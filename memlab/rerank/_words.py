@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
@@ -13,8 +12,8 @@ from memlab.embed.text import ROLES
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import starts
 from memlab.retrieve.bench import once
-from memlab.retrieve.index import numbered, rarity
 from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant
+from memlab.retrieve.word_statistics import idf, numbered
 from memlab.text.analysis import tokenize
 from memlab.text.dates import dates, days
 from memlab.text.words import MONTHS
@@ -51,23 +50,25 @@ QUESTION_SHAPES = {
 def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
     """Compare the words of questions with those of the turns of their scope, whose speakers' names are none of them.
 
-    :returns: shares (q, n) of the question's words, weighed by rarity, that stand in the turn, in it and the one
-        before, within two turns, in its session; and how much the words of each question weigh (q, 1).
+    :returns: shares (q, n) of the question's words, weighted by idf, that stand in the turn, in it and the one before,
+        within two turns, in its session; and how much the words of each question weigh (q, 1).
     """
-    names = _name_words(bench).get(bench.queries["scope"][int(rows[0])], set())
+    people = speakers(bench).get(bench.queries["scope"][int(rows[0])], [])
+    names = set(chain(*tokenize(people, language=bench.language)))
     texts = [[word for word in bench.query_words[row] if word not in names] for row in rows]
     number: dict[str, int] = {}
-    words, documents = numbered(texts, number), bench.documents("turn")
+    words, of_scope = numbered(texts, number), bench.documents("turn").words_in(turns)
     asked = np.zeros((len(rows), len(number)), np.float32)
     asked[np.repeat(np.arange(len(rows)), [len(own) for own in texts]), words] = 1
-    of_scope = documents.words_in(turns)
-    here = of_scope.holding(number)
-    n, frequency = len(here), of_scope.weight @ here
-    weights = asked * rarity(frequency, of_scope.n).astype(np.float32)
+    known = np.array([of_scope.number.get(word, -1) for word in number], np.int64)
+    here = np.zeros((len(session), len(number)), bool)
+    here[:, known >= 0] = of_scope.counts[known[known >= 0]].toarray().T > 0
+    frequency = of_scope.weight @ here
+    weights = asked * idf(frequency, of_scope.n).astype(np.float32)
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
     near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
     first = starts(session)
-    within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(np.r_[first, n]), axis=0)
+    within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(first, append=len(session)), axis=0)
     inside = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
     places = {
         "words": here,
@@ -79,12 +80,6 @@ def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) 
     shares["n_words"] = asked @ here.T.astype(np.float32)
     shares["words_of_known"] = shares["words"] * total / np.maximum(inside, 1e-6)
     return shares | {"question_weight": total, "question_known": inside / total}
-
-
-@once
-def _name_words(bench: Bench) -> dict[str, set[str]]:
-    named = speakers(bench)
-    return {scope: set(chain(*tokenize(people, language=bench.language))) for scope, people in named.items()}
 
 
 def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:
@@ -108,54 +103,43 @@ def speakers(bench: Bench) -> dict[str, list[str]]:
 
 @once
 def _turns(bench: Bench) -> pl.DataFrame:
-    """Give the turns in the order of the documents, with their shapes."""
+    """Give the turns in the order of the documents: ``speaker``, ``captioned``, shapes as log(1 + n), ``length``."""
     documents = bench.documents("turn")
-    rows = pl.DataFrame({"turn_id": pl.Series(documents.ids, dtype=pl.String)})
-    ordered = rows.join(bench.turns, on="turn_id", how="left", maintain_order="left")
+    ordered = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
     counts = [pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_SHAPES.items()]
     length = pl.Series(documents.n_tokens).log1p()
-    return ordered.select("speaker", "caption", *counts).with_columns(length=length)
+    return ordered.select("speaker", *counts, length=length, captioned=pl.col("caption").is_not_null())
 
 
 @once
 def turn_shapes(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
-    about = _turns(bench)[start:stop]
+    about, session = _turns(bench)[start:stop], bench.documents("turn").session[start:stop]
     shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
     shapes["by_assistant"] = by_assistant(bench)[start:stop].astype(np.float32)
-    shapes["captioned"] = about["caption"].is_not_null().to_numpy().astype(np.float32)
-    session = bench.documents("turn").session[start:stop]
-    asks = shapes["asks"]
-    shapes["answers"] = np.r_[0.0, np.where(session[1:] == session[:-1], asks[:-1], 0.0)].astype(np.float32)
+    shapes["captioned"] = about["captioned"].to_numpy().astype(np.float32)
+    shapes["answers"] = neighbour(shapes["asks"][None], session, 1, absent=0.0)[0]
     return shapes
 
 
 def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
     """Describe the questions, and how the turns' speakers and dates fit them: (q, 1) or (q, n) each."""
     text = bench.queries["text"][rows]
-    forms = pl.DataFrame({"text": text}).select(
-        *(pl.col("text").str.contains(pattern).alias(name) for name, pattern in QUESTION_SHAPES.items())
-    )
-    shapes: dict[str, Any] = {name: forms[name].to_numpy().astype(np.float32)[:, None] for name in QUESTION_SHAPES}
+    shapes: dict[str, Any] = {
+        name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
+        for name, pattern in QUESTION_SHAPES.items()
+    }
     asked = np.array([_named(question) for question in text]).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
     shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
-    people, speaks = _who_speaks(bench, turns.start, turns.stop)
+    people = speakers(bench).get(bench.queries["scope"][int(rows[0])], [])
+    speaks = _turns(bench)["speaker"][turns].to_numpy() == np.array(people, object)[:, None]
     named = [[name.lower() in question for name in people] for question in text.str.to_lowercase()]
     called = np.array(named, np.float32).reshape(len(rows), len(people))
-    shapes["speaker_named"] = called @ speaks
+    shapes["speaker_named"] = called @ speaks.astype(np.float32)
     shapes["n_named"] = called.sum(axis=1, keepdims=True)
     shapes["other_named"] = shapes["n_named"] - shapes["speaker_named"]
     return shapes | {name: values[:, session] for name, values in _dates(bench, asked, turns, session).items()}
-
-
-@once
-def _who_speaks(bench: Bench, start: int, stop: int) -> tuple[list[str], np.ndarray]:
-    """Give the named speakers of a scope, and who of them speaks each turn: (people, n) float32."""
-    speaker = _turns(bench)["speaker"][start:stop]
-    people = [name for name in speaker.unique(maintain_order=True) if name not in ROLES]
-    speaks = [(speaker == name).to_numpy() for name in people]
-    return people, np.array(speaks, np.float32).reshape(len(people), len(speaker))
 
 
 @once
@@ -165,17 +149,15 @@ def _starts(bench: Bench) -> np.ndarray:
     return np.array([part.cast(pl.Float64).to_numpy() for part in (when.month(), when.year(), when.epoch("d"))])
 
 
-def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> Mapping[str, np.ndarray]:
+def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
     """Compare what :func:`_named` gives (q, 3) with the dates of the scope's sessions: (q, n_sessions) each."""
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
-    when = _starts(bench)[:, None, start : int(numbers[-1]) + 1]
+    of_month, of_year, of_day = _starts(bench)[:, None, start : int(numbers[-1]) + 1]
     year, month, day = asked.T[:, :, None]
-    of_month, of_year, of_day = when
     same_year = np.isnan(year) | (year == of_year)
     # Days since 1970 of the day that is named, in the year of the session where none is named.
-    named_year = np.where(np.isnan(year), of_year, year)
-    months_since = (named_year - 1970) * 12 + month - 1
+    months_since = (np.where(np.isnan(year), of_year, year) - 1970) * 12 + month - 1
     whole = np.isfinite(months_since) & np.isfinite(day)
     epoch = np.where(whole, months_since, 0).astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
     distance = np.where(whole, of_day - (epoch + np.where(whole, day, 1) - 1), np.nan)
@@ -189,9 +171,9 @@ def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -
 def _named(text: str) -> list[float]:
     """Give year, month and day of the first date that a question names, NaN for what it leaves out."""
     values = [read.value for read in dates(text) if read.value[0].isdigit()]
-    spans = [span for value in values if (span := days(value))]
     if not values:
         return [np.nan] * 3
+    spans = [span for value in values if (span := days(value))]
     value = str(spans[0][0]) if "W" in values[0] or "/" in values[0] else values[0]
     parts = [float(part) for part in value.split("-")]
     if not days(value):

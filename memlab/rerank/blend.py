@@ -6,8 +6,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Run
+from memlab.retrieve import ranking
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import reranked as ranked_again
 from memlab.retrieve.ranking import scaled
 
 
@@ -30,4 +30,4 @@ def position_aware(run: Run, reranked: Run, bench: Bench) -> Run:
     w = pl.when(pl.col("rank") <= 3).then(0.75).when(pl.col("rank") <= 10).then(0.6).otherwise(0.4)
     blended = w * scaled("score") + (1 - w) * pl.col("reranker").fill_null(0.0)
     rows = run.frame.join(second, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    return ranked_again(run, bench, rows.with_columns(score=blended))
+    return ranking.reranked(run, bench, rows.with_columns(score=blended))

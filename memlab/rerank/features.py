@@ -17,11 +17,11 @@ from memlab.rerank._matches import RAW, first_person, matches
 from memlab.rerank._words import neighbour, overlaps, question_shapes, turn_shapes
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import best_of, cosines, lowered, ordered, standardised, starts
+from memlab.retrieve.best import best
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.fusion import combsum
 from memlab.retrieve.late import ScopeTokens, query_tokens, scope_tokens, totals
-from memlab.retrieve.speakers import ASSISTANT, lowered_by
+from memlab.retrieve.speakers import lowered_by
 from memlab.retrieve.two_stage import summary_vectors
 
 BLOCK = 1_000_000
@@ -84,9 +84,8 @@ def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[C
             scope = _Scope(bench, asked, turns, sessions)
             late = scope.late(texts, *(tokens.take(asked) for tokens in asked_tokens))
             scope.own("dense", own_dense[part])
-            scope.scores(dense[part], bm25[part], late, of_sessions[part])
-            scope.summaries(summaries)
-            scope.words_and_shapes()
+            scope.scores({"dense": dense[part], "bm25": bm25[part], "late": late}, of_sessions[part])
+            scope.summaries_words_and_shapes(summaries)
             at = np.where(mask[asked], places[asked] - turns.start, 0)
             values = np.stack([np.take_along_axis(column, at, axis=1) for column in scope.columns.values()], axis=-1)
             yield Candidates(
@@ -95,12 +94,8 @@ def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[C
 
 
 def first_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Choose candidates by the sum of standardised dense, BM25 and late scores of turn and session.
-
-    :returns: places (n queries, c) and whether there is a candidate; c ≤ n.
-    """
-    run = combsum(bench, k=n, turn=(1.0, 1.0, 2.0), session=(1.0, 1.0, 2.0), assistant=ASSISTANT)
-    return run_places(run.frame, bench)
+    """Choose the first ``n`` candidates of ``best``: places (n queries, c) and whether there is a candidate; c ≤ n."""
+    return run_places(best(bench, k=n).frame, bench)
 
 
 def run_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
@@ -125,22 +120,20 @@ class _Scope:
         self.n_sessions = sessions.stop - sessions.start
         self.shape = (len(rows), turns.stop - turns.start)
         self.first = starts(self.session)
-        self.count = np.diff(np.r_[self.first, self.shape[1]])
+        self.count = np.diff(self.first, append=self.shape[1])
         self.place = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
         self.columns: dict[str, np.ndarray] = {}
-        self.weight = bench.documents("turn").weight_in(turns)
-        self.weight_of_sessions = bench.documents("session").weight_in(sessions)
 
     def add(self, name: str, values: np.ndarray) -> None:
         self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
 
     def z(self, scores: np.ndarray) -> np.ndarray:
         """Standardise scores of turns: (q, n)."""
-        return standardised(scores, self.weight)
+        return standardised(scores, self.bench.documents("turn").weight_in(self.turns))
 
     def z_of_session(self, scores: np.ndarray) -> np.ndarray:
         """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n)."""
-        return standardised(scores, self.weight_of_sessions)[:, self.session]
+        return standardised(scores, self.bench.documents("session").weight_in(self.of_sessions))[:, self.session]
 
     def best(self, scores: np.ndarray) -> np.ndarray:
         """Take the best turn of each session: (q, n) → (q, n_sessions)."""
@@ -163,13 +156,17 @@ class _Scope:
         self.add(f"{name}_first_person_z", of_turn)
         self.add(f"{name}_first_person_best_of_session", self.z_of_session(self.best(of_turn)))
 
-    def scores(self, dense: np.ndarray, bm25: np.ndarray, late: np.ndarray, of_sessions: np.ndarray) -> None:
-        """How well turn, neighbours and session match, by each scorer; and how alike the turn is to the first hits."""
-        total = np.zeros(self.shape)
+    def scores(self, scorers: dict[str, np.ndarray], of_sessions: np.ndarray) -> None:
+        """How well turn, neighbours and session match, by scorer; and how similar the turn is to the first hits."""
+        documents, total = self.bench.documents("turn"), np.zeros(self.shape)
         less = lowered_by(self.bench, self.rows, self.turns)
-        for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):
+        for name, scores in scorers.items():
             of_turn, of_best = self.z(scores), self.z_of_session(self.best(scores))
-            total += of_turn + of_best if less is None else self.sum_lowered(scores, less)
+            if less is None:
+                total += of_turn + of_best
+            else:
+                down = lowered(scores, less, documents.weight_in(self.turns))
+                total += self.z(down) + self.z_of_session(self.best(down))
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
                 self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
@@ -183,15 +180,10 @@ class _Scope:
         total += session
         self.add("bm25_of_session", session)
         self.add("sum", total)
-        vectors = self.bench.documents("turn").vectors()[self.turns]
-        order = ordered(total, self.bench.documents("turn").lot[self.turns])
+        vectors = documents.vectors()[self.turns]
+        order = ordered(total, documents.lot[self.turns])
         for n in SIMILAR_TO:
             self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
-
-    def sum_lowered(self, scores: np.ndarray, less: np.ndarray) -> np.ndarray:
-        """Standardise scores of turns and of their sessions, those of an assistant lowered: (q, n)."""
-        scores = lowered(scores, less, self.weight)
-        return self.z(scores) + self.z_of_session(self.best(scores))
 
     def three_best(self, scores: np.ndarray) -> np.ndarray:
         """Average the three best turns of each session: (q, n_sessions)."""
@@ -202,21 +194,16 @@ class _Scope:
         means[:, self.session[self.first]] = np.add.reduceat(best, self.first, axis=1) / np.minimum(self.count, 3)
         return means
 
-    def summaries(self, vectors: np.ndarray | None) -> None:
-        """How well the session's summary matches, where there is one."""
-        if vectors is None:
-            self.add("summary", np.zeros(1))
-        else:
-            scores = cosines(self.bench.query_vectors[self.rows], vectors[self.of_sessions])
-            self.add("summary", self.z_of_session(scores))
-
-    def words_and_shapes(self) -> None:
-        """Shared words, what kind of turn and of question it is, who speaks, whether a date that is named fits."""
-        turns, of_session = self.turns, np.repeat(self.count, self.count)
+    def summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
+        """The session's summary, shared words, what kind of turn and question it is, who speaks, dates that fit."""
+        summary, of_session = np.zeros(1), np.repeat(self.count, self.count)
+        if summaries is not None:
+            summary = self.z_of_session(cosines(self.bench.query_vectors[self.rows], summaries[self.of_sessions]))
         columns = {
-            **overlaps(self.bench, self.rows, turns, self.session),
-            **turn_shapes(self.bench, turns.start, turns.stop),
-            **question_shapes(self.bench, self.rows, turns, self.session),
+            "summary": summary,
+            **overlaps(self.bench, self.rows, self.turns, self.session),
+            **turn_shapes(self.bench, self.turns.start, self.turns.stop),
+            **question_shapes(self.bench, self.rows, self.turns, self.session),
             "place_in_session": np.log1p(self.place),
             "share_of_session": self.place / of_session,
             "turns_of_session": np.log1p(of_session),

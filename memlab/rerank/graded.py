@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import random
 import warnings
-from typing import Annotated, Any
+from collections.abc import Iterator
 
 import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.errors import DataError, at_least
-from memlab.llm.pool import judged
+from memlab.errors import at_least, between
+from memlab.llm.judgements import recorded_or_asked
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.rerank.blend import position_aware
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import of_turns, reranked
 from memlab.retrieve.reading import passages
-
-TASK, VERSION, BEST = "grade", 1, 3
 
 SYSTEM = (
     "You judge which messages of earlier conversations a complete answer to a question needs. The user message is "
@@ -37,7 +35,7 @@ class Grade(BaseModel, extra="forbid"):
     """The number of a message, and its grade."""
 
     id: int
-    grade: Annotated[int, Field(ge=1, le=BEST)]
+    grade: int = Field(ge=1, le=3)
 
 
 class Grades(BaseModel, extra="forbid"):
@@ -48,16 +46,9 @@ class Grades(BaseModel, extra="forbid"):
 
 @stage
 def rerank_llm(
-    run: Run,
-    bench: Bench,
-    *,
-    service: str = llm.RECORDED,
-    candidates: int = 50,
-    window: int = 50,
-    least: int = 0,
-    blend: bool = False,
-    seed: int = 0,
-) -> Run:
+    run: Run, bench: Bench, *, service: str = llm.RECORDED, candidates: int = 50, window: int = 50, least: int = 0,
+    blend: bool = False, seed: int = 0,
+) -> Run:  # fmt: skip
     """Let a language model grade the first turns of each question, from 0 to 3, and rank by the grades.
 
     Turns of one grade keep their order. Grades are kept by question and turn, as in a TREC pool: another ranking asks
@@ -84,67 +75,46 @@ def rerank_llm(
     """
     of_turns(run, "rerank_llm")
     at_least(1, candidates=candidates, window=window)
-    if not 0 <= least <= BEST:
-        raise DataError(f"least is {least}; grades go from 0 to {BEST}")
-    first = run.frame.filter(pl.col("rank") <= candidates)
-    grades = _grades(first, bench, service, window, seed)
+    between(0, 3, least=least)
+    grades = _grades(run.frame.filter(pl.col("rank") <= candidates), bench, service, window, seed)
     graded = run.frame.join(grades, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    if least:
-        enough = (pl.col("grade") >= least).fill_null(False)
-        graded = graded.filter(enough | ((pl.col("rank") == 1) & ~enough.any().over("query_id")))
+    enough = (pl.col("grade") >= least).fill_null(least == 0)
+    graded = graded.filter(enough | ((pl.col("rank") == 1) & ~enough.any().over("query_id")))
     if blend:
         return position_aware(run, reranked(run, bench, graded.with_columns(score=pl.col("grade").fill_null(0))), bench)
-    return reranked(run, bench, _placed(graded))
-
-
-def _placed(ranked: pl.DataFrame) -> pl.DataFrame:
-    """Order each question's turns by grade; one without a grade keeps its place.
-
-    :param ranked: ``query_id``, ``rank``, ``grade``, the best first of each question.
-    """
-    judged = ranked.filter(pl.col("grade").is_not_null())
-    best_first = judged.sort(pl.col("query_id").rle_id(), "grade", descending=[False, True], maintain_order=True)
-    # The places of the judged turns are dealt out again among them.
-    placed = pl.concat([best_first.with_columns(judged["rank"]), ranked.filter(pl.col("grade").is_null())])
-    order = ranked.select("query_id").unique(maintain_order=True).with_row_index("question")
-    placed = placed.join(order, on="query_id", maintain_order="left").sort("question", "rank").drop("question")
-    return placed.with_columns(score=1 / pl.col("rank"))
+    # The places of the graded turns are dealt out again among them; one without a grade keeps its own.
+    graded = graded.with_columns(question=pl.col("query_id").rle_id())
+    judged = graded.filter(pl.col("grade").is_not_null())
+    best_first = judged.sort("question", "grade", descending=[False, True], maintain_order=True)
+    placed = pl.concat([best_first.with_columns(judged["rank"]), graded.filter(pl.col("grade").is_null())])
+    return reranked(run, bench, placed.sort("question", "rank").with_columns(score=1 / pl.col("rank")))
 
 
 def _grades(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int) -> pl.DataFrame:
     """Grade turns: ``query_id``, ``doc_id``, ``grade``, which is null where the model gave none."""
-    asked = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp")
-    asked = asked.with_columns(on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""))
-    documents = bench.documents("turn")
-    texts = [documents.texts[at] for at in documents.at(asked["doc_id"])]
-    about = zip(asked["text"], asked["on"], asked["doc_id"], texts, strict=True)
+    documents, on = bench.documents("turn"), pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null("")
+    asked = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp").with_row_index("row")
+    texts = pl.Series([documents.texts[at] for at in documents.at(asked["doc_id"])], dtype=pl.String)
+    asked = asked.select("row", "query_id", "doc_id", question="text", on=on, text=texts)
+    items = [("grade", 1, about) for about in asked.select("question", "on", "doc_id", "text").rows()]
 
-    def lists(missing: list[int]) -> list[tuple[list[int], llm.Request]]:
-        shown = dict(zip(missing, passages(asked[missing], bench).rows(named=True), strict=True))
-        by_query: dict[str, list[int]] = {}
-        for at in missing:
-            by_query.setdefault(shown[at]["query_id"], []).append(at)
-        for query, members in by_query.items():
-            random.Random(f"{seed}:{query}").shuffle(members)
-        parts = (each[i : i + window] for each in by_query.values() for i in range(0, len(each), window))
-        return [(part, _request([shown[at] for at in part])) for part in parts]
+    def lists(missing: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
+        for (query,), shown in passages(asked[missing], bench).group_by("query_id", maintain_order=True):
+            random.Random(f"{seed}:{query}").shuffle(rows := shown.rows(named=True))
+            for part in (rows[i : i + window] for i in range(0, len(rows), window)):
+                of = {"question": part[0]["question"], "asked_on": part[0]["on"]}
+                messages = {str(number): row["shown"] for number, row in enumerate(part, 1)}
+                prompt = json.dumps({**of, "messages": messages}, ensure_ascii=False)
+                key = (*of.values(), *(row["doc_id"] for row in part), *messages.values())
+                yield [row["row"] for row in part], llm.Request("grades", 1, key, prompt, Grades, SYSTEM)
 
-    found, error = judged([(TASK, VERSION, each) for each in about], lists, _read, service)
+    def read(answer: Grades, n: int) -> list[int]:  # a message that is left out has grade 0
+        given = {each.id: each.grade for each in reversed(answer.grades)}
+        return [given.get(number, 0) for number in range(1, n + 1)]
+
+    found, error = recorded_or_asked(items, lists, read, service)
     if missing := sum(grade is None for grade in found):
         counted = f"{missing:,} of {len(found):,} turns have no grade ({error}) and keep their places"
         warnings.warn(counted, stacklevel=4)
-    sensible = [grade if type(grade) is int and 0 <= grade <= BEST else None for grade in found]
+    sensible = [grade if type(grade) is int and 0 <= grade <= 3 else None for grade in found]
     return asked.select("query_id", "doc_id", grade=pl.Series(sensible, dtype=pl.Int8))
-
-
-def _request(rows: list[dict[str, Any]]) -> llm.Request:
-    messages = {str(number): row["shown"] for number, row in enumerate(rows, 1)}
-    data = {"question": rows[0]["text"], "asked_on": rows[0]["on"], "messages": messages}
-    about = (data["question"], data["asked_on"], *(row["doc_id"] for row in rows), *messages.values())
-    return llm.Request("grades", VERSION, about, json.dumps(data, ensure_ascii=False), Grades, SYSTEM)
-
-
-def _read(answer: Grades, n: int) -> list[int]:
-    """Give the grade of each message; one that the model left out is 0, a number that is no message's is ignored."""
-    given = {each.id: each.grade for each in reversed(answer.grades)}
-    return [given.get(number, 0) for number in range(1, n + 1)]

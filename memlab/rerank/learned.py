@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +33,11 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
 
     Two small networks score turns by about ninety features of question, turn, neighbourhood, session and scope: one
     learned to put turns first, the other also to put sessions first, which rank by the shares of their turns together.
-    The score that a turn had before does not matter, only that it is a candidate. The model of the box learned from
+    The score that a turn had before does not matter, only that it is a candidate. The bundled model learned from
     invented conversations, and to what it says the untrained sum is added.
 
     :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each scope is then ranked by
-        a model that did not learn from it. Empty: the model of the box.
+        a model that did not learn from it. Empty: the bundled model.
     :param candidates: how many of the run's first documents to rank; the rest is left out.
     :raises DataError: when the run ranks sessions, the encoder gives no token embeddings, or no model of a folder held
         a scope out.
@@ -73,7 +74,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
 
 
 def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
-    """Score candidates, or the sessions that they stand in.
+    """Score candidates, or the sessions that they stand in, which rank by the sum of their turns' shares.
 
     A model that says so (``about["sum"]``, by level) adds so much of the untrained sum, both in standard deviations
     from the mean of what there is to rank.
@@ -82,14 +83,17 @@ def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarra
     """
     network, weight = model.turns if level == "turn" else model.sessions, model.about.get("sum", {}).get(level, 0.0)
     scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
-    if level == "session":
-        scores = _of_sessions(scores, part)
-    if not weight:
-        return scores
     untrained = np.where(part.mask, part.value("sum"), -np.inf)
     if level == "session":
-        untrained = _best_of_sessions(untrained, part)
-    return _standard(scores) + weight * _standard(untrained)
+        row, best = np.arange(len(scores))[:, None], np.full((len(scores), part.n_sessions), -np.inf)
+        np.maximum.at(best, (row, part.session), untrained)
+        untrained = best
+        first = np.maximum(scores.max(axis=1, keepdims=True), -1e9)  # a question may have no candidate
+        cell, n = part.session + row * part.n_sessions, best.size
+        shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(best.shape)
+        there = np.bincount(cell[part.mask], minlength=n).reshape(best.shape) > 0
+        scores = np.where(there, np.log(np.maximum(shares, 1e-300)), -np.inf)
+    return _standard(scores) + weight * _standard(untrained) if weight else scores
 
 
 def _standard(scores: np.ndarray) -> np.ndarray:
@@ -101,25 +105,8 @@ def _standard(scores: np.ndarray) -> np.ndarray:
     return np.where(there, apart / (np.sqrt((apart**2).sum(axis=1, keepdims=True) / n) + 1e-6), -np.inf)
 
 
-def _best_of_sessions(scores: np.ndarray, part: Candidates) -> np.ndarray:
-    """Give the best score of each session: (q, s)."""
-    best = np.full((len(scores), part.n_sessions), -np.inf)
-    np.maximum.at(best, (np.arange(len(scores))[:, None], part.session), scores)
-    return best
-
-
-def _of_sessions(scores: np.ndarray, part: Candidates) -> np.ndarray:
-    """Add up the shares of the turns of each session: (q, s)."""
-    first = np.maximum(scores.max(axis=1, keepdims=True), -1e9)  # a question may have no candidate
-    cell = part.session + np.arange(len(scores))[:, None] * part.n_sessions
-    n = len(scores) * part.n_sessions
-    shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(len(scores), -1)
-    there = np.bincount(cell[part.mask], minlength=n).reshape(shares.shape) > 0
-    return np.where(there, np.log(np.maximum(shares, 1e-300)), -np.inf)
-
-
 def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
-    """Give the model of each scope that has questions; without a path that of the box."""
+    """Give the model of each scope that has questions; without a path the bundled one."""
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
     path = Path(path) if str(path) else BOX
     if not os.path.isdir(path):
@@ -130,16 +117,13 @@ def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
             "is read, so that nobody can tell which model learned from it; name one model file"
         )
     of_dataset = path / str(bench.provenance.get("fingerprint"))
-    path = of_dataset if os.path.isdir(of_dataset) else path
-    models = [_fitting(file, bench) for file in sorted(path.glob("*.safetensors"))]
-    if not models:
-        raise ModelError(
-            f"folder {str(path)!r} holds no models of this data; make them: memlab evaluate --cross-validate scope"
-        )
-    prints = scope_fingerprints(bench.turns, scopes)
+    files = sorted((of_dataset if os.path.isdir(of_dataset) else path).glob("*.safetensors"))
+    if not files:
+        what = "holds no models of this data; make them: memlab evaluate --cross-validate scope"
+        raise ModelError(f"folder {str(path)!r} {what}")
+    models, prints = [_fitting(file, bench) for file in files], scope_fingerprints(bench.turns, scopes)
     honest = {scope: [m for m in models if prints.get(scope) not in m.about["scopes"]] for scope in scopes}
-    seen = [scope for scope in scopes if not honest[scope]]
-    if seen:
+    if seen := [scope for scope in scopes if not honest[scope]]:
         raise DataError(
             f"each of {len(models)} models in {str(path)!r} learned from scope {seen[0]!r} ({len(seen)} such scopes); "
             "cross-validate on these conversations again"
@@ -151,14 +135,13 @@ def _fitting(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if os.path.isfile(path) else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
-    encoder, header = bench.provenance.get("encoder"), list(bench.header)
-    same_encoder = _exact(model.about["encoder"]) == _exact(encoder)
-    if not same_encoder or model.about["header"] != header:
-        name, own = ("header", header) if same_encoder else ("encoder", encoder)
+    own: dict[str, Any] = {"encoder": bench.provenance.get("encoder"), "header": list(bench.header)}
+    name = "header" if _exact(model.about["encoder"]) == _exact(own["encoder"]) else "encoder"
+    if name == "encoder" or model.about["header"] != own["header"]:
         whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
         raise ModelError(
-            f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own!r}: take the same {name}, or "
-            "train a model (memlab train FILE)"
+            f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own[name]!r}: take the same "
+            f"{name}, or train a model (memlab train FILE)"
         )
     return model
 

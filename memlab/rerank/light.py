@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, at_least
+from memlab.errors import at_least, between
 from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -31,7 +31,7 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     ``covered`` below 1 costs complete recall on LoCoMo and LongMemEval.
 
     :param run: turns or sessions; sessions have no neighbours that cover them.
-    :raises DataError: for a half-life or a factor that is negative or not finite, or a negative window.
+    :raises DataError: for a half-life, a factor or a window that cannot be used.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.rerank import light
@@ -39,8 +39,8 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     >>> light(retrieve.bm25(bench, k=3), bench).frame["rank"].max()
     3
     """
-    if not 0 < half_life_hours < np.inf or not 0 <= covered < np.inf:
-        raise DataError(f"half_life_hours is {half_life_hours} and covered {covered}; expected above 0 and at least 0")
+    between(1e-6, 1e9, half_life_hours=half_life_hours)
+    between(0, 1e9, covered=covered)
     at_least(0, window=window)
     documents = bench.documents(run.level)
     at = documents.at(run.frame["doc_id"])

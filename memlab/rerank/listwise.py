@@ -9,26 +9,15 @@ from typing import Any
 
 import numpy as np
 
-ENSEMBLE = 4
-HIDDEN = 64
-EPOCHS = 12
-BATCH = 32
-RATE = 2e-3
-DECAY = 0.05
-DROPOUT = (0.1, 0.3, 0.3)
-CLIP = 4.0
+ENSEMBLE, HIDDEN, DROPOUT, CLIP = 4, 64, (0.1, 0.3, 0.3), 4.0
+EPOCHS, BATCH, RATE, DECAY = 12, 32, 2e-3, 0.05
 
 Network = Mapping[str, np.ndarray]
 """The weights of an ensemble by name, with the mean and the spread of every feature."""
 
 
 def fit(
-    values: np.ndarray,
-    positive: np.ndarray,
-    mask: np.ndarray,
-    *,
-    group: np.ndarray | None = None,
-    seed: int = 0,
+    values: np.ndarray, positive: np.ndarray, mask: np.ndarray, *, group: np.ndarray | None = None, seed: int = 0
 ) -> Network:
     """Learn to put the positive items of each list first.
 
@@ -57,50 +46,34 @@ def fit(
     seen = values[mask]
     mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
     items = torch.from_numpy(_scaled(values, mean, spread))
-    wanted = _shares(positive & mask)
-    groups = None if group is None else (torch.from_numpy(group.astype(np.int64)), _of_groups(group, positive & mask))
+    wanted, group_of, of_groups = _shares(positive & mask), None, None
+    if group is not None:
+        row, column = np.nonzero(positive & mask)
+        there = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
+        there[row, group[row, column]] = True
+        group_of, of_groups = torch.from_numpy(group.astype(np.int64)), _shares(there)
     empty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
-    weights = _initial(values.shape[2], generator)
+    weights = {
+        name: ((torch.rand(shape, generator=generator) * 2 - 1) / inputs**0.5).requires_grad_()
+        for name, (shape, inputs) in _layers(values.shape[2]).items()
+    }
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
     steps = EPOCHS * -(-len(items) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
     with _one_thread():
         for rows in (r for _ in range(EPOCHS) for r in torch.randperm(len(items), generator=generator).split(BATCH)):
-            scores = _forward(weights, items[rows], generator) + empty[rows]
-            shares = torch.log_softmax(scores, dim=-1)
+            shares = torch.log_softmax(_forward(weights, items[rows], generator) + empty[rows], dim=-1)
             loss = -(shares * wanted[rows]).sum(-1).mean(1).sum()
-            if groups is not None:
-                loss = loss - (_summed(shares, groups[0][rows], groups[1]) * groups[1][rows]).sum(-1).mean(1).sum()
+            if group_of is not None and of_groups is not None:
+                sums = torch.zeros((*shares.shape[:2], of_groups.shape[1]))
+                sums = sums.scatter_add(2, group_of[rows].expand_as(shares), shares.exp())
+                loss = loss - (torch.log(sums + 1e-9) * of_groups[rows]).sum(-1).mean(1).sum()
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             schedule.step()
     return {"mean": mean, "spread": spread} | {name: w.detach().numpy() for name, w in weights.items()}
-
-
-def _shares(wanted: np.ndarray) -> Any:
-    """Give what is wanted of each list equal shares: (q, n) float32."""
-    import torch
-
-    shares = torch.from_numpy(wanted.astype(np.float32))
-    return shares / shares.sum(1, keepdim=True)
-
-
-def _of_groups(group: np.ndarray, wanted: np.ndarray) -> Any:
-    """Give the groups that hold what is wanted equal shares: (q, groups)."""
-    there = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
-    row, column = np.nonzero(wanted)
-    there[row, group[row, column]] = True
-    return _shares(there)
-
-
-def _summed(shares: Any, group: Any, of_groups: Any) -> Any:
-    """Add up log shares within groups: (members, q, c) → (members, q, groups)."""
-    import torch
-
-    sums = torch.zeros((*shares.shape[:2], of_groups.shape[1]))
-    return torch.log(sums.scatter_add(2, group.expand_as(shares), shares.exp()) + 1e-9)
 
 
 def predict(network: Network, values: np.ndarray) -> np.ndarray:
@@ -112,6 +85,32 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
     with torch.inference_mode():
         parts = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
         return torch.cat(parts).numpy() if parts else np.zeros(values.shape[:2], np.float32)
+
+
+def shapes(n_features: int) -> dict[str, tuple[int, ...]]:
+    """Give the shapes of all arrays of a network."""
+    of_weights = {name: shape for name, (shape, _) in _layers(n_features).items()}
+    return {"mean": (n_features,), "spread": (n_features,), **of_weights}
+
+
+def _layers(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
+    """Give the shape of the weights of each layer, with its inputs: (members, in, out) and (members, 1, out)."""
+    made: dict[str, tuple[tuple[int, ...], int]] = {}
+    for i, (n, m) in enumerate(itertools.pairwise((n_features, HIDDEN, HIDDEN // 2, 1))):
+        made |= {f"weight_{i}": ((ENSEMBLE, n, m), n), f"bias_{i}": ((ENSEMBLE, 1, m), n)}
+    return made
+
+
+def _shares(wanted: np.ndarray) -> Any:
+    """Give what is wanted of each list equal shares: (q, n) float32."""
+    import torch
+
+    shares = torch.from_numpy(wanted.astype(np.float32))
+    return shares / shares.sum(1, keepdim=True)
+
+
+def _scaled(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    return np.clip((values - mean) / spread, -CLIP, CLIP).astype(np.float32)
 
 
 @contextmanager
@@ -127,34 +126,10 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _scaled(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    return np.clip((values - mean) / spread, -CLIP, CLIP).astype(np.float32)
-
-
-def shapes(n_features: int) -> dict[str, tuple[int, ...]]:
-    """Give the shapes of the weights of an ensemble: (members, in, out) and (members, 1, out) for each layer."""
-    sizes = itertools.pairwise((n_features, HIDDEN, HIDDEN // 2, 1))
-    layers = ({f"weight_{i}": (ENSEMBLE, n, m), f"bias_{i}": (ENSEMBLE, 1, m)} for i, (n, m) in enumerate(sizes))
-    return {name: shape for layer in layers for name, shape in layer.items()}
-
-
-def _initial(n_features: int, generator: Any) -> dict[str, Any]:
-    """Draw the weights of the ensemble, as :class:`torch.nn.Linear` would."""
-    import torch
-
-    made = shapes(n_features)
-    inputs = {layer: made[f"weight_{layer}"][1] for layer in range(len(DROPOUT))}
-    return {
-        name: ((torch.rand(shape, generator=generator) * 2 - 1) / inputs[int(name[-1])] ** 0.5).requires_grad_()
-        for name, shape in made.items()
-    }
-
-
 def _forward(weights: Mapping[str, Any], items: Any, generator: Any) -> Any:
     """Score lists by every member: (q, c, f) → (members, q, c); with a generator, some inputs are dropped."""
     import torch
 
-    shape = items.shape[:2]
     hidden = items.reshape(1, -1, items.shape[2]).expand(ENSEMBLE, -1, -1)
     for layer, rate in enumerate(DROPOUT):
         if layer:
@@ -162,4 +137,4 @@ def _forward(weights: Mapping[str, Any], items: Any, generator: Any) -> Any:
         if generator is not None:
             hidden = hidden * (torch.rand(hidden.shape, generator=generator) >= rate) / (1 - rate)
         hidden = torch.baddbmm(weights[f"bias_{layer}"], hidden, weights[f"weight_{layer}"])
-    return hidden.reshape(ENSEMBLE, *shape)
+    return hidden.reshape(ENSEMBLE, *items.shape[:2])

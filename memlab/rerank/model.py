@@ -46,9 +46,7 @@ class Model:
         """
         from safetensors.numpy import save
 
-        tensors = {
-            f"{part}.{name}": np.ascontiguousarray(w) for part in NETWORKS for name, w in getattr(self, part).items()
-        }
+        tensors = {f"{part}.{n}": np.ascontiguousarray(w) for part in NETWORKS for n, w in getattr(self, part).items()}
         about = json.dumps({"format": FORMAT, **self.about}, ensure_ascii=False)
         with atomic(Path(path)) as file:
             file.write(save(tensors, metadata={"memlab": about}))
@@ -67,34 +65,22 @@ class Model:
             with safe_open(str(path), framework="numpy") as file:
                 about = json.loads((file.metadata() or {})["memlab"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            version = about.pop("format", None)
+            version, added = about.pop("format", None), about.get("sum", dict.fromkeys(LEVELS, 0.0))
+            parts = {p: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(p + ".")} for p in NETWORKS}
+            whole = {"features", "encoder", "header", "scopes"} <= set(about) and all(map(_whole, parts.values()))
+            whole &= all(math.isfinite(added[level]) for level in LEVELS)
         except Exception as error:
-            raise ModelError(
-                f"model {str(path)!r} cannot be read ({type(error).__name__}: {error}); "
-                "expected what memlab train writes"
-            ) from error
-        if version != FORMAT:
-            raise ModelError(f"model {str(path)!r} is of another version of memlab; train it again")
-        parts = {
-            part: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(part + ".")} for part in NETWORKS
-        }
-        added = about.get("sum", dict.fromkeys(LEVELS, 0.0))
-        if not isinstance(added, dict) or not all(_is_number(added.get(level)) for level in LEVELS):
-            raise ModelError(f"model {str(path)!r} adds {added!r} of the untrained sum, no numbers; train it again")
-        wrong = [part for part in NETWORKS if not _whole(parts[part])]
-        if wrong or not {"features", "encoder", "header", "scopes"} <= set(about):
-            raise ModelError(f"model {str(path)!r} lacks {wrong[0] if wrong else 'its description'}; train it again")
+            what = f"cannot be read ({type(error).__name__}: {error}); expected what memlab train writes"
+            raise ModelError(f"model {str(path)!r} {what}") from error
+        if version != FORMAT or not whole:
+            what = "lacks a part" if version == FORMAT else "is of another version of memlab"
+            raise ModelError(f"model {str(path)!r} {what}; train it again")
         return cls(**parts, about=about)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float | int) and math.isfinite(value)
-
-
 def _whole(network: Network) -> bool:
-    """Say whether a network has every weight, in its shape and finite."""
-    n_features = len(np.atleast_1d(network["mean"])) if "mean" in network else 0
-    wanted = {"mean": (n_features,), "spread": (n_features,), **shapes(n_features)}
+    """Say whether a network has every array, in its shape and finite."""
+    wanted = shapes(network["mean"].size if "mean" in network else 0)
     return {n: w.shape for n, w in network.items()} == wanted and all(np.isfinite(w).all() for w in network.values())
 
 

@@ -11,15 +11,15 @@ import polars as pl
 
 from memlab.distributed import spread
 from memlab.errors import DataError
-from memlab.records import LEVELS, Dataset, qrels
+from memlab.records import Dataset, qrels
 from memlab.rerank.features import Candidates, candidates, first_places
 from memlab.rerank.listwise import fit, predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
 
-CANDIDATES = 200
-HARD = 50
-SOME = 0.15
+CANDIDATES, HARD, SOME = 200, 50, 0.15
+"""First candidates of a question; those of them that are learned from in any case, and the share of the others."""
+
 HELD_OUT = 3
 
 
@@ -33,7 +33,6 @@ class Lists:
     :param header: the fields of its contextual header.
     :param turns: (q, c) whether a candidate is evidence.
     :param n_evidence: (q,) evidence items, among the candidates or not.
-    :param sessions: (q, s) whether a session holds evidence.
     """
 
     candidates: Candidates
@@ -42,7 +41,6 @@ class Lists:
     header: tuple[str, ...]
     turns: np.ndarray
     n_evidence: np.ndarray
-    sessions: np.ndarray
 
 
 def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
@@ -50,30 +48,23 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
 
     :raises DataError: when no question has evidence in a turn.
     """
-    row_of = bench.queries.select("query_id").with_row_index("row")
-    marks: dict[str, np.ndarray] = {}  # (questions, documents) of each level, as row and place
-    for level in LEVELS:
-        pairs = qrels(dataset.questions, level).frame.select("query_id", "doc_id").join(row_of, on="query_id")
-        pairs = pairs.join(bench.documents(level).place, on="doc_id").select("row", "at").unique()
-        marks[level] = pairs.cast(pl.Int64).to_numpy().T
-    if not marks["turn"].size:
+    documents = bench.documents("turn")
+    pairs = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
+    pairs = pairs.join(bench.queries.select("query_id").with_row_index("row"), on="query_id")
+    pairs = pairs.join(documents.place, on="doc_id").select(pl.col("row").cast(pl.Int64), "at").unique()
+    if pairs.is_empty():
         raise DataError(f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from")
-    n_turns, n_sessions = (len(bench.documents(level).ids) for level in LEVELS)
-    counts = np.bincount(marks["turn"][0], minlength=len(bench.queries))
-    evidence, of_session = marks["turn"].T @ [n_turns, 1], marks["session"].T @ [n_sessions, 1]
-    prints, lists = scope_fingerprints(bench.turns, dataset.scopes), []
+    n, (row, at) = len(documents.ids), pairs.to_numpy().T
+    counts, prints = np.bincount(row, minlength=len(bench.queries)), scope_fingerprints(bench.turns, dataset.scopes)
+    lists = []
     for part in candidates(bench, *first_places(bench, CANDIDATES)):
         keep = counts[part.rows] > 0
-        if not keep.any():
-            continue
-        of_queries = ("rows", "at", "mask", "session", "values")
-        part = replace(part, **{name: getattr(part, name)[keep] for name in of_queries})
-        scope, row = bench.queries["scope"][int(part.rows[0])], part.rows[:, None]
-        first = bench.documents("session").spans[scope][0]
-        turns = np.isin(row * n_turns + part.at, evidence) & part.mask
-        sessions = np.isin(row * n_sessions + first + np.arange(part.n_sessions), of_session)
-        encoder = str(bench.provenance.get("encoder"))
-        lists.append(Lists(part, prints[scope], encoder, bench.header, turns, counts[part.rows], sessions))
+        if keep.any():
+            of_queries = ("rows", "at", "mask", "session", "values")
+            part = replace(part, **{name: getattr(part, name)[keep] for name in of_queries})
+            scope, encoder = bench.queries["scope"][int(part.rows[0])], str(bench.provenance.get("encoder"))
+            turns = np.isin(part.rows[:, None] * n + part.at, row * n + at) & part.mask
+            lists.append(Lists(part, prints[scope], encoder, bench.header, turns, counts[part.rows]))
     return lists
 
 
@@ -106,19 +97,18 @@ def _examples(lists: Sequence[Lists], seed: int) -> list[np.ndarray]:
         seen = hard & part.candidates.mask
         order = np.argsort(~seen, axis=1, kind="stable")[:, : int(seen.sum(axis=1).max(initial=1))]
         values = np.take_along_axis(part.candidates.values, order[..., None], axis=1)
-        parts.append(
-            (values, *(np.take_along_axis(x, order, axis=1) for x in (part.turns, seen, part.candidates.session)))
-        )
+        others = (np.take_along_axis(x, order, axis=1) for x in (part.turns, seen, part.candidates.session))
+        parts.append((values, *others))
     width = max(values.shape[1] for values, *_ in parts)
-    values, wanted, mask, session = (np.concatenate([_wider(p[i], width) for p in parts]) for i in range(4))
+
+    def wider(x: np.ndarray) -> np.ndarray:
+        return np.pad(x, [(0, 0), (0, width - x.shape[1])] + [(0, 0)] * (x.ndim - 2))
+
+    values, wanted, mask, session = (np.concatenate([wider(part[i]) for part in parts]) for i in range(4))
     learnable = (wanted & mask).any(axis=1)
     if not learnable.any():
         raise DataError("no question has its evidence among its candidates; there is nothing to learn from")
     return [x[learnable] for x in (values, wanted, mask, session)]
-
-
-def _wider(part: np.ndarray, width: int) -> np.ndarray:
-    return np.pad(part, [(0, 0), (0, width - part.shape[1])] + [(0, 0)] * (part.ndim - 2))
 
 
 def held_out_scores(lists: Sequence[Lists], *, seed: int = 0) -> dict[str, float]:

@@ -42,15 +42,7 @@ def standardised(scores: np.ndarray, weight: np.ndarray | None = None) -> np.nda
 
 
 def lowered(scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Subtract so many standard deviations of its row from each score: (q, n).
-
-    :param by: (q, n) how many; ``weight`` as in :func:`standardised`.
-
-    >>> import numpy as np
-    >>> from memlab.retrieve.arrays import lowered
-    >>> lowered(np.array([[1.0, 3.0]]), np.array([[0.0, 2.0]])).tolist()
-    [[1.0, 1.0]]
-    """
+    """Subtract standard deviations of its row from each score: (q, n), ``by`` (q, n) of them; ``weight`` as above."""
     return scores - by * _spread(scores, weight)[1]
 
 
@@ -78,17 +70,7 @@ def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     return best
 
 
-def ordered(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
-    """Give the columns of each row, the best first: (q, n) → (q, n).
-
-    :param lot: (n,) the order of columns that tie, see :attr:`memlab.retrieve.documents.Documents.lot`; by default as
-        they stand.
-    """
-    ties = np.arange(scores.shape[1]) if lot is None else lot
-    order: np.ndarray = np.lexsort((np.broadcast_to(ties, scores.shape), -scores), axis=1)
+def ordered(scores: np.ndarray, lot: np.ndarray) -> np.ndarray:
+    """Give the columns of each row, the best first: (q, n) → (q, n); ``lot`` (n,) is the order of columns that tie."""
+    order: np.ndarray = np.lexsort((np.broadcast_to(lot, scores.shape), -scores), axis=1)
     return order
-
-
-def places(scores: np.ndarray, lot: np.ndarray | None = None) -> np.ndarray:
-    """Give the place of each column in its row, from 0 for the best; parameters as for :func:`ordered`."""
-    return np.argsort(ordered(scores, lot), axis=1, kind="stable")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -135,9 +134,8 @@ class Bench:
         :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
         :raises DataError: when a column is missing, or two questions have one id.
         """
-        for column in ("scope", "text"):
-            if column not in queries.columns:
-                raise DataError(f"queries have no column {column!r}; they need scope and text, not {queries.columns}")
+        if missing := {"scope", "text"} - set(queries.columns):
+            raise DataError(f"queries have no column {min(missing)!r}; they need scope and text, not {queries.columns}")
         absent = {
             "query_id": pl.format("query-{}", pl.int_range(pl.len())).alias("query_id"),
             "timestamp": pl.lit(None, self.queries.schema["timestamp"]).alias("timestamp"),
@@ -163,7 +161,7 @@ class Bench:
     @cached_property
     def _levels(self) -> dict[Level, Documents]:
         embed = None if self.encoder is None and self.vectors is None else self._encoded
-        return documents_of(self.turns, self.sessions, name=self.name, embed=embed, language=self.language)
+        return documents_of(self.turns, self.sessions, embed=embed, language=self.language)
 
     def documents(self, level: Level) -> Documents:
         """Give the documents (turns or sessions) of a level, grouped by scope."""
@@ -245,14 +243,11 @@ class Bench:
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
         """Iterate over scopes with queries: rows of the queries, and the slice of the scope's documents."""
         spans = self.documents(level).spans
-        for scope, rows in self._rows:
+        asked = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
+        for scope, rows in asked.iter_rows():
             if scope not in spans:
                 raise DataError(f"scope {scope!r} has questions but no {level}s; load its conversation too")
             yield np.array(rows), slice(*spans[scope])
-
-    @cached_property
-    def _rows(self) -> list[tuple[str, list[int]]]:
-        return self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row").rows()
 
     def evidence(self, level: Level) -> Qrels | None:
         """Give the evidence of the questions, for showing results; no stage of memlab reads it."""
@@ -272,12 +267,6 @@ class Bench:
         counts = ", ".join(f"{rows.height:,} {name}" for name, rows in sizes.items())
         place = "in memory" if self.store is None else str(self.store.uri)
         return f"Bench({self.name!r}: {counts}, {self.provenance.get('encoder', 'no encoder')}, {place})"
-
-    def _repr_html_(self) -> str:
-        return (
-            f"<p>{html.escape(repr(self))}</p><p>Next: <code>memlab.pipeline('best').run(bench)</code> ranks, "
-            "<code>memlab.evaluate.evaluate(run, data)</code> measures.</p>"
-        )
 
 
 def once(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:

@@ -21,7 +21,7 @@ def bm25(bench: Bench, *, level: Level = "turn", k: int = 200, k1: float | None 
 
     :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
     :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths in the scope ask for,
-        see :attr:`memlab.retrieve.index.ScopeWords.normalisation`.
+        see :attr:`memlab.retrieve.word_statistics.ScopeWords.normalisation`.
     :raises DataError: for a k1 or b that BM25 cannot use.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de Vries, Boytsov and Lin,
@@ -36,7 +36,7 @@ def bm25(bench: Bench, *, level: Level = "turn", k: int = 200, k1: float | None 
 
 
 def bm25_scores(bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None) -> Scored:
-    """Give the BM25 scores of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
+    """Give the BM25 scores of each scope, see :data:`memlab.retrieve.ranking.Scored`."""
     if (k1 is not None and not k1 >= 0) or (b is not None and not 0 <= b <= 1):
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):

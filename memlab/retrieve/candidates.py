@@ -94,9 +94,13 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
     found = [store.search.by_vector(encoder.encode([text], kind="query"), column=column, **where)]
     if words := tokenize([text], language=language, stem=False)[0]:
         found.append(store.search.by_text([" ".join(words)], **where))
-    hits = ranked(found)
-    near = store.search.sessions(dataset, scope, hits["session_id"], column=column, most=TURNS)
-    kept = around_hits(near.turns, hits)
+    # The sessions of the hits, by the reciprocal ranks of their three best.
+    gain = 1 / (RRF_K + pl.int_range(1, pl.len() + 1))
+    every = pl.concat(hits.select("session_id", "doc_id", gain=gain) for hits in found)
+    of_session = every.group_by("session_id", maintain_order=True).agg(pl.col("gain").top_k(3).sum())
+    hit = of_session.sort("gain", descending=True, maintain_order=True)["session_id"]
+    near = store.search.sessions(dataset, scope, hit, column=column, most=TURNS)
+    kept = around_hits(near.turns, every["doc_id"])
     sample, total = store.search.sample(dataset, scope, column=column, most=SAMPLE)
     other = ~pl.col("session_id").is_in(near.sessions["session_id"].implode())
     rest, others = sample.turns.select(other).to_series().arg_true().to_numpy(), sample.sessions.filter(other)
@@ -114,27 +118,14 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
     ).with_queries(asked)
 
 
-def ranked(found: list[pl.DataFrame]) -> pl.DataFrame:
-    """Rank the sessions of turns that were found, by the reciprocal ranks of their three best.
-
-    :param found: ``doc_id`` and ``session_id`` of the hits of each index, the best first.
-    :returns: ``session_id`` and ``turns``, those that were found in it; the best first.
-    """
-    gain = 1 / (RRF_K + pl.int_range(1, pl.len() + 1))
-    every = pl.concat(hits.select("session_id", "doc_id", gain=gain) for hits in found)
-    sessions = every.group_by("session_id", maintain_order=True)
-    of = sessions.agg(pl.col("gain").top_k(3).sum(), turns=pl.col("doc_id").unique())
-    return of.sort("gain", descending=True, maintain_order=True).select("session_id", "turns")
-
-
-def around_hits(turns: pl.DataFrame, hits: pl.DataFrame) -> np.ndarray:
+def around_hits(turns: pl.DataFrame, hits: pl.Series) -> np.ndarray:
     """Keep sessions whole, and of a long one what stands near a hit: rows.
 
     :param turns: of whole sessions, in order.
-    :param hits: see :func:`ranked`.
+    :param hits: ids of turns.
     """
     place = pl.int_range(pl.len()).over("session_id")
-    hit = pl.when(pl.col("turn_id").is_in(hits["turns"].explode().implode())).then(place)
+    hit = pl.when(pl.col("turn_id").is_in(hits.implode())).then(place)
     since, until = place - hit.forward_fill().over("session_id"), hit.backward_fill().over("session_id") - place
     near = (pl.len().over("session_id") <= LONG) | (pl.min_horizontal(since, until) <= NEAR)
     return turns.select(near.fill_null(False)).to_series().arg_true().to_numpy()
@@ -151,12 +142,12 @@ def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool =
 
     large = [scope for scope in store.scopes(dataset) if applies(store, dataset, scope, encoder)]
     total, column = sum(store.search.size(dataset, scope) for scope in large), store.vectors.column(encoder)
+    reader = cached(store, encoder)
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
             for _, part in listed.group_by(listed["n_turns"].cum_sum() // (2 * TURNS), maintain_order=True):
                 turns, sessions, vectors = store.search.sessions(dataset, scope, part["session_id"], column=column)
-                reader = cached(store, encoder)
                 bench = Bench(dataset, turns, sessions, frame(Question), vectors=vectors, encoder=reader, store=store)
                 passage_vectors(bench)
                 if isinstance(encoder, TokenEncoder) and turns.height:

@@ -29,7 +29,7 @@ def dense(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
 
 
 def dense_scores(bench: Bench, *, level: Level) -> Scored:
-    """Give the cosines of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
+    """Give the cosines of each scope, see :data:`memlab.retrieve.ranking.Scored`."""
     vectors, row = passage_vectors(bench)
     session = bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):

@@ -15,14 +15,12 @@ from memlab.embed.text import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Level
 from memlab.retrieve.arrays import units
-from memlab.retrieve.index import ScopeWords
+from memlab.retrieve.word_statistics import ScopeWords
 from memlab.text.analysis import tokenize
 from memlab.text.tokens import PIECE
 
 TIES = 0
 """Seed of the order of documents that tie."""
-
-Vectors = Callable[[], np.ndarray] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +42,7 @@ class Documents:
     session: np.ndarray
     spans: Mapping[str, tuple[int, int]]
     write: Callable[[], list[str]] = field(repr=False)
-    embed: Vectors = field(default=None, repr=False)
+    embed: Callable[[], np.ndarray] | None = field(default=None, repr=False)
     language: str = "en"
     weight: np.ndarray | None = None
     made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
@@ -90,10 +88,7 @@ class Documents:
         return tokenize(self.texts, language=self.language)
 
     def words_in(self, span: slice) -> ScopeWords:
-        """Give the statistics of words of one scope: a memory knows nothing of other people's.
-
-        :param span: where the scope's documents are.
-        """
+        """Give the statistics of words of one scope, whose documents are in ``span``."""
         place = ("words", span.start, span.stop)
         if place not in self.made:
             self.made[place] = ScopeWords.of(self.words[span], self.weight_in(span))
@@ -127,12 +122,15 @@ class Documents:
 
 
 def documents_of(
-    turns: pl.DataFrame, sessions: pl.DataFrame, *, name: str, embed: Vectors = None, language: str = "en"
+    turns: pl.DataFrame,
+    sessions: pl.DataFrame,
+    *,
+    embed: Callable[[], np.ndarray] | None = None,
+    language: str = "en",
 ) -> dict[Level, Documents]:
     """Put turns and sessions in order of scope and time, as documents of both levels.
 
     :param sessions: where they are some of many, ``weight`` says how many each stands for.
-    :param name: the dataset's name.
     :param embed: gives the embeddings of the turns, in the order of ``turns``.
     :raises DataError: for a turn of a session that is not listed.
     """
@@ -141,7 +139,7 @@ def documents_of(
     placed = turns.with_row_index("row").join(number, on="session_id", how="left", maintain_order="left")
     for turn in placed.filter(pl.col("session").is_null()).head(1).iter_rows(named=True):
         what = f"turn {turn['turn_id']!r} belongs to session {turn['session_id']!r}"
-        raise DataError(f"{what}, which dataset {name!r} does not list; list it among the sessions")
+        raise DataError(f"{what}, which the dataset does not list; list it among the sessions")
     placed = placed.sort("session", "n", maintain_order=True)
     rows, session = (placed[column].to_numpy().astype(np.int64) for column in ("row", "session"))
     weight = order["weight"].to_numpy() if "weight" in order.columns else None
@@ -154,7 +152,7 @@ def documents_of(
     of_sessions = Documents(
         order["session_id"].to_numpy(), np.arange(order.height), _spans(order["scope"]),
         write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
-        embed=embed and (lambda: mean_by(of_turns.vectors(), session, order.height)),
+        embed=embed and (lambda: _means(of_turns.vectors(), session, order.height)),
         language=language, weight=weight,
     )  # fmt: skip
     return {"turn": of_turns, "session": of_sessions}
@@ -162,12 +160,12 @@ def documents_of(
 
 def _spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
     """Give where each scope's rows begin and end."""
-    rows = scopes.to_frame("scope").group_by("scope", maintain_order=True).agg(n=pl.len()).rows()
-    ends = np.cumsum([n for _, n in rows]).tolist()
-    return {scope: (end - n, end) for (scope, n), end in zip(rows, ends, strict=True)}
+    runs = scopes.rle().struct.unnest()
+    ends = runs["len"].cum_sum()
+    return dict(zip(runs["value"], zip(ends - runs["len"], ends, strict=True), strict=True))
 
 
-def mean_by(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+def _means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
     from scipy.sparse import csr_array
 

@@ -1,9 +1,8 @@
-"""Query expansion: other words for a question, written by a language model; always, or where first results are weak."""
+"""Query expansion: other words for a question, written by a language model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import polars as pl
 from pydantic import BaseModel, Field
@@ -14,15 +13,11 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import units
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.fusion import combsum
 from memlab.retrieve.ranking import of_turns
 from memlab.retrieve.subqueries import ask, by_vectors, joined, written
 
 KINDS = ("lex", "vec", "hyde")
 SEARCHES = {"lex": "bm25", "vec": "dense"}
-
-# Of weakness: the first turns that are looked at, and the signals of combsum: dense and BM25, of turn and session.
-FIRST, SIGNALS = 3, 4
 
 INSTRUCTION = (
     "You help to search what somebody said in earlier chats. For the question, write JSON with three fields: "
@@ -78,8 +73,8 @@ def expand(
     at_least(0, weight=weight)
     if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
         raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
-    if {"vec", "hyde"} & set(kinds) and bench.encoder is None:
-        raise DataError("expansions of kind vec and hyde are embedded: make the bench with an encoder, or use 'lex'")
+    if {"vec", "hyde"} & set(kinds):
+        bench.embedder()  # before the model is asked
     asked = bench.queries.join(run.frame, on="query_id", how="semi")
     questions = asked.select(question="text")
     values = written(questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions")
@@ -104,63 +99,16 @@ def _hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFram
     return hits.join(expansions, on="query_id", how="semi", maintain_order="left")
 
 
-def weakness(run: Run, bench: Bench) -> pl.DataFrame:
-    """Say how little the first three results of each question stand out from the rest of the scope.
-
-    A question that the memory can answer has a few turns that score far above all others. The value is minus the mean
-    :func:`memlab.retrieve.combsum` score of the run's first turns, over its four signals: −3 says that they lie three
-    standard deviations above the scope's average turn, 0 that they are no better than any. So it means the same after
-    any stage and in any scope, whatever the run's own scores are; a threshold on the cosine would not.
-
-    :param run: a ranking of turns.
-    :returns: ``query_id`` and ``value``, larger for a weaker result, in the run's order of questions.
-    :raises DataError: when the run ranks sessions, or the bench has no embeddings.
-
-    Source: weighted information gain, Zhou and Croft, Query Performance Prediction in Web Search Environments (SIGIR
-    2007), with standardised scores.
-
-    >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve import weakness
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
-    >>> weakness(retrieve.bm25(bench), bench).height == bench.queries.height
-    True
-    """
-    of_turns(run, "weakness")
-    scored = combsum(bench).frame.select("query_id", "doc_id", signal="score")
-    lowest = scored.group_by("query_id").agg(lowest=pl.col("signal").min())
-    first = run.top(FIRST).frame.join(scored, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    both = first.join(lowest, on="query_id", how="left", maintain_order="left")
-    value = -pl.coalesce("signal", "lowest").mean() / SIGNALS
-    return both.group_by("query_id", maintain_order=True).agg(value=value)
-
-
 @stage
-def hyde(
-    run: Run, bench: Bench, *, service: str = llm.RECORDED, threshold: float = -3.0, weight: float = 0.5, k: int = 200
-) -> Run:
-    """Search for a hypothetical answer of a language model (HyDE) where the results are weak.
-
-    Where they are strong, a made-up answer can only lead away from them, and asking the model costs time.
-
-    :param service: what writes it, see :func:`memlab.llm.ask`.
-    :param threshold: the model is asked for questions whose :func:`weakness` is larger.
-    :param weight: as in :func:`expand`, which this is for ``kinds=("hyde",)``.
-    :raises DataError: without an encoder, or for a negative weight.
-    :raises ModelError: when the model is needed, and no such service is set.
+def hyde(run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: float = 0.5, k: int = 200) -> Run:
+    """Search for a hypothetical answer of a language model (HyDE): :func:`expand` with ``kinds=("hyde",)``.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve import hyde
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
-    >>> plain = retrieve.bm25(bench)
-    >>> hyde(plain, bench, threshold=10.0).frame["doc_id"].equals(plain.frame["doc_id"])  # none is so weak
-    True
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
+    >>> hyde(retrieve.bm25(bench), bench)
+    Traceback (most recent call last):
+        ...
+    memlab.errors.DataError: this bench has no encoder to embed texts with; make it with one, such as ...
     """
-    weak = weakness(run, bench).filter(pl.col("value") > threshold)
-    asked = run.frame.join(weak, on="query_id", how="semi", maintain_order="left")
-    if not asked.height:
-        return run
-    better = expand(replace(run, frame=asked), bench, service=service, kinds=("hyde",), weight=weight, k=k)
-    strong = run.top(k).frame.join(weak, on="query_id", how="anti", maintain_order="left")
-    order = run.frame.select("query_id").unique(maintain_order=True)
-    both = order.join(pl.concat([strong, better.frame]), on="query_id", how="left", maintain_order="left_right")
-    return bench.show(replace(run, frame=both))
+    return expand(run, bench, service=service, kinds=("hyde",), weight=weight, k=k)

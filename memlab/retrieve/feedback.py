@@ -15,6 +15,7 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import added
 from memlab.retrieve.ranking import Scored, depth, in_order, of_turns, rank
 from memlab.retrieve.subqueries import by_vectors
+from memlab.retrieve.word_statistics import counted
 
 FEEDBACK = 5
 """First results that are taken as relevant, or as found already."""
@@ -59,24 +60,27 @@ def prf(run: Run, bench: Bench, *, weight: float = 0.5, k: int = 200) -> Run:
     relevant = {row: np.array(at) for row, at in placed.group_by("row").agg("at").iter_rows()}
     again = [rank(bench, _rm3(bench, relevant), level="turn", k=k)]
     if bench.encoder is not None:
-        again.append(by_vectors(bench, _rocchio(bench, relevant), k=k))
-    lists = [run.frame.with_columns(gain=_standard())]
+        vectors, moved = bench.documents("turn").vectors(), bench.query_vectors.astype(np.float64)
+        for row, at in relevant.items():
+            moved[row] += BETA * vectors[at].mean(axis=0, dtype=np.float64)
+        again.append(by_vectors(bench, units(moved), k=k))
+    score = pl.col("score")
+    spread = score.std().over("query_id")
+    flat = spread.fill_null(0) <= FLAT * score.abs().max().over("query_id")
+    # From 0 for the lowest of a list, which is what it gives to what it does not hold.
+    gain = pl.when(flat).then(0.0).otherwise((score - score.min().over("query_id")) / spread)
+    lists = [run.frame.with_columns(gain=gain)]
     for each in again:
         taught = each.frame.join(first, on="query_id", how="semi", maintain_order="left")
-        lists.append(taught.with_columns(gain=weight * _standard()))
+        lists.append(taught.with_columns(gain=weight * gain))
     return bench.show(added(lists, level="turn", k=k))
 
 
-def _rocchio(bench: Bench, relevant: Mapping[int, np.ndarray]) -> np.ndarray:
-    """Move the queries' vectors towards the mean of their feedback: (q, d) unit rows."""
-    vectors, moved = bench.documents("turn").vectors(), bench.query_vectors.astype(np.float64)
-    for row, at in relevant.items():
-        moved[row] += BETA * vectors[at].mean(axis=0, dtype=np.float64)
-    return units(moved)
-
-
 def _rm3(bench: Bench, relevant: Mapping[int, np.ndarray]) -> Scored:
-    """Give BM25 scores of the weighted words of question and feedback; noughts for a question without feedback."""
+    """Give BM25 scores of the weighted words of question and feedback; noughts for a question without feedback.
+
+    :param relevant: row of a question → places of the turns that it learns from.
+    """
     for rows, span in bench.by_scope("turn"):
         words = bench.documents("turn").words_in(span)
         by_turn, postings = words.counts.tocsc(), words.weights(*words.normalisation).T.tocsr()
@@ -86,25 +90,12 @@ def _rm3(bench: Bench, relevant: Mapping[int, np.ndarray]) -> Scored:
             if row in relevant and len(common):
                 shares = by_turn[:, relevant[row] - span.start].toarray()
                 shared = np.where(common, 0.0, (shares / np.maximum(shares.sum(axis=0), 1)).mean(axis=1))
-                asked = words.asked([bench.query_words[row]]).toarray()[0]
-                asked, shared = (part / max(part.sum(), 1e-300) for part in (asked, _largest(shared)))
+                if len(shared) > TERMS:  # the largest, and what ties with the last of them
+                    shared = np.where(shared >= np.partition(shared, -TERMS)[-TERMS], shared, 0.0)
+                asked = counted([bench.query_words[row]], words.number).toarray()[0]
+                asked, shared = (part / max(part.sum(), 1e-300) for part in (asked, shared))
                 scores[i] = postings @ (MIX * asked + (1 - MIX) * shared)
         yield rows, span, scores
-
-
-def _largest(shares: np.ndarray) -> np.ndarray:
-    """Keep the largest numbers, and what ties with the last of them."""
-    if len(shares) <= TERMS:
-        return shares
-    return np.where(shares >= np.partition(shares, -TERMS)[-TERMS], shares, 0.0)
-
-
-def _standard() -> pl.Expr:
-    """Standardise scores within the query, from 0 for its lowest, which is what a list gives that does not hold it."""
-    score = pl.col("score")
-    spread = score.std().over("query_id")
-    flat = spread.fill_null(0) <= FLAT * score.abs().max().over("query_id")
-    return pl.when(flat).then(0.0).otherwise((score - score.min().over("query_id")) / spread)
 
 
 @stage
@@ -155,10 +146,10 @@ def _found(
 
     :param ranked: (m,) places of the run's turns within the scope, the best first; ``scores`` (m,) theirs.
     """
-    n, words, turns = span.stop - span.start, bench.documents("turn").words_in(span), bench.turn_vectors
-    asked = words.asked([bench.query_words[row]])
+    documents, n = bench.documents("turn"), span.stop - span.start
+    words, turns, lot = documents.words_in(span), documents.embeddings, documents.lot[span]
+    asked = counted([bench.query_words[row]], words.number)
     terms = words.weights(*words.normalisation)[asked.indices].toarray()
-    lot = bench.documents("turn").lot[span]
 
     def fit(beta: float) -> np.ndarray:
         """Score every turn for the question moved away from what is found: (n,)."""

@@ -27,8 +27,7 @@ def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int =
 
     A document that a run lists at a score of 0 or less, as BM25 does to fill its places, gains nothing from that run.
 
-    :param weights: one a run, not negative; all 1 by default. Usual for expansions: 2 for the run of the original
-        query, 1 for that of an expansion.
+    :param weights: one a run, not negative; all 1 by default.
     :raises DataError: when runs are of different levels, or weights do not fit.
 
     Source: Cormack, Clarke and Büttcher, Reciprocal Rank Fusion (SIGIR 2009).
@@ -57,10 +56,7 @@ def gain(weight: float | pl.Expr) -> pl.Expr:
 
 
 def added(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
-    """Rank by sums over lists.
-
-    :param parts: ``query_id``, ``doc_id``, ``gain`` each.
-    """
+    """Rank by sums over lists, of ``query_id``, ``doc_id``, ``gain`` each."""
     lists = pl.concat(part.select("query_id", "doc_id", "gain") for part in parts)
     total = lists.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
     return run_from_scores(total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k)

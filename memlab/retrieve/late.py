@@ -14,9 +14,9 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_of
 from memlab.retrieve.bench import Bench, once
-from memlab.retrieve.index import rarity
 from memlab.retrieve.passages import best_passages, passages
 from memlab.retrieve.ranking import Scored, rank
+from memlab.retrieve.word_statistics import idf
 
 CONTEXT = 2
 """Turns of the session, or passages of long ones, that the model reads before each."""
@@ -48,7 +48,7 @@ def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
 
 
 def late_scores(bench: Bench, *, level: Level) -> Scored:
-    """Give the scores of each scope: rows of the queries, place of the documents, scores (q, n) float32."""
+    """Give the late-interaction scores of each scope, see :data:`memlab.retrieve.ranking.Scored`."""
     queries, session = query_tokens(bench), bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
         scope = scope_tokens(bench, turns)
@@ -67,13 +67,13 @@ class ScopeTokens:
     :param texts: of the distinct texts, compressed.
     :param inverse: (p,) which of them each passage is.
     :param start: (n,) where the passages of each turn begin.
-    :param rarity: (v,) weight of each token of the vocabulary.
+    :param idf: (v,) weight of each token of the vocabulary.
     """
 
     texts: TokenVectors
     inverse: np.ndarray
     start: np.ndarray
-    rarity: np.ndarray
+    idf: np.ndarray
     _last: dict[Hashable, np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def best(self, asked: TokenVectors) -> np.ndarray:
@@ -112,16 +112,16 @@ class ScopeTokens:
         turn = np.repeat(np.arange(len(self.start)), np.diff(self.start, append=len(place)))
         first = np.where(scores == best_passages(scores, self.start)[:, turn], place, len(place))
         passage = np.minimum.reduceat(first, self.start, axis=1)
-        chosen: np.ndarray = np.take_along_axis(best, passage[_question(asked)], axis=1)
+        chosen: np.ndarray = np.take_along_axis(best, passage[question_of(asked)], axis=1)
         return chosen
 
     def weights(self, asked: TokenVectors) -> np.ndarray:
-        """Weigh the tokens of questions by their rarity in the scope: (t,), 1 in all for each question."""
-        weights, question = self.rarity[np.minimum(asked.ids, len(self.rarity) - 1)], _question(asked)
+        """Weigh the tokens of questions by their idf in the scope: (t,), 1 in all for each question."""
+        weights, question = self.idf[np.minimum(asked.ids, len(self.idf) - 1)], question_of(asked)
         return (weights / np.bincount(question, weights, minlength=len(asked))[question]).astype(np.float32)
 
 
-def _question(asked: TokenVectors) -> np.ndarray:
+def question_of(asked: TokenVectors) -> np.ndarray:
     """Say which question each token is of: (t,)."""
     return np.repeat(np.arange(len(asked)), np.diff(asked.start))
 
@@ -146,20 +146,25 @@ def scope_tokens(bench: Bench, turns: slice) -> ScopeTokens:
 @once
 def _tokens_of_scopes(bench: Bench) -> dict[int, ScopeTokens]:
     """Embed the tokens of all passages, each distinct text once; by the place where the scope's turns begin."""
-    encoder, pairs, documents = _token_encoder(bench), in_context(bench), bench.documents("turn")
+    documents, cut = bench.documents("turn"), passages(bench)
+    # What is read before a passage: those before it in its session.
+    earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(CONTEXT, 0, -1)]
+    pairs = pl.DataFrame({"text": cut.texts, "session": documents.session[cut.of]}).select(
+        "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start()
+    )
     distinct = pairs.unique(maintain_order=True).with_row_index("number")
     number = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["number"].to_numpy()
     read, before = distinct["text"].to_list(), distinct["before"].to_list()
-    tokens = compressed(encoder.encode_tokens(read, before=before, kind="document"))
+    tokens = compressed(_token_encoder(bench).encode_tokens(read, before=before, kind="document"))
     scopes = {}
     for span in documents.spans.values():
-        place, start = passages(bench).within(slice(*span))
+        place, start = cut.within(slice(*span))
         rows, inverse = np.unique(number[place].astype(np.int64), return_inverse=True)
         texts = tokens.take(rows)
         weight = documents.weight_in(slice(*span))
         weight = np.ones(len(start)) if weight is None else weight
-        rare = rarity(_frequency(texts, inverse, start, weight), weight.sum())
-        scopes[span[0]] = ScopeTokens(texts, inverse, start, rare.astype(np.float32))
+        weights = idf(_frequency(texts, inverse, start, weight), weight.sum())
+        scopes[span[0]] = ScopeTokens(texts, inverse, start, weights.astype(np.float32))
     return scopes
 
 
@@ -174,15 +179,6 @@ def _frequency(texts: TokenVectors, inverse: np.ndarray, start: np.ndarray, weig
     ids = texts.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
     pairs = np.unique(np.repeat(turn, lengths) * size + ids)  # a token of a turn counts once
     return np.bincount(pairs % size, weight[pairs // size], minlength=size)
-
-
-def in_context(bench: Bench) -> pl.DataFrame:
-    """Give what is read of each passage: ``text``, and ``before``, the passages of its session before it."""
-    parts = passages(bench)
-    earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(CONTEXT, 0, -1)]
-    return pl.DataFrame({"text": parts.texts, "session": bench.documents("turn").session[parts.of]}).select(
-        "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start()
-    )
 
 
 def query_tokens(bench: Bench) -> TokenVectors:

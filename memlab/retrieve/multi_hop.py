@@ -8,7 +8,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab import llm
-from memlab.errors import DataError, at_least
+from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -38,25 +38,17 @@ class Hop(BaseModel, extra="forbid"):
 
 
 @stage
-def multi_hop(
-    run: Run,
-    bench: Bench,
-    *,
-    hops: int = 1,
-    weight: float = 0.25,
-    retriever: str = "hybrid",
-    service: str = llm.RECORDED,
-) -> Run:
+def multi_hop(run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, service: str = llm.RECORDED) -> Run:
     """Let a language model read the first ten turns, ask for what is missing, and fuse what comes back; for each hop.
 
-    A question whose first turns the model calls complete has no further hop, and neither has one that it gives no
-    answer for: its ranking stays as it is, with a warning.
+    What is missing is searched for by ``hybrid``, or by ``bm25`` without an encoder. A question whose first turns the
+    model calls complete has no further hop, and neither has one that it gives no answer for: its ranking stays as it
+    is, with a warning.
 
     :param hops: follow-ups a question, from 1 to 3.
     :param weight: of the list of each follow-up; the run's own list weighs 1, and its first three places are guarded.
-    :param retriever: what answers them: ``dense``, ``bm25``, ``late``, ``hybrid`` or ``combsum``.
     :param service: what reads and asks, see :func:`memlab.llm.ask`.
-    :raises DataError: for a ranking of sessions, an unknown retriever, or a count or weight that cannot be used.
+    :raises DataError: for a ranking of sessions, or a count or weight that cannot be used.
     :raises ModelError: when no such service is set.
 
     Source: Trivedi, Balasubramanian, Khot and Sabharwal, Interleaving Retrieval with Chain-of-Thought Reasoning
@@ -68,12 +60,12 @@ def multi_hop(
     >>> multi_hop(retrieve.bm25(bench), bench, hops=0)
     Traceback (most recent call last):
         ...
-    memlab.errors.DataError: hops is 0; give 1 to 3
+    memlab.errors.DataError: hops is 0; it lies between 1 and 3
     """
     of_turns(run, "multi_hop")
     at_least(0, weight=weight)
-    if not 1 <= hops <= MOST_HOPS:
-        raise DataError(f"hops is {hops}; give 1 to {MOST_HOPS}")
+    between(1, MOST_HOPS, hops=hops)
+    retriever = "bm25" if bench.encoder is None else "hybrid"
     asked = bench.queries.select("query_id", text=pl.lit("")).clear()
     lists, fused, read = [], run, run.frame
     for _ in range(hops):
@@ -110,13 +102,14 @@ def enough(run: Run, bench: Bench, *, k: int = READS, service: str = llm.RECORDE
     """
     of_turns(run, "enough")
     at_least(1, k=k)
-    done = read_first(run.frame, bench, service, k=k).filter("complete").select("query_id", ends=pl.lit(True))
-    marked = run.frame.join(done, on="query_id", how="left", maintain_order="left")
-    return replace(run, frame=marked.filter(pl.col("ends").is_null() | (pl.col("rank") <= k)).drop("ends"))
+    searched = bench.queries.select("query_id", "text").clear()
+    done = read_first(run.frame, bench, service, searched=searched, k=k).filter("complete")
+    ends = pl.col("query_id").is_in(done["query_id"].implode())
+    return replace(run, frame=run.frame.filter(~ends | (pl.col("rank") <= k)))
 
 
 def read_first(
-    ranked: pl.DataFrame, bench: Bench, service: str, *, searched: pl.DataFrame | None = None, k: int = READS
+    ranked: pl.DataFrame, bench: Bench, service: str, *, searched: pl.DataFrame, k: int = READS
 ) -> pl.DataFrame:
     """Let a language model read the first turns of each question.
 
@@ -125,20 +118,16 @@ def read_first(
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is); no row for a
         question without an answer.
     """
-    first = passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
-    documents = bench.documents("turn")
-    texts = pl.Series([documents.texts[at] for at in documents.at(first["doc_id"])], dtype=pl.String)
-    shown = first.with_columns(texts=texts).group_by("query_id", maintain_order=True).agg(
-        messages="shown", about=pl.concat_list("doc_id", "texts").explode()
-    )  # fmt: skip
-    past = pl.DataFrame(schema={"query_id": pl.String(), "text": pl.String()}) if searched is None else searched
-    past = past.group_by("query_id", maintain_order=True).agg(searched="text")
+    shown = passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
+    about = pl.concat_list("doc_id", "text").explode()
+    shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
+    past = searched.group_by("query_id", maintain_order=True).agg(searched="text")
     shown = shown.join(past, on="query_id", how="left", maintain_order="left")
-    asked = bench.asked(shown.drop("about"), "text", "timestamp").select(
+    asked = bench.asked(shown, "text", "timestamp").select(
         question="text", asked_on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""),
         searched=pl.col("searched").fill_null([]), messages="messages",
     )  # fmt: skip
-    keys = [[*row[:2], *row[2], *about] for row, about in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)]
+    keys = [[*row[:2], *row[2], *turns] for row, turns in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)]
     hops = written(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)
     rows = [(q, hop.complete, hop.query) for q, hop in zip(shown["query_id"], hops, strict=True) if hop is not None]
     return pl.DataFrame(rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row")

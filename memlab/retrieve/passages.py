@@ -46,15 +46,7 @@ class Passages:
 
 
 def best_passages(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Take the best score of each turn's passages: (q, p) → (q, n).
-
-    :param start: (n,) where the passages of each turn begin.
-
-    >>> import numpy as np
-    >>> from memlab.retrieve.passages import best_passages
-    >>> best_passages(np.array([[0.1, 0.7, 0.2]]), np.array([0, 2])).tolist()
-    [[0.7, 0.2]]
-    """
+    """Take the best score of each turn's passages: (q, p) → (q, n); ``start`` (n,) says where each turn's begin."""
     best: np.ndarray = scores if scores.shape[1] == len(start) else np.maximum.reduceat(scores, start, axis=1)
     return best
 

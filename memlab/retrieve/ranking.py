@@ -80,10 +80,8 @@ def of_turns(run: Run, task: str) -> None:
 
 
 def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
-    """Rank sessions by their best turn in a ranking of turns.
+    """Rank the sessions that have a turn in a ranking of turns, by their best turn.
 
-    :param run: a ranking of turns, at the end of any pipeline.
-    :returns: a ranking of the sessions that have a turn in it.
     :raises DataError: when the run ranks sessions already.
 
     >>> from memlab import retrieve, sample

@@ -22,8 +22,8 @@ def passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     message of fewer words is shown with the end of the one before it in its session.
 
     :param rows: ``query_id``, ``doc_id`` of turns.
-    :returns: ``rows`` with ``shown``: the day, in brackets the end of the message before, where it is shown, and the
-        passage behind its speaker.
+    :returns: ``rows`` with ``text``, the whole turn, and ``shown``: the day, in brackets the end of the message before,
+        where it is shown, and the passage behind its speaker.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.reading import passages
@@ -32,14 +32,15 @@ def passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     'Thu 11 Sep 2025'
     """
     documents, (days, before) = bench.documents("turn"), _around(bench)
-    at = documents.at(rows["doc_id"])
     wanted = [frozenset(words) for words in bench.query_words]
-    of = bench.asked(rows.select("query_id"), "row")["row"].to_list()
-    says = [_best(documents.texts[i], wanted[q], bench.language) for i, q in zip(at, of, strict=True)]
-    spare = [min(BEFORE, max(0, WORDS - len(text.split()))) for text in says]
-    ends = [f"[{' '.join(before[i].split()[-n:])}] " if n and before[i] else "" for i, n in zip(at, spare, strict=True)]
-    shown = [f"{days[i]}. {end}{text}" for i, end, text in zip(at, ends, says, strict=True)]
-    return rows.with_columns(shown=pl.Series(shown, dtype=pl.String))
+    of, texts, shown = bench.asked(rows.select("query_id"), "row")["row"].to_list(), [], []
+    for i, q in zip(documents.at(rows["doc_id"]).tolist(), of, strict=True):
+        texts.append(documents.texts[i])
+        says = _best(texts[-1], wanted[q], bench.language)
+        spare = min(BEFORE, max(0, WORDS - len(says.split())))
+        end = f"[{' '.join(before[i].split()[-spare:])}] " if spare and before[i] else ""
+        shown.append(f"{days[i]}. {end}{says}")
+    return rows.with_columns(text=pl.Series(texts, dtype=pl.String), shown=pl.Series(shown, dtype=pl.String))
 
 
 @once

@@ -57,9 +57,8 @@ def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int 
 
 
 def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
-    """Rank turns by their cosine with given vectors.
+    """Rank turns by their cosine with given vectors: (q, d) unit rows, one for each of the bench's queries.
 
-    :param vectors: (q, d) unit rows, one for each of the bench's queries.
     :raises DataError: without embeddings.
     """
     turns = bench.documents("turn").vectors()
@@ -70,13 +69,15 @@ def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
 def joined(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Expr, k: int) -> Run:
     """Fuse a run with what other queries found for its questions, by guarded reciprocal rank fusion.
 
-    :param hits: ``query_id``, ``doc_id``, ``rank``, ``score``: a row for every place of every list.
+    :param hits: ``query_id``, ``doc_id``, ``rank``, ``score``: a row for every place of every list; those of questions
+        that the run does not hold are left out.
     :param weight: of a list, or of each row; the run's own list weighs 1, and its first three places are guarded.
 
     Source: the guard is that of the search tool qmd.
     """
     first = run.frame.filter((pl.col("rank") <= max(GUARD)) & (pl.col("score") > 0))
     guard = first.with_columns(gain=pl.col("rank").replace_strict(GUARD, return_dtype=pl.Float64))
+    hits = hits.join(run.frame, on="query_id", how="semi", maintain_order="left")
     lists = [run.frame.with_columns(gain=gain(1.0)), hits.with_columns(gain=gain(weight)), guard]
     return replace(bench.show(added(lists, level=run.level, k=k)), name=run.name, provenance=run.provenance)
 
@@ -93,24 +94,18 @@ def written(
 ) -> list[Any]:
     """Let a language model write something for each question, and warn where it does not answer.
 
-    :param asked: a row a question: what the model reads, by name, each a text or a list of texts.
+    :param asked: a row a question: what the model reads, by name.
     :param task: of the request, as ``shape`` and ``system``; see :class:`memlab.llm.Request`.
     :param what: is written, in the plural.
-    :param about: of each row, what its recorded answer is kept by, where that is not all that the model reads.
+    :param about: of each row, what its recorded answer is kept by; by default all that the model reads.
     :returns: for each row an instance of ``shape``, or ``None``.
     :raises ModelError: when no such service is set.
     """
-    rows = asked.rows(named=True)
-    keys = [_texts(row) for row in rows] if about is None else about
     requests = [
         llm.Request(task, 1, tuple(key), json.dumps(row, ensure_ascii=False), shape, system)
-        for key, row in zip(keys, rows, strict=True)
+        for key, row in zip(asked.rows() if about is None else about, asked.rows(named=True), strict=True)
     ]
     answers = llm.ask(requests, service)
     if line := llm.unanswered(answers, what):
         warnings.warn(line, stacklevel=4)
     return [answer.value for answer in answers]
-
-
-def _texts(row: Mapping[str, str | Sequence[str]]) -> list[str]:
-    return [text for value in row.values() for text in ([value] if isinstance(value, str) else value)]

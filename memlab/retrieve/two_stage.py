@@ -8,7 +8,7 @@ import polars as pl
 from memlab.errors import at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of, cosines, places, standardised
+from memlab.retrieve.arrays import best_of, cosines, ordered, standardised
 from memlab.retrieve.bench import Bench, once
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
@@ -59,7 +59,8 @@ def _scores(bench: Bench, level: Level, n_sessions: int, n_turns: int) -> Scored
         of_turns = standardised(dense) + standardised(words)
         # A session without turns has nothing to give to the second stage.
         occupied = np.where(np.isin(np.arange(of_sessions.shape[1]), group), of_sessions, -np.inf)
-        chosen = places(occupied, bench.documents("session").lot[sessions])[:, group] < n_sessions
+        place = np.argsort(ordered(occupied, bench.documents("session").lot[sessions]), axis=1, kind="stable")
+        chosen = place[:, group] < n_sessions
         chosen &= _places_within(of_turns, group, documents.lot[turns]) < n_turns
         fused = standardised(of_turns) + standardised(of_sessions)[:, group]
         # The lowest of the chosen comes above the highest of all.
@@ -87,36 +88,10 @@ def summary_vectors(bench: Bench) -> np.ndarray | None:
         summary.
     :raises DataError: when the bench was made without an encoder.
     """
-    texts = _summaries(bench)
-    present = texts != ""
+    texts = bench.sessions.sort("scope", "n", maintain_order=True)["summary"].fill_null("").str.strip_chars()
+    present: pl.Series = texts != ""
     if not present.any():
         return None
     vectors = bench.documents("session").vectors().copy()
     vectors[present.to_numpy()] = bench.embedder().encode(texts.filter(present).to_list())
     return vectors
-
-
-def _summaries(bench: Bench) -> pl.Series:
-    """Read the summaries in the order of the session documents; empty where there is none."""
-    return bench.sessions.sort("scope", "n", maintain_order=True)["summary"].fill_null("").str.strip_chars()
-
-
-def summary_storage(bench: Bench) -> pl.DataFrame:
-    """Count the bytes of turns and what summaries add to them: texts in UTF-8, vectors as the bench holds them.
-
-    :returns: ``what`` (``turns``, ``summaries``), ``n``, ``text_bytes``, ``vector_bytes``, ``share`` (of the bytes of
-        the turns).
-
-    >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve.two_stage import summary_storage
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing:64")
-    >>> summary_storage(bench).select("what", "n", "vector_bytes", "share").rows()
-    [('turns', ..., ..., 1.0), ('summaries', 0, 0, 0.0)]
-    """
-    turns, summaries = pl.Series(bench.documents("turn").texts, dtype=pl.String), _summaries(bench)
-    n = np.array([len(turns), (summaries != "").sum()])
-    text_bytes = np.array([texts.str.len_bytes().sum() for texts in (turns, summaries)])
-    vector_bytes = n * (0 if bench.turn_vectors is None else bench.turn_vectors[:1].nbytes)
-    total = text_bytes + vector_bytes
-    columns = {"n": n, "text_bytes": text_bytes, "vector_bytes": vector_bytes, "share": total / total[0]}
-    return pl.DataFrame({"what": ["turns", "summaries"], **columns})

@@ -12,7 +12,7 @@ from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.parts import question_parts
+from memlab.retrieve.decompose import question_parts
 from memlab.retrieve.ranking import of_turns, scaled
 from memlab.retrieve.subqueries import ask
 from memlab.select.candidates import candidates_of, reordered
@@ -76,7 +76,7 @@ def _matches(run: Run, bench: Bench, candidates: Sequence[np.ndarray]) -> Iterat
         if scope not in matches:
             matches[scope] = words.matches(*words.normalisation)
         if known := [words.number[word] for word in dict.fromkeys(bench.query_words[row]) if word in words.number]:
-            share = words.rarity[known] / words.rarity[known].sum()
+            share = words.idf[known] / words.idf[known].sum()
             kinds.append(matches[scope][known][:, at - span.start].toarray().T * share)
         if own := facets.get(query_id):
             kinds.append(np.array([[facet.get(place, 0.0) for facet in own] for place in at.tolist()]) / len(own))

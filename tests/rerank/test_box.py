@@ -11,7 +11,6 @@ import pytest
 from stand_in import StandIn
 
 import memlab
-from memlab import ModelError
 from memlab.embed.models import minilm_path
 from memlab.records import Dataset
 from memlab.rerank import BOX, Model, box_fits, training_lists
@@ -61,13 +60,6 @@ def test_the_untrained_sum_tempers_it(box: Model, lists: list[Lists], level: str
         best = np.where(part.mask[row], part.value("sum")[row], -np.inf).argmax()
         assert nearly_all[row].argmax() == (best if level == "turn" else part.session[row, best])
         assert half[row][there].mean() == pytest.approx(0, abs=1e-4)
-
-
-@pytest.mark.parametrize("weight", ["much", 0.5, {"turn": 0.5}, {"turn": 0.5, "session": float("nan")}])
-def test_how_much_of_the_sum_it_adds_is_a_number(box: Model, weight: object, tmp_path: Path) -> None:
-    replace(box, about={**box.about, "sum": weight}).save(tmp_path / "box.safetensors")
-    with pytest.raises(ModelError, match="of the untrained sum, no numbers; train it again"):
-        Model.load(tmp_path / "box.safetensors")
 
 
 def test_another_encoder_does_not_fit(small: Dataset) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -13,12 +11,9 @@ import pytest
 from stand_in import StandIn
 
 from memlab import DataError
-from memlab.records import Dataset, Question, Session, Turn, concat, frame
-from memlab.rerank import features
+from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.rerank.features import candidates, first_places, run_places
 from memlab.retrieve import Bench, hybrid
-
-Row = dict[str, np.ndarray]
 
 
 def known(bench: Bench, n: int = 200) -> dict[str, dict[str, np.ndarray]]:
@@ -32,16 +27,6 @@ def known(bench: Bench, n: int = 200) -> dict[str, dict[str, np.ndarray]]:
         for row, at, held, values in zip(part.rows, part.at, part.mask, part.values, strict=True):
             found[queries[row]] = {ids[place]: value for place, value in zip(at[held], values[held], strict=True)}
     return found
-
-
-def assert_same(one: dict[str, Row], two: dict[str, Row], names: dict[str, str] | None = None) -> None:
-    names = names or {name: name for query, row in one.items() for name in (query, *row)}
-    assert {names[query] for query in one} == set(two)
-    for query, row in one.items():
-        other = two[names[query]]
-        assert {names[turn] for turn in row} == set(other)
-        for turn, values in row.items():
-            np.testing.assert_allclose(other[names[turn]], values, atol=2e-5, rtol=1e-5)
 
 
 def talk(
@@ -100,35 +85,6 @@ def test_odd_talk_gives_finite_numbers(speaker: str) -> None:
     assert len(found) == bench.queries.height
     assert all(np.isfinite(values).all() for row in found.values() for values in row.values())
     assert {len(row) for row in found.values()} == {1, 4, 6, 9}
-
-
-def test_features_do_not_depend_on_other_questions(small: Dataset, bench: Bench) -> None:
-    whole = known(bench)
-    for query in small.questions.gather_every(4).iter_slices(1):
-        alone = known(Bench.of(replace(small, questions=query), encoder=StandIn()))
-        assert_same(alone, {query["query_id"][0]: whole[query["query_id"][0]]})
-
-
-def test_nor_on_how_many_are_looked_at_together(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = known(bench)
-    monkeypatch.setattr(features, "BLOCK", 1)
-    assert_same(known(bench), whole)
-
-
-def test_features_of_a_scope_do_not_depend_on_other_scopes(small: Dataset, bench: Bench) -> None:
-    whole = known(bench)
-    backwards = concat(small.take([scope]) for scope in reversed(small.scopes))
-    assert_same(known(Bench.of(backwards, encoder=StandIn())), whole)
-    for scope in small.scopes:
-        alone = known(Bench.of(small.take([scope]), encoder=StandIn()))
-        assert_same(alone, {query: row for query, row in whole.items() if query in alone})
-
-
-def test_ids_are_not_read(
-    small: Dataset, bench: Bench, renamed: Callable[[Dataset], tuple[Dataset, dict[str, str]]]
-) -> None:
-    data, names = renamed(small)
-    assert_same(known(bench), known(Bench.of(data, encoder=StandIn())), names)
 
 
 MONTHS = [

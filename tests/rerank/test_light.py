@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import memlab
-from memlab.errors import DataError
 from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.rerank import light
-from memlab.retrieve import Bench, bm25, sessions_from_turns
+from memlab.retrieve import Bench, bm25
 from memlab.text.analysis import tokenize
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
@@ -119,52 +115,6 @@ def test_turns_of_the_sessions_whose_summaries_fit_are_lifted() -> None:
     got = dict(light(run, bench).frame.select("doc_id", "score").iter_rows())
     expected = {"u/a/1": 0.7, "u/d/1": 0.63, "u/b/1": 0.63 * 1.25, "u/c/1": 0}
     assert got == pytest.approx(expected, abs=1e-6)
-
-
-def test_sessions_have_recency_words_and_summaries_but_no_cover() -> None:
-    bench = world(seed=2)
-    run = sessions_from_turns(random_run(bench, seed=2), bench)
-    got = light(run, bench)
-    assert got.level == "session"
-    assert got.frame.equals(light(run, bench, covered=0.1, window=9).frame)
-    assert not got.frame["doc_id"].equals(run.frame["doc_id"])
-
-
-@settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 50), covered=st.floats(0, 1), window=st.integers(0, 3))
-def test_laws(seed: int, covered: float, window: int) -> None:
-    """The same documents; a question ranks alone as among others; the scale of scores is of no account."""
-    bench, options = world(seed=seed % 5), {"covered": covered, "window": window}
-    run = random_run(bench, seed=seed)
-    got = light(run, bench, **options)
-    pairs = [r.frame.select("query_id", "doc_id").sort(pl.all()) for r in (run, got)]
-    assert pairs[0].equals(pairs[1])
-    for query in ("a/q0", "b/q3"):
-        mine = pl.col("query_id") == query
-        alone = replace(bench, queries=bench.queries.filter(mine))
-        one = light(replace(run, frame=run.frame.filter(mine)), alone, **options)
-        assert one.frame.equals(got.frame.filter(mine))
-    scaled_up = replace(run, frame=run.frame.with_columns(score=pl.col("score") * 4 + 8))
-    assert light(scaled_up, bench, **options).frame["doc_id"].equals(got.frame["doc_id"])
-
-
-def test_what_goes_in_is_kept_and_nothing_is_nothing() -> None:
-    bench = world()
-    run = replace(random_run(bench), name="mine", provenance={"x": 1})
-    before, got = run.frame.clone(), light(run, bench)
-    assert (got.name, got.provenance, got.level, got.text_of is None) == ("mine", {"x": 1}, "turn", False)
-    assert run.frame.equals(before)
-    none = replace(run, frame=run.frame.head(0))
-    assert light(none, bench).frame.equals(none.frame)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"half_life_hours": 0}, {"half_life_hours": np.inf}, {"covered": np.nan}, {"window": -1}]
-)
-def test_wrong_arguments(wrong: dict[str, Any]) -> None:
-    bench = world()
-    with pytest.raises(DataError, match=next(iter(wrong))):
-        light(random_run(bench), bench, **wrong)
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])

@@ -26,7 +26,7 @@ def test_matches_are_those_of_a_loop(minilm_bench: Bench) -> None:
         texts = [tokens.texts.take(np.array([i])).vectors for i in tokens.inverse]
         for q in range(0, len(rows), 7):
             one = part.take(np.array([q]))
-            weight = tokens.rarity[one.ids].astype(np.float64)
+            weight = tokens.idf[one.ids].astype(np.float64)
             weight /= weight.sum()
             best = np.array([[max(token_cosines(v[None], t)[0]) for t in texts] for v in one.vectors])
             rare = np.argsort(-weight, kind="stable")[: max(2, len(weight) // 3)]

@@ -101,18 +101,10 @@ def test_statistics_of_the_scope_are_those_of_the_sample(bench: Bench, data: Dat
     some = part.documents("turn").words_in(span)
     whole = bench.documents("turn").words_in(slice(*bench.documents("turn").spans[LARGE]))
     assert some.n == pytest.approx(whole.n)
-    known = dict(zip(whole.number, whole.rarity, strict=True))
-    errors = [abs(rare - known[word]) for word, rare in zip(some.number, some.rarity, strict=True)]
+    known = dict(zip(whole.number, whole.idf, strict=True))
+    errors = [abs(rare - known[word]) for word, rare in zip(some.number, some.idf, strict=True)]
     assert max(errors) < 0.5
     assert len(scope_tokens(part, span).start) == part.turns.height
-
-
-def test_of_a_long_session_what_stands_near_a_hit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(candidates, "LONG", 20)
-    monkeypatch.setattr(candidates, "NEAR", 2)
-    turns = pl.DataFrame({"turn_id": [f"a{i}" for i in range(30)] + ["b0", "b1"], "session_id": ["a"] * 30 + ["b"] * 2})
-    hits = pl.DataFrame({"session_id": ["a", "b"], "turns": [["a0", "a10", "a12"], ["b1"]]})
-    assert candidates.around_hits(turns, hits).tolist() == [0, 1, 2, 8, 9, 10, 11, 12, 13, 14, 30, 31]
 
 
 def test_what_a_question_would_wait_for_is_encoded_beforehand(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memlab import llm, retrieve
-from memlab.errors import DataError, ModelError
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
-from memlab.retrieve.decompose import WINDOWS, _windows, decompose, parts
+from memlab.retrieve.decompose import WINDOWS, _windows, decompose, parts, question_parts
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 
@@ -37,18 +37,6 @@ def test_each_side_of_a_pair_gets_its_turn_to_the_front(bench: Bench) -> None:
     assert place["ann/s1/2"] < before["ann/s1/2"]
 
 
-def test_the_parts_are_shown(bench: Bench) -> None:
-    ours = asking(bench, "How many roses and tulips did we plant?", "Where do I live?", "roses and tulips", "How many?")
-    assert parts(ours.queries, ours).rows() == [
-        ("new-0", "How many roses did we plant"),
-        ("new-0", "How many tulips did we plant"),
-        ("new-2", "roses"),
-        ("new-2", "tulips"),
-    ]
-    german = ours.but(language="de")
-    assert parts(german.queries, german).is_empty()
-
-
 def test_a_window_brings_its_best_turn(talk: Dataset) -> None:
     bench = Bench.of(talk, encoder=None)
     scope = max(talk.scopes, key=lambda each: talk.sessions.filter(scope=each).height)
@@ -65,23 +53,6 @@ def test_a_window_brings_its_best_turn(talk: Dataset) -> None:
     best = dict(zip(window[::-1].tolist(), ranked.reverse(), strict=True))
     assert sorted(found["doc_id"]) == sorted(best.values())
     assert set(found["lists"]) == {windows}
-
-
-def test_other_questions_keep_their_ranking(bench: Bench, ranking: Ranking) -> None:
-    ours = asking(bench, "Where do I live?", "roses tulips", "", "How many roses and tulips?")
-    run = retrieve.combsum(ours)
-    got, before = ranking(decompose(run, ours)), ranking(run)
-    assert [got[q] == before[q] for q in before] == [True, True, True, False]
-
-
-def test_only_the_questions_of_the_run_are_answered(bench: Bench) -> None:
-    run = retrieve.bm25(bench)
-    some = replace(run, name="mine", frame=run.frame.filter(pl.col("query_id") == "ann/q0"))
-    got = decompose(some, bench)
-    assert got.frame["query_id"].unique().to_list() == ["ann/q0"]
-    assert (got.name, got.provenance, got.text_of is not None) == ("mine", run.provenance, True)
-    none = replace(run, frame=run.frame.head(0))
-    assert decompose(none, bench).frame.equals(none.frame)
 
 
 def test_a_language_model_splits_the_questions(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,12 +77,36 @@ def test_a_language_model_splits_the_questions(bench: Bench, monkeypatch: pytest
     assert {"ann/s3/4", "ann/s4/1"} & set(found.filter(pl.col("query_id") == "new-0")["doc_id"].head(2))
 
 
-def test_wrong_arguments(bench: Bench) -> None:
-    run = retrieve.bm25(bench)
-    for wrong, message in (({"weight": -0.1}, "weight is -0.1"), ({"retriever": "mmr"}, "retriever is 'mmr'")):
-        with pytest.raises(DataError, match=message):
-            decompose(run, bench, **wrong)
-    with pytest.raises(DataError, match="give it a ranking of turns"):
-        decompose(retrieve.bm25(bench, level="session"), bench)
-    with pytest.raises(ModelError, match=r"llm\.services\.nowhere"):
-        decompose(run, bench, service="nowhere")
+PARTS = [
+    ("What do Ann and Bob both like?", "What do {} like", "Ann; Bob"),
+    ("What will Al do with Scout, Toby, and Buddy?", "What will Al do with {}", "Scout; Toby; Buddy"),
+    ("How much did I spend on my coworker and brother?", "How much did I spend on my {}", "coworker; brother"),
+    ("How many kitchen items did I replace or fix?", "How many kitchen items did I {}", "replace; fix"),
+    ("What if I sold the old ring and the clay vase?", "What if I sold the {}", "old ring; clay vase"),
+    ("How much more did I spend in Hawaii compared to Tokyo?", "How much more did I spend in {}", "Hawaii; Tokyo"),
+    ("Which did I wash first, the bike or the car?", "Which did I wash first {}", "the bike; the car"),
+    ("What passed between my trip and the show?", "What passed between {}", "my trip; the show"),
+    ("How often did I play before? How often do I play now?", "How often {}", "did I play before; do I play now"),
+    ("How many tops have I bought from H&M so far?", "", ""),
+    ('What does "Salt and Pepper" mean to Tim?', "", ""),
+    ("Where did I go and why?", "", ""),
+    ("and, or", "", ""),
+    ("?", "", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "pattern", "members"), PARTS)
+def test_parts(text: str, pattern: str, members: str) -> None:
+    parts = question_parts(pl.DataFrame({"query_id": ["q"], "text": [text]}))["text"].to_list()
+    assert parts == [pattern.format(member) for member in members.split("; ") if member]
+
+
+@given(
+    st.lists(st.text(max_size=60) | st.sampled_from(["Ann and Bob", "the a, the b, and", "'x' and 'y'?"]), max_size=5)
+)
+def test_parts_are_texts_of_their_own(texts: list[str]) -> None:
+    queries = pl.DataFrame({"query_id": [str(i) for i in range(len(texts))], "text": pl.Series(texts, dtype=pl.String)})
+    parts = question_parts(queries)
+    assert not parts.is_duplicated().any()
+    assert not parts.join(queries, on=["query_id", "text"], how="semi").height
+    assert not parts.filter(pl.col("text").str.strip_chars() == "").height

@@ -10,17 +10,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-from remembering import minilm
 
-from memlab.errors import DataError
-from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame
-from memlab.retrieve import Bench, bm25, dense, late
+from memlab.records import Dataset, Level, Run
+from memlab.retrieve import Bench, dense
 from memlab.retrieve.arrays import best_of, cosines
 from memlab.retrieve.bm25 import bm25_scores
-from memlab.retrieve.ranking import top
 from memlab.text.analysis import tokenize
 
 Ranking = Callable[[Run], dict[str, list[str]]]
@@ -93,12 +87,6 @@ def test_bm25_is_lucenes(
     assert sorted(rows_seen) == list(range(len(texts)))
 
 
-@pytest.mark.parametrize("wrong", [{"k1": -1.0}, {"b": 1.5}, {"k1": float("nan")}])
-def test_what_bm25_cannot_use_is_refused(bench: Bench, wrong: dict[str, float]) -> None:
-    with pytest.raises(DataError, match="k1"):
-        bm25(bench, **wrong)
-
-
 def test_length_counts_as_much_as_lengths_differ(talk: Dataset) -> None:
     """Where every second turn is long, a short turn with the word ranks before a long one that holds it by the way."""
     chatter = " ".join(f"word{i}" for i in range(400))
@@ -110,31 +98,6 @@ def test_length_counts_as_much_as_lengths_differ(talk: Dataset) -> None:
         for _, span in bench.by_scope("turn"):
             _, b = bench.documents("turn").words_in(span).normalisation
             assert least <= b <= most
-
-
-@pytest.mark.parametrize("level", ["turn", "session"])
-@pytest.mark.parametrize("retriever", [dense, bm25])
-def test_another_scope_changes_nothing(
-    talk: Dataset, ranking: Ranking, retriever: Callable[..., Run], level: Level
-) -> None:
-    whole = retriever(Bench.of(talk, encoder="hashing:64"), level=level)
-    for scope in talk.scopes:
-        alone = retriever(Bench.of(talk.take([scope]), encoder="hashing:64"), level=level)
-        mine = whole.frame.filter(pl.col("query_id").is_in(alone.frame["query_id"].unique().implode()))
-        assert mine.equals(alone.frame)
-        in_scope = pl.col("doc_id").str.starts_with(f"{scope}/")
-        assert alone.frame.select(in_scope.all()).item()
-
-
-def test_equal_texts_stand_in_one_order_whatever_is_asked(odd: Bench, ranking: Ranking) -> None:
-    seen = {"ann/s1/1", "ann/s1/3", "ann/s3/1", "ann/s4/3"}
-    rankings = [ranking(run)[query] for run in (dense(odd), bm25(odd)) for query in ("ann/q0", "ann/q1", "ann/q4")]
-    assert len({tuple(doc for doc in each if doc in seen) for each in rankings}) == 1
-    # Nothing in the query is known: all tie at zero, and the whole scope follows in that order.
-    one, other = (ranking(bm25(odd))[query] for query in ("ann/q2", "ann/q3"))
-    assert one == other
-    assert one != sorted(one) == odd.turns.filter(pl.col("scope") == "ann")["turn_id"].sort().to_list()
-    assert ranking(bm25(odd))["bob/q1"] == ["bob/s1/1"]
 
 
 def test_equal_vectors_tie_exactly_whatever_the_batch() -> None:
@@ -158,34 +121,3 @@ def test_a_session_without_turns_ranks_last(odd: Bench, ranking: Ranking) -> Non
     got = best_of(np.array([[0.5, -0.25, 0.75]]), np.array([0, 0, 2]), 4)
     assert got.tolist() == [[0.5, -1.0, 0.75, -1.0]]
     assert best_of(np.zeros((0, 3)), np.array([0, 0, 1]), 2).shape == (0, 2)
-
-
-@given(
-    hnp.arrays(np.float32, st.tuples(st.integers(1, 4), st.integers(1, 12)), elements=st.sampled_from([0, 1, 2, 0.5])),
-    st.integers(1, 14),
-)
-@settings(max_examples=60)
-def test_top_holds_the_best_and_all_that_tie(scores: np.ndarray, k: int) -> None:
-    rows, columns = top(scores, k)
-    assert np.array_equal(np.lexsort((columns, rows)), np.arange(len(rows)))
-    for i, row in enumerate(scores):
-        best = np.argsort(-row, kind="stable")[:k]
-        chosen = columns[rows == i]
-        assert set(best) <= set(chosen)
-        assert set(row[chosen]) == set(row[best])
-
-
-def test_a_scope_with_nothing_to_say() -> None:
-    turns = [Turn(f"u/s/{n}", "u", "u/s", n, "user", "user", text) for n, text in enumerate(["", "!!!", "the"], 1)]
-    sessions = frame(Session, [Session("u/s", "u", 1, None, None, 3, ["user"])])
-    questions = [Question(f"q{i}", "u", text, None, "t", None, [], []) for i, text in enumerate(["anything", ""])]
-    mute = Bench.of(
-        Dataset("mute", "chatlog", frame(Turn, turns), sessions, frame(Question, questions)), encoder=minilm()
-    )
-    silent = mute.with_queries(mute.queries.clear())
-    for retriever in (bm25, dense, late):
-        run = retriever(mute).frame
-        assert run["doc_id"].sort().to_list() == ["u/s/1", "u/s/1", "u/s/2", "u/s/2", "u/s/3", "u/s/3"]
-        assert run["score"].is_finite().all()
-        assert retriever(mute, level="session").frame["doc_id"].to_list() == ["u/s", "u/s"]
-        assert retriever(silent).frame.height == 0

@@ -42,14 +42,6 @@ def test_rankings_are_fused_by_reciprocal_ranks(
         assert got.frame.equals(hybrid(bench, level=level, k=k).frame)
 
 
-def test_weight_zero_leaves_the_other_ranking_in_front(bench: Bench, ranking: Ranking) -> None:
-    words = bm25(bench, k=20)
-    only = ranking(rrf([dense(bench, k=20), words], weights=(0, 1), k=20))
-    for (query,), rows in words.frame.group_by("query_id"):
-        matched = [d for d, s in rows.select("doc_id", "score").iter_rows() if s > 0]
-        assert only[query][: len(matched)] == matched
-
-
 def test_documents_that_only_fill_places_gain_nothing(world: Dataset, ranking: Ranking) -> None:
     bench = Bench.of(world, encoder="hashing:64")
     unknown = "ann/q2"

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from remembering import minilm
 
-from memlab import DataError
 from memlab.embed.tokens import TokenVectors, compressed, token_cosines
 from memlab.records import Dataset, Level, Run
 from memlab.retrieve import Bench, late
@@ -67,27 +65,6 @@ def test_scores_are_those_of_a_loop(world: Dataset, bench: Bench) -> None:
     assert seen == bench.queries.height
 
 
-def test_many_questions_are_compared_in_blocks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    whole = [scores for _, _, scores in late_scores(bench, level="turn")]
-    monkeypatch.setattr(sys.modules["memlab.retrieve.late"], "BLOCK", 3)
-    for one, two in zip(whole, late_scores(bench, level="turn"), strict=True):
-        np.testing.assert_allclose(one, two[2], atol=1e-6)
-
-
-def test_a_session_has_the_score_of_its_best_turn(world: Dataset, bench: Bench) -> None:
-    turns = late(bench, k=99).frame.join(world.turns.select("session_id", doc_id="turn_id"), on="doc_id")
-    best = turns.group_by("query_id", "session_id").agg(best=pl.col("score").max())
-    sessions = late(bench, level="session", k=99).frame
-    assert sessions.height == len(world.sessions.join(world.questions, on="scope"))
-    both = sessions.join(best, left_on=["query_id", "doc_id"], right_on=["query_id", "session_id"], how="left")
-    np.testing.assert_allclose(*both.drop_nulls().select("score", "best"), atol=1e-6)
-    empty = both.filter(pl.col("best").is_null())
-    assert empty["doc_id"].unique().to_list() == ["ann/s2"]  # nobody said anything: behind all others
-    assert (empty["rank"] == 4).all()
-
-
 def test_equal_turns_tie_and_stand_by_lot(bench: Bench, ranking: Ranking) -> None:
     turns, span = bench.documents("turn"), slice(*bench.documents("turn").spans["ann"])
     by_lot = turns.ids[span][np.argsort(turns.lot[span])].tolist()
@@ -105,22 +82,3 @@ def test_a_first_turn_has_nothing_before_it_and_scopes_and_sessions_end_it(world
     assert before["we planted roses and tulips"] == "rain again the dentist pulled a tooth"
     assert before["roses need water"] == ""
     assert before["the the the"] == "I saw the doctor today !!!"
-
-
-def test_each_text_is_encoded_once_for_a_bench(world: Dataset) -> None:
-    encoder = minilm()
-    bench = Bench.of(world, encoder=encoder)
-    encoder.asked.clear()
-    for level in (*LEVELS, *LEVELS):
-        late(bench, level=level)
-    assert len(encoder.asked) == len(set(encoder.asked))
-    other = bench.with_queries(pl.DataFrame({"scope": ["bob"], "text": ["new words"]}))
-    encoder.asked.clear()
-    late(other)
-    assert encoder.asked == [("query", "", "new words")]
-
-
-@pytest.mark.parametrize(("encoder", "said"), [("hashing:32", "words_bigrams_trigrams"), (None, "none")])
-def test_an_encoder_of_whole_texts_is_refused(world: Dataset, encoder: str | None, said: str) -> None:
-    with pytest.raises(DataError, match=rf"late interaction needs token embeddings .* is {said}.*encoder='minilm'"):
-        late(Bench.of(world, encoder=encoder))

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from memlab import datasets, evaluate
-from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -42,34 +41,10 @@ def data(tmp_path: Path) -> Dataset:
     return datasets.load(log(tmp_path))
 
 
-def test_the_language_of_a_file(tmp_path: Path) -> None:
-    german = datasets.load(log(tmp_path))
-    unnamed = log(tmp_path, header=False)
-    assert (german.language, datasets.load(unnamed).language) == ("de", "en")
-    assert datasets.load(unnamed, language="de").language == "de"
-    assert datasets.load(unnamed, language="de").fingerprint() != datasets.load(unnamed).fingerprint()
-    assert datasets.load(unnamed, language="de").take(["x"]).language == "de"
-    assert Bench.of(german, encoder=None).provenance["language"] == "de"
-    with pytest.raises(DataError, match="choose from"):
-        datasets.load(unnamed, language="deutsch")
-    wrong = tmp_path / "wrong.jsonl"
-    wrong.write_text('{"memlab": {"language": "xx"}}\n{"scope": "x", "sender": "a", "text": "b"}')
-    with pytest.raises(DataError, match=r"memlab\.language"):
-        datasets.load(wrong)
-
-
 def test_bm25_reads_the_stems_of_the_language(data: Dataset) -> None:
     run = pipeline("bm25").run(Bench.of(data, encoder=None))
     assert evaluate.evaluate(run, data, measures=["recall_all@1"]).per_query["recall_all@1"].to_list() == [1, 1, 1]
     assert run.provenance["language"] == data.language
-
-
-@pytest.mark.parametrize(
-    "text", ["combsum | prf | multi_hop", "bm25 | budget(tokens=30, content='sentences', limit=40)"]
-)
-def test_pipelines_work(data: Dataset, text: str) -> None:
-    report = evaluate.evaluate(pipeline(text).run(Bench.of(data, encoder="hashing:64")), data)
-    assert report.per_query.height == 3
 
 
 def test_english_rules_say_so_once(data: Dataset, caplog: pytest.LogCaptureFixture) -> None:

@@ -15,14 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from remembering import minilm
 
-import memlab
 from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.late import late_scores, query_tokens, scope_tokens, totals
-from memlab.retrieve.passages import LONG, SIZE, passages, split
+from memlab.retrieve.passages import passages, split
 from memlab.text.tokens import PIECE
 
 ADVICE = (
@@ -58,22 +56,6 @@ def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) 
     assert all(0 < len(re.findall(PIECE, part)) <= size for part in parts)
 
 
-@given(st.lists(st.sampled_from(re.split(r"(?<=\.) ", ADVICE.strip())), min_size=1), st.integers(8, 40))
-def test_text_that_is_added_leaves_the_passages_before_it(sentences: list[str], size: int) -> None:
-    shorter, longer = split(" ".join(sentences[:-1]), size), split(" ".join(sentences), size)
-    assert longer[: len(shorter[:-1])] == shorter[:-1]
-
-
-def test_what_is_not_long_stands_as_it_is(talk: Dataset) -> None:
-    bench = Bench.of(talk, encoder=None)
-    cut = passages(bench)
-    assert cut.texts is bench.documents("turn").texts
-    assert cut.of.tolist() == list(range(talk.turns.height))
-    just = " ".join(["word"] * LONG)
-    assert len(passages(Bench.of(told([just, just]), encoder=None)).texts) == 2
-    assert len(passages(Bench.of(told([just, just + " more"]), encoder=None)).texts) == 1 + -(-(LONG + 1) // SIZE)
-
-
 def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
     data = told([LONG_ANSWER, "hi"], speaker="Ann")
     data = replace(data, turns=data.turns.with_columns(caption=pl.Series(["a loaf", "a cat"])))
@@ -96,18 +78,6 @@ def test_a_message_has_the_cosine_of_its_best_passage() -> None:
     np.testing.assert_allclose(scores(bench), expected, atol=1e-6)
 
 
-@pytest.mark.slow
-def test_late_interaction_looks_for_all_words_of_the_question_in_one_passage() -> None:
-    bench = Bench.of(told(TALK), encoder=minilm())
-    asked, scope = query_tokens(bench), scope_tokens(bench, slice(0, len(TALK)))
-    apart = replace(scope, start=np.arange(len(scope.inverse)))
-    weights = scope.weights(asked)
-    one_by_one, ours = (totals(each.best(asked), weights, asked) for each in (apart, scope))
-    np.testing.assert_array_equal(ours, np.maximum.reduceat(one_by_one, scope.start, axis=1))
-    ((_, _, ranked),) = late_scores(bench, level="turn")
-    np.testing.assert_array_equal(ranked, ours)
-
-
 @pytest.mark.parametrize("header", [(), ("scope", "participants")])
 def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     encoder = load("hashing:64")
@@ -125,12 +95,3 @@ def test_a_fact_within_a_long_answer_is_found(
 ) -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
     assert ranking(retriever(bench))["u/q"][0] == "u/s/2"
-
-
-def test_a_store_remembers_the_passages(tmp_path: object) -> None:
-    data = memlab.sample(["owen"], turns=60)
-    longer = pl.when(pl.col("role") == "assistant").then(pl.col("text").repeat_by(8).list.join(" "))
-    data = replace(data, turns=data.turns.with_columns(text=longer.otherwise("text")))
-    first, again = (dense(Bench.of(data, encoder="hashing:64", store=str(tmp_path))) for _ in range(2))
-    assert first.frame.equals(again.frame)
-    assert first.frame.equals(dense(Bench.of(data, encoder="hashing:64")).frame)

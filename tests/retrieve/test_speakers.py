@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import memlab
 from memlab.retrieve import Bench
-from memlab.retrieve.speakers import by_assistant, lowered_by
+from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant, lowered_by
 
 SAID = (
     ("user", "We have nine thousand for the kitchen."),
@@ -55,14 +56,21 @@ def test_by_how_much(log: Callable[..., Bench]) -> None:
     assert lowered_by(bench, np.array([0]), slice(0, 4), 0.0) is None
 
 
-@pytest.mark.parametrize("much", [-1.0, float("nan"), float("inf")])
-def test_an_assistant_is_not_put_forward(log: Callable[..., Bench], much: float) -> None:
-    with pytest.raises(memlab.DataError, match="expected a number of standard deviations from 0 on"):
-        memlab.retrieve.combsum(log(MIXED, "What is my budget?"), assistant=much)
-
-
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_where_one_kind_speaks_alone_nothing_changes(log: Callable[..., Bench], role: str) -> None:
     bench = log((role,) * len(SAID), "What is my kitchen budget?")
     plain, held_back = (memlab.pipeline(text).run(bench).frame for text in ("combsum", "combsum(assistant=1)"))
     assert plain.equals(held_back)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Which hotel did you recommend?", True),
+        ("What was the third title on the list you gave me?", True),
+        ("Can you tell me where I live?", False),
+        ("Which hotel did I book?", False),
+    ],
+)
+def test_what_is_asked_of_the_assistant(text: str, expected: bool) -> None:
+    assert pl.Series([text]).str.contains(OF_ASSISTANT).item() is expected

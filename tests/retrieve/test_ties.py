@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import polars as pl
 import pytest
 from stand_in import StandIn
@@ -44,18 +42,3 @@ def test_equal_texts_have_places_of_their_own(data: Dataset) -> None:
     for frame_ in frames:
         ranked = frame_.filter(rank=1)["doc_id"].to_list()
         assert len({doc.split("/", 1)[1] for doc in ranked}) > 3
-
-
-def test_what_stages_bring_in_stands_by_lot_where_it_ties(data: Dataset) -> None:
-    same = replace(data, turns=data.turns.with_columns(text=pl.lit("Tea?")))
-    bench = Bench.of(same, encoder=StandIn())
-    run = pipeline("dense(k=1) | expand_cluster(seeds=1, cluster_size=40)").run(bench)
-    brought = run.frame.filter(rank=2)["doc_id"].to_list()
-    assert len({doc.split("/", 1)[1] for doc in brought}) > 3
-
-    texts = pl.when(pl.col("n") < 8).then(pl.lit("I saw the doctor")).otherwise(pl.lit("the dentist pulled a tooth"))
-    asked = pl.DataFrame({"scope": data.scopes, "text": ["doctor saw dentist tooth"] * len(data.scopes)})
-    bench = Bench.of(replace(data, turns=data.turns.with_columns(text=texts)), encoder=StandIn()).with_queries(asked)
-    found = pipeline("bm25(k=40) | negative_feedback(beta=1.0)").run(bench).frame
-    later = found.filter(pl.col("rank") == 6)["doc_id"].to_list()
-    assert len({doc.split("/", 1)[1] for doc in later}) > 3

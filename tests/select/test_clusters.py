@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memlab
-from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.select import by_cluster, expand_cluster
@@ -114,20 +113,3 @@ def test_a_clusterer_of_ones_own_works_in_every_stage_and_names_itself(random_ru
     assert expand_cluster(run.top(1), clear, clustering="by_hand", cluster_size=10).frame.height == 10
     text = "dense | expand_cluster(clustering='by_hand')"
     assert set(memlab.pipeline(text).reads()["stages"]) == {"clustering='by_hand'"}
-
-
-def test_what_cannot_be_clustered(random_run: Make) -> None:
-    run, bench = random_run()
-    for stage, wrong, name in (
-        (by_cluster, {"n_clusters": 0}, "n_clusters"),
-        (by_cluster, {"min_cluster_size": 1}, "min_cluster_size"),
-        (by_cluster, {"candidates": -1}, "candidates"),
-        (by_cluster, {"clustering": "k-means"}, "choose from"),
-        (expand_cluster, {"clustering": "k-means"}, "choose from"),
-        (expand_cluster, {"seeds": 0}, "seeds"),
-        (expand_cluster, {"cluster_size": 1}, "cluster_size"),
-    ):
-        with pytest.raises(DataError, match=name):
-            stage(run, bench, **wrong)
-    with pytest.raises(DataError, match="needs embeddings"):
-        by_cluster(run, replace(bench, vectors=None))

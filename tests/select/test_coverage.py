@@ -8,8 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from memlab import retrieve
-from memlab.errors import DataError
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select.coverage import _greedy, _matches, coverage
@@ -67,12 +65,3 @@ def test_words_weigh_half_and_facets_half(encoder: str | None) -> None:
     assert (both[:, :3].max(axis=0) < 0.5).all()
     assert none.shape == (4, 0)
     assert ((word > 0).ravel() == [False, True, True, False]).all()
-
-
-def test_what_cannot_be_covered() -> None:
-    run, bench = small(["roses", "tulips"], ["roses or tulips?"])
-    for wrong in ({"lambda_": 1.5}, {"k": 0}, {"candidates": 0}):
-        with pytest.raises(DataError, match=next(iter(wrong))):
-            coverage(run, bench, **wrong)
-    with pytest.raises(DataError, match="ranks sessions"):
-        coverage(retrieve.bm25(bench, level="session"), bench)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
-import polars as pl
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.select import dpp, mmr, msd
@@ -49,19 +45,3 @@ def test_copies_come_last(random_run: Make) -> None:
     for got in (mmr(run, bench, lambda_=0.0, k=10), dpp(run, bench, diversity=0.8, k=10)):
         first = documents.vectors()[documents.at(got.frame["doc_id"].head(10))]
         assert len(np.unique(first, axis=0)) == 10
-
-
-def test_what_cannot_be_diversified(random_run: Make) -> None:
-    run, bench = random_run()
-    for stage, wrong, name in (
-        (mmr, {"lambda_": -0.1}, "lambda_"),
-        (mmr, {"lambda_": float("nan")}, "lambda_"),
-        (dpp, {"diversity": 1.1}, "diversity"),
-        (msd, {"k": 0}, "k is 0"),
-    ):
-        with pytest.raises(DataError, match=name):
-            stage(run, bench, **wrong)
-    with pytest.raises(DataError, match="needs embeddings"):
-        mmr(run, replace(bench, vectors=None))
-    with pytest.raises(DataError, match="'x' is not in this bench"):
-        mmr(replace(run, frame=run.frame.with_columns(doc_id=pl.lit("x"))), bench)

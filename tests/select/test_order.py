@@ -6,13 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memlab
 from memlab import datasets
-from memlab.errors import DataError
 from memlab.evaluate.stale import stale_table
 from memlab.retrieve import Bench
 from memlab.select import current, fill_sessions
@@ -63,15 +61,3 @@ def test_turns_in_another_order_of_rows_are_dated_the_same() -> None:
 def test_it_brings_what_holds_to_the_front() -> None:
     before, after = stale_table([PLAIN, current(PLAIN, BENCH, similarity=0.2)], DATA)["current first"]
     assert after > before
-
-
-def test_what_cannot_be_ordered() -> None:
-    sessions = memlab.pipeline("dense").run(BENCH, level="session")
-    assert fill_sessions(sessions, BENCH).frame["doc_id"].equals(sessions.frame["doc_id"])
-    with pytest.raises(DataError, match="similarity"):
-        current(PLAIN, BENCH, similarity=2)
-    with pytest.raises(DataError, match="ranking of turns"):
-        current(sessions, BENCH)
-    for name in ("sessions", "candidates"):
-        with pytest.raises(DataError, match=f"{name} is 0"):
-            fill_sessions(PLAIN, BENCH, **{name: 0})

@@ -1,25 +1,25 @@
-"""A pool of judgements: asked for in lists, kept one by one, so that a changed list asks only for what is new."""
+"""Judgements: asked for in lists, kept one by one, so that a changed list asks only for what is new."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from memlab.llm import asking, recording
 from memlab.llm.asking import Request
 from memlab.llm.reply import counts
-from memlab.llm.service import Service
+from memlab.llm.service import Service, chosen
 from memlab.llm.spending import count, estimated
 
 
-def judged(
+def recorded_or_asked(
     items: Sequence[tuple[str, int, tuple[str, ...]]],
-    lists: Callable[[list[int]], list[tuple[list[int], Request]]],
+    lists: Callable[[list[int]], Iterable[tuple[list[int], Request]]],
     read: Callable[[Any, int], list[Any]],
     service: str | Service,
 ) -> tuple[list[Any | None], str]:
-    """Read the judgements of a pool, and ask a model for those that are missing.
+    """Read recorded judgements, and ask a model for those that are missing.
 
     :param items: task, version and what is asked about of each judgement, as of :class:`memlab.llm.Request`.
     :param lists: given the items that are missing, gives the lists in which to ask for them: the items of each list
@@ -28,19 +28,19 @@ def judged(
     :param service: see :func:`memlab.llm.ask`; each judgement is recorded for itself.
     :returns: a judgement for each item, ``None`` where there is none; and why the first of those has none.
     """
-    chosen, rows = asking.recorded(service)
+    model, rows = chosen(service), recording.rows(service)
     keys = [recording.key(*item) for item in items]
     found = {key: (rows[key]["answer"], counts(rows[key]["tokens"])) for key in keys if key in rows}
     missing = [at for at, key in enumerate(keys) if key not in found]
     if not estimated():
         tasks = {key: task for key, (task, _, _) in zip(keys, items, strict=True)}
-        lacking = len(missing) if chosen is None else 0  # lists are counted where they are asked
+        lacking = len(missing) if model is None else 0  # lists are counted where they are asked
         count({(tasks[key], key): tokens for key, (_, tokens) in found.items()}, unanswered=lacking)
     error = "not recorded"
-    if missing and chosen is not None:
-        asked = lists(missing)
+    if missing and model is not None:
+        asked = list(lists(missing))
         # The lists themselves are not recorded: another ranking would make others.
-        answers = asking.ask([request for _, request in asked], replace(chosen, record=None), progress="judgements")
+        answers = asking.ask([request for _, request in asked], replace(model, record=None), progress="judgements")
         for (members, _), answer in zip(asked, answers, strict=True):
             if answer.value is None:
                 error = answer.error
@@ -48,6 +48,5 @@ def judged(
             share = (answer.tokens[0] // len(members), answer.tokens[1] // len(members))
             for at, judgement in zip(members, read(answer.value, len(members)), strict=True):
                 found[keys[at]] = judgement, share
-                task, version, _ = items[at]
-                asking.record(chosen, task, version, keys[at], judgement, share)
+                recording.record(model, (*items[at][:2], keys[at]), judgement, share)
     return [found[key][0] if key in found else None for key in keys], error

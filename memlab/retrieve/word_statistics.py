@@ -1,4 +1,4 @@
-"""The words of one scope's documents: how often each stands where, how rare it is, and BM25's weights from both."""
+"""The words of one scope's documents: how often each stands where, its idf, and BM25's weights from both."""
 
 from __future__ import annotations
 
@@ -16,31 +16,36 @@ PASSAGE_K1, PASSAGE_B = 0.9, 0.4
 _BLOCK = 256
 
 
-def rarity(frequency: np.ndarray, n: float) -> np.ndarray:
+def idf(frequency: np.ndarray, n: float) -> np.ndarray:
     """Give the inverse document frequency of words, as BM25 has it.
 
     :param frequency: in how many of the ``n`` documents each word stands.
 
     >>> import numpy as np
-    >>> from memlab.retrieve.index import rarity
-    >>> rarity(np.array([1.0, 9.0]), 9).round(2).tolist()
+    >>> from memlab.retrieve.word_statistics import idf
+    >>> idf(np.array([1.0, 9.0]), 9).round(2).tolist()
     [1.9, 0.05]
     """
-    rare: np.ndarray = np.log1p((n - frequency + 0.5) / (frequency + 0.5))
-    return rare
+    values: np.ndarray = np.log1p((n - frequency + 0.5) / (frequency + 0.5))
+    return values
 
 
 def numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
-    """Give the numbers of all words of texts, one text after the other: (t,) int64; new words get the next ones.
-
-    >>> from memlab.retrieve.index import numbered
-    >>> numbered([["a", "b"], ["a"]], {"b": 0}).tolist()
-    [1, 0, 1]
-    """
+    """Give the numbers of all words of texts, one text after the other: (t,) int64; new words get the next ones."""
     words = list(chain.from_iterable(texts))
     for word in dict.fromkeys(words):
         number.setdefault(word, len(number))
     return np.fromiter(map(number.__getitem__, words), np.int64, len(words))
+
+
+def counted(texts: Sequence[Sequence[str]], number: Mapping[str, int]) -> Any:
+    """Count the numbered words in each text: (texts, v) sparse."""
+    from scipy.sparse import csr_array
+
+    numbers = [[number[word] for word in words if word in number] for words in texts]
+    rows = np.repeat(np.arange(len(numbers)), [len(words) for words in numbers])
+    columns = np.array(list(chain.from_iterable(numbers)), dtype=np.int64)
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(numbers), len(number)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +67,10 @@ class ScopeWords:
     @classmethod
     def of(cls, texts: Sequence[Sequence[str]], weight: np.ndarray | None = None) -> ScopeWords:
         """Count the words of texts that are split already."""
-        from scipy.sparse import csr_array
-
         number: dict[str, int] = {}
-        rows = numbered(texts, number)
+        numbered(texts, number)
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
-        columns = np.repeat(np.arange(len(texts)), lengths)
-        counts = csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(number), len(texts)))
+        counts = counted(texts, number).T.tocsr()
         return cls(number, counts, lengths, np.ones(len(texts)) if weight is None else weight)
 
     @cached_property
@@ -88,9 +90,9 @@ class ScopeWords:
         return frequency
 
     @cached_property
-    def rarity(self) -> np.ndarray:
-        """Each word's inverse document frequency: (v,); see :func:`rarity`."""
-        return rarity(self.frequency, self.n)
+    def idf(self) -> np.ndarray:
+        """Each word's inverse document frequency: (v,); see :func:`idf`."""
+        return idf(self.frequency, self.n)
 
     @cached_property
     def normalisation(self) -> tuple[float, float]:
@@ -99,7 +101,6 @@ class ScopeWords:
         Turns of people who chat are all short, and their length says little. Where an assistant writes pages between
         them, its turns hold every word, and must be read against their length. So b is the squared coefficient of
         variation of the lengths, from the usual b of passages (0.4) to 1, where lengths spread as wide as their mean.
-        Between people it is about 0.25, so that 0.4 holds.
 
         Source: k1 and the least b: the usual ones for passages (Anserini); why texts that are long by verbosity need
         normalisation: Robertson and Walker (SIGIR 1994).
@@ -122,30 +123,14 @@ class ScopeWords:
         """Give each document's BM25 score for each word alone: (v, n) sparse float64."""
         if (k1, b) not in self._weights:
             weights = self.matches(k1, b)
-            weights.data *= np.repeat(self.rarity, np.diff(weights.indptr))
+            weights.data *= np.repeat(self.idf, np.diff(weights.indptr))
             self._weights[k1, b] = weights
         return self._weights[k1, b]
 
-    def holding(self, words: Iterable[str]) -> np.ndarray:
-        """Say which documents hold which of some words: (n, w) bool."""
-        numbers = np.array([self.number.get(word, -1) for word in words], np.int64)
-        there = np.zeros((len(self.lengths), len(numbers)), bool)
-        there[:, numbers >= 0] = self.counts[numbers[numbers >= 0]].toarray().T > 0
-        return there
-
-    def asked(self, texts: Sequence[Sequence[str]]) -> Any:
-        """Count the scope's words in other texts, such as questions: (q, v) sparse."""
-        from scipy.sparse import csr_array
-
-        numbers = [[self.number[word] for word in words if word in self.number] for words in texts]
-        rows = np.repeat(np.arange(len(numbers)), [len(words) for words in numbers])
-        columns = np.array(list(chain.from_iterable(numbers)), dtype=np.int64)
-        return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(numbers), len(self.number)))
-
     def scores(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> np.ndarray:
         """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
-        asked, weights = self.asked(texts), self.weights(k1, b)
-        scores = np.zeros((asked.shape[0], len(self.lengths)), np.float32)
+        asked, weights = counted(texts, self.number), self.weights(k1, b)
+        scores = np.zeros((len(texts), len(self.lengths)), np.float32)
         for start in range(0, len(scores), _BLOCK):
             scores[start : start + _BLOCK] = (asked[start : start + _BLOCK] @ weights).toarray()
         return scores
