@@ -84,7 +84,10 @@ def test_gallery_goes_by_notebook_in_its_order_under_its_own_words(tmp_path: Pat
     assert "<strong>Half</strong>" in html
     assert "<script" not in html
     text = " ".join(read(page).words)
-    at = [text.rindex(word) for word in ("00_gone", "Why *so* few?", "zeta.column.pdf", "alpha.column.pdf", "Other figures")]
+    at = [
+        text.rindex(word)
+        for word in ("00_gone", "Why *so* few?", "zeta.column.pdf", "alpha.column.pdf", "Other figures")
+    ]
     assert at == sorted(at)
     assert "not in the opening" not in text
     assert "abc123" in text
