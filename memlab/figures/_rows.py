@@ -89,7 +89,7 @@ def _layout(
         row = max(0.7 * _row_px(deep, lines), 12 * most + 6)
     texts, bands = list[dict[str, Any]](), list[dict[str, Any]]()
     for i, (name, numbers) in enumerate(zip(names, rows.values(), strict=True)):
-        beside = {"y": len(rows) - i - 1 + middle, "yref": "y", "align": "left"}
+        beside: dict[str, Any] = {"y": len(rows) - i - 1 + middle, "yref": "y", "align": "left"}
         above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6}
         # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would look cut off.
         foot = above["y"] + 6 / row

@@ -129,7 +129,9 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
         names.append(fit(from_what_matters(item, title), 2 * 230, style.SMALL))
         traces.append(style.marked(list(range(len(order))), heights, names[-1], i, showlegend=True, text=hover,
                                    hoverinfo="text"))  # fmt: skip
-    ticks = [(v, f"{v:,}") for v in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if v == 1 or v < deepest]
+    ticks: list[tuple[float, str]] = [
+        (v, f"{v:,}") for v in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if v == 1 or v < deepest
+    ]
     ticks += [(missing, "not ranked")] if stages["rank"].null_count() else []
 
     def layout_for(px: int) -> dict[str, Any]:

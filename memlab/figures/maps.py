@@ -19,7 +19,10 @@ _HEIGHT_PX = {"column": 290, "full": 430}
 _SIDE = 8
 _WIDEST_GAP = 0.06
 _BETWEEN = " · "
-_QUIET = {"in no cluster": {"size": 2.6, "color": "#DADADA"}, "other clusters": {"size": 3.4, "color": style.NOISE}}
+_QUIET: dict[str, dict[str, Any]] = {
+    "in no cluster": {"size": 2.6, "color": "#DADADA"},
+    "other clusters": {"size": 3.4, "color": style.NOISE},
+}
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
 _MARKS = {
@@ -79,7 +82,7 @@ def embedding_map(
     if turns.height > _MOST_POINTS:
         drawn = pl.concat([turns.filter(~proof).sample(_MOST_POINTS, seed=0), turns.filter(proof)])
     crowd = drawn.filter(~proof)
-    clouds = [
+    clouds: list[tuple[str, pl.DataFrame, dict[str, Any]]] = [
         ("in no cluster", crowd.filter(~clustered), _QUIET["in no cluster"]),
         ("other clusters", crowd.filter(clustered, ~pl.col("label").is_in(list(named))), _QUIET["other clusters"]),
         *((name, crowd.filter(pl.col("label") == label), {"size": 4, "color": tint, "opacity": 0.75})

@@ -123,7 +123,7 @@ def broken(lines: Iterable[str]) -> str:
 
 def counts(values: pl.Series) -> str:
     """Write a number of questions, or the range of several."""
-    return "–".join(dict.fromkeys(f"{n:,}" for n in (values.min(), values.max())))
+    return "–".join(dict.fromkeys(f"{n:,}" for n in values.sort().gather([0, -1])))
 
 
 def note(text: str, x: float, y: float, anchor: str = "left top", **own: Any) -> dict[str, Any]:

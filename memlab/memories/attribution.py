@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +19,7 @@ THRESHOLD = 0.5
 """Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""
 NEAR_COPY = 0.9
 _FEWEST_WORDS = 4
-_SCHEMA = {
+_SCHEMA: dict[str, Any] = {
     "scope": pl.String(), "text": pl.String(), "how": pl.Enum(["given", "span", "copy", "matched", "none"]),
     "turn_ids": pl.List(pl.String()),
 }  # fmt: skip
@@ -70,8 +71,8 @@ def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.
             if scores[turn] >= THRESHOLD:
                 hows[row] = "copy" if shares[turn] >= NEAR_COPY and hows[row] != "matched" else "matched"
                 found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
-    made = {"how": hows, "turn_ids": found}
-    return texts.with_columns(pl.Series(name, values, _SCHEMA[name]) for name, values in made.items())
+    how = pl.Series("how", hows, _SCHEMA["how"])
+    return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
 
 
 def _normalised(text: str) -> str:
