@@ -43,7 +43,7 @@ Path_ = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option(help="chatgpt, whatsapp …, chatlog, locomo … or a plugin's; found from the content by default."),
+    typer.Option(help="Such as chatgpt, whatsapp, chatlog, locomo or a plugin's; found from the content by default."),
 ]
 Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
 Systems = Annotated[
