@@ -1,4 +1,4 @@
-"""A page of every exported figure, by notebook: picture, caption, where it came from, and lines for a paper."""
+"""A page of every exported figure, by notebook: picture, caption, and where it came from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 from memlab.errors import ExportError
-from memlab.evaluate.printing import latex_escape
 from memlab.figures._font import faces
 from memlab.figures.export import put
 from memlab.figures.origin import sidecar
@@ -98,36 +97,16 @@ def rendered(markdown: str) -> str:
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
-def latex(name: str, caption: str) -> str:
-    r"""Give the lines that include a figure in a column.
-
-    >>> from memlab.figures.gallery import latex
-    >>> print(latex("recall", "All of it: 5 % & more"))
-    \begin{figure}[t]
-      \centering
-      \includegraphics[width=\columnwidth]{recall.column.pdf}
-      \caption{All of it: 5 \% \& more}
-      \label{fig:recall}
-    \end{figure}
-    """
-    return "\n".join([
-        r"\begin{figure}[t]", r"  \centering", rf"  \includegraphics[width=\columnwidth]{{{name}.column.pdf}}",
-        rf"  \caption{{{latex_escape(caption)}}}", rf"  \label{{fig:{name}}}", r"\end{figure}",
-    ])  # fmt: skip
-
-
 def _card(fields: dict[str, Any]) -> str:
     name, files = fields["name"], fields["files"]
     pictures = "".join(_picture(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
     links = "".join(f'<a href="{_link(f)}">{_safe(f.removeprefix(name + "."))}</a>' for f in files)
-    lines = f"<details><summary>LaTeX</summary><pre>{_safe(latex(name, fields['caption']))}</pre></details>"
     facts = fields["made_by"] | fields["provenance"] | fields["versions"]
     told = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in facts.items()}
     rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(v)}</td></tr>" for k, v in told.items())
     return (
         f'<article id="{_safe(name)}"><h3>{_safe(name)}</h3><div class="pictures">{pictures}</div>'
         f'<p class="caption">{_safe(fields["caption"])}</p><p class="formats">{links}</p>'
-        f"{lines if f'{name}.column.pdf' in files else ''}"
         f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
     )
 

@@ -11,7 +11,6 @@ import pytest
 
 from memlab.errors import ExportError
 from memlab.figures import gallery
-from memlab.figures.gallery import latex
 
 
 def sidecar(directory: Path, name: str, *, caption: str = "", **fields: object) -> None:
@@ -57,13 +56,7 @@ def test_gallery_shows_every_figure_by_name_with_relative_links(tmp_path: Path) 
     reader = read(gallery(tmp_path))
     text = " ".join(reader.words)
     assert text.index("first") < text.index("last")
-    for expected in (
-        "dataset",
-        "sample",
-        "[0, 1]",
-        r"\includegraphics[width=\columnwidth]{alpha.column.pdf}",
-    ):
-        assert expected in text
+    assert all(expected in text for expected in ("dataset", "sample", "[0, 1]", "column.pdf"))
     assert "alpha.svg" in reader.links
     assert not [link for link in reader.links if link.startswith(("http", "/", "file:"))]
 
@@ -84,10 +77,7 @@ def test_gallery_goes_by_notebook_in_its_order_under_its_own_words(tmp_path: Pat
     assert "<strong>Half</strong>" in html
     assert "<script" not in html
     text = " ".join(read(page).words)
-    at = [
-        text.rindex(word)
-        for word in ("00_gone", "Why *so* few?", "zeta.column.pdf", "alpha.column.pdf", "Other figures")
-    ]
+    at = [text.rindex(word) for word in ("00_gone", "Why *so* few?", "zeta", "alpha", "Other figures")]
     assert at == sorted(at)
     assert "not in the opening" not in text
     assert "abc123" in text
@@ -128,11 +118,3 @@ def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
 def test_a_notebook_whose_name_no_disk_takes_is_a_heading_of_its_own(tmp_path: Path) -> None:
     sidecar(tmp_path, "a", made_by={"notebook": "n" * 5000})
     assert "n" * 5000 in gallery(tmp_path).read_text(encoding="utf-8")
-
-
-def test_latex_escapes_every_special_character() -> None:
-    text = latex("a_b-c", r"100 % & $5 #1 x_y {z} ~^\ λ ≥ <")
-    assert (
-        r"100 \% \& \$5 \#1 x\_y \{z\} \textasciitilde{}\textasciicircum{}\textbackslash{} $\lambda$ $\geq$ $<$" in text
-    )
-    assert r"\label{fig:a_b-c}" in text
