@@ -10,10 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import ir_measures
-import polars as pl
 import pytest
-from ir_measures import RR, R, Success, nDCG
 from stand_in import StandIn
 from talk import excerpt, write
 from typer.main import get_command
@@ -233,44 +230,6 @@ def test_search_refuses(memlab_cli: Any, folder: Path, evaluated: Path, argument
     defaults = [*HASHING] if "--encoder" not in arguments else []
     defaults += ["--store", "first"] if "--store" not in arguments else []
     assert said in one_message(memlab_cli("search", *arguments, *defaults, cwd=folder))
-
-
-@pytest.mark.parametrize("level", ["turn", "session"])
-@pytest.mark.parametrize("text", PIPELINES)
-def test_another_tool_reads_the_same_numbers_off_the_files(evaluated: Path, level: str, text: str) -> None:
-    judged = list(ir_measures.read_trec_qrels(str(evaluated / f"qrels.{level}.trec")))
-    run = list(ir_measures.read_trec_run(str(evaluated / f"{PIPELINES[text]}.{level}.trec")))
-    cutoffs = (10, 20) if level == "turn" else (5, 10)
-    theirs = ir_measures.calc_aggregate([nDCG @ 10, RR, R @ 10, Success @ cutoffs[0]], judged, run)
-    per_query = list(ir_measures.iter_calc([R @ k for k in cutoffs], judged, run))
-    report = json.loads((evaluated / "report.json").read_text())
-    mine = next(r for r in report["reports"] if (r["name"], r["level"]) == (text, level))
-    ours = {row["measure"]: row["mean"] for row in mine["summary"]["all"]}
-    assert mine["n"] == len({q.query_id for q in judged})
-    for ir, own in ((nDCG @ 10, "ndcg@10"), (RR, "mrr"), (R @ 10, "recall@10")):
-        assert ours[own] == pytest.approx(theirs[ir], abs=1e-6), own
-    assert ours[f"recall_any@{cutoffs[0]}"] == pytest.approx(theirs[Success @ cutoffs[0]], abs=1e-6)
-    for k in cutoffs:
-        complete = [m.value == 1.0 for m in per_query if m.measure == R @ k]
-        assert ours[f"recall_all@{k}"] == pytest.approx(sum(complete) / len(complete), abs=1e-9)
-    table = pl.read_parquet(evaluated / f"{PIPELINES[text]}.{level}.parquet")
-    assert table.height == mine["n"]
-    for name, mean in ours.items():
-        assert table[name].mean() == pytest.approx(mean)
-
-
-@pytest.mark.slow
-def test_evaluating_again_writes_the_same_bytes(memlab_cli: Any, folder: Path, evaluated: Path) -> None:
-    chosen = [part for text in PIPELINES for part in ("--pipeline", text)]
-    for store, out in (("first", "again"), ("fresh", "elsewhere")):
-        arguments = ("evaluate", "talk.jsonl", *chosen, *HASHING, "--store", store, "--out", out, "--seed", 1)
-        assert memlab_cli(*arguments, cwd=folder).code == 0
-    for path in evaluated.iterdir():
-        assert (folder / "again" / path.name).read_bytes() == path.read_bytes(), path.name
-        if path.suffix in (".trec", ".parquet"):
-            assert (folder / "elsewhere" / path.name).read_bytes() == path.read_bytes(), path.name
-    saved = MemoryStore.open(folder / "first").runs.listing()
-    assert saved.height == 2 * len(PIPELINES), "the same run is kept once"
 
 
 @pytest.mark.parametrize(
