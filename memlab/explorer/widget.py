@@ -23,7 +23,6 @@ from memlab.records import Run
 from memlab.retrieve import DEFAULT, Bench
 
 _HERE = Path(__file__).parent
-MOST_IN_MATRIX = 60
 
 
 def explore(
@@ -46,7 +45,7 @@ def explore(
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``, ``speaker``,
       ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked; ``select(turn_ids)`` sets it;
     - ``answer``: what :func:`memlab.explorer.answer` gives for the question;
-    - ``cluster_again()``: new clusters within the selection; ``similarity()``: its cosines, (n, n);
+    - ``cluster_again()``: new clusters within the selection;
     - ``save(question, answer)``: appends a question with the selection as its evidence to ``golden``.
 
     :param run: one or two pipelines or runs to look at.
@@ -139,12 +138,6 @@ def _widget_class() -> Any:
             rows = self.scene.turns.with_row_index("i").filter(pl.col("turn_id").is_in(list(turn_ids)))["i"]
             self._picked = rows.to_list()
 
-        def similarity(self) -> np.ndarray:
-            """Give the cosines among the picked turns."""
-            vectors = self.scene.vectors[self._rows]
-            cosines: np.ndarray = vectors @ vectors.T
-            return cosines
-
         def cluster_again(self) -> pl.DataFrame:
             """Cluster the picked turns alone (everything where nothing is picked); the others lose their colour."""
             scene = self.scene
@@ -225,10 +218,6 @@ def _widget_class() -> Any:
                     head = " · ".join(part for part in (turn["speaker"], when, turn["session_id"]) if part)
                     words = snippet(turn["text"], self._view.get("text", ""), language=self._bench.language)
                     self.send({"kind": "text", "i": int(content["i"]), "text": words, "head": head})
-                elif kind == "matrix":
-                    rows = self._rows[:MOST_IN_MATRIX]
-                    cosines = self.scene.vectors[rows] @ self.scene.vectors[rows].T
-                    self.send({"kind": "matrix", "rows": rows.tolist(), "cosines": cosines.round(3).ravel().tolist()})
                 elif kind == "cluster":
                     self.cluster_again()
                 elif kind == "search":
@@ -308,7 +297,7 @@ def _drawn(scene: Scene, bench: Bench) -> dict[str, Any]:
         "y": turns["y"].to_numpy().tobytes(), "colours": colours,
         "times": None if times is None else times.to_numpy().tobytes(),
         "labels": labels, "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
-        "scopes": list(bench.documents("turn").spans), "most_in_matrix": MOST_IN_MATRIX,
+        "scopes": list(bench.documents("turn").spans),
     }  # fmt: skip
 
 
