@@ -46,7 +46,7 @@ def recall_curves(
                        line={"width": 0, "color": None, "dash": None}, fill="toself", fillcolor=tint, hoverinfo="skip",
                        legendgroup=name, showlegend=False),
             style.marked(rows["k"], rows["mean"], name, i, legendgroup=name, legendrank=best_first.index(name),
-                         showlegend=True, hovertemplate=f"{plain(axis)} = %{{x:g}}: %{{y:.3f}}"),
+                         showlegend=True, hovertemplate=f"{plain(axis)} = %{{x:~g}}: %{{y:.3f}}"),
         ]  # fmt: skip
     limits = [t for i, c in enumerate(("chance", "ceiling")) for t in _limit(frame, c, top, len(best_first) + i)]
     y_top = min(1.02, max([top, *(v for t in limits for v in t.y if v is not None)]) * 1.06)
@@ -129,7 +129,7 @@ def over_time(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure
         lines.append(
             style.line(rows["day"], rows["confidence"], style.named(name), style.colour(i), width=1.6,
                        dash=_DASHES[i % len(_DASHES)], line={"simplify": False},
-                       hovertemplate="day %{x:g}: %{y:.3f}")
+                       hovertemplate="day %{x:~g}: %{y:.3f}")
         )  # fmt: skip
         ends.append((clean(name), float(rows["confidence"][-1]), style.colour(i)))
     names, notes = [clean(line.name) for line in lines], []
