@@ -10,22 +10,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import ir_measures
-import polars as pl
 import pytest
-from ir_measures import RR, R, Success, nDCG
 from stand_in import StandIn
 from talk import excerpt, write
+from typer.main import get_command
 
 from memlab import datasets
-from memlab.cli._options import assignments
+from memlab.cli._options import app, assignments
 from memlab.errors import DataError
 from memlab.store import MemoryStore
-from memlab.store.database import Database
 
 HASHING = ("--encoder", "hashing")
-VERBS = ("ingest", "index", "facts", "recall", "list", "rollup", "search", "evaluate", "notebooks", "figures")
-VERBS += ("fetch", "datasets", "convert", "info")
+VERBS = (
+    *("ingest", "optimize", "fetch", "datasets", "convert", "info", "search", "facts", "recall", "list", "rollup"),
+    *("evaluate", "compare", "why", "knowledge", "index", "answer", "train", "notebooks", "figures", "serve"),
+)
 PIPELINES = {
     "dense": "dense",
     "bm25": "bm25",
@@ -75,12 +74,25 @@ def one_message(done: Any) -> str:
 
 @pytest.mark.parametrize("verb", [(), *((verb,) for verb in VERBS)])
 def test_help(memlab_cli: Any, tmp_path: Path, verb: tuple[str, ...]) -> None:
-    done = memlab_cli(*verb, "--help", cwd=tmp_path)
+    done = memlab_cli(*verb, "-h", cwd=tmp_path)
     assert done.code == 0
     assert "Usage" in done.out
-    assert set(VERBS) <= set(done.out.split()) or verb
+    assert "…" not in done.out, "no description is cut off"
+    if verb:
+        assert f"Example: memlab {verb[0]}" in done.out
+    else:
+        assert set(VERBS) <= set(done.out.split())
     assert "[llm.services]" in done.out or verb != ("index",)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_option_of_one_name_is_the_same_option_everywhere() -> None:
+    texts: dict[str, set[str]] = {}
+    for command in get_command(app).commands.values():
+        for option in command.params:
+            texts.setdefault(max(option.opts, key=len), set()).add(str(option.bare_type))
+    kinds = {name: types for name, types in texts.items() if name.startswith("--") and len(types) > 1}
+    assert not kinds, kinds
 
 
 @pytest.mark.parametrize(
@@ -121,19 +133,6 @@ def test_ingest_twice_writes_and_encodes_once(memlab_cli: Any, folder: Path, tmp
     assert versions[0] == versions[1]
     held = MemoryStore.open(store).dataset("talk")
     assert held.fingerprint() == datasets.load(folder / "talk.jsonl").fingerprint()
-
-
-@pytest.mark.slow
-def test_ingest_in_another_language_with_no_word_cut(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
-    options = (*HASHING, "--store", tmp_path / "store")
-    done = memlab_cli("ingest", "talk.jsonl", *options, "--language", "de", cwd=folder)
-    assert done.code == 0, done.err
-    assert "IvfFlat, left out: the largest scope has " in done.out
-    assert "…" not in done.out
-    assert MemoryStore.open(tmp_path / "store").dataset("talk").language == "de"
-    assert memlab_cli("index", "--now", "2100-01-01", *options, cwd=folder).code == 0
-    refused = memlab_cli("evaluate", "talk.jsonl", *options, "--language", "xx", cwd=folder)
-    assert "'xx'" in one_message(refused)
 
 
 def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
@@ -192,27 +191,6 @@ def ingested(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
     return folder / "second"
 
 
-def test_search_reads_one_memory_and_writes_nothing(
-    memlab_cli: Any, folder: Path, ingested: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read, heights = Database.read, []
-
-    def counted(database: Database, name: str, /, *arguments: Any, **options: Any) -> pl.DataFrame:
-        rows = read(database, name, *arguments, **options)
-        if name in ("turns", "questions", "annotations"):
-            heights.append(rows.height)
-        return rows
-
-    def refused(*_: Any, **__: Any) -> None:
-        raise AssertionError("search ingests")
-
-    monkeypatch.setattr(Database, "read", counted)
-    monkeypatch.setattr("memlab.store.MemoryStore.ingest", refused)
-    arguments = ("--pipeline", "hybrid", "--scope", "small", *HASHING, "--store", ingested)
-    assert memlab_cli("search", "dentist", *arguments, cwd=folder).code == 0
-    assert max(heights) == 7
-
-
 @pytest.mark.slow
 def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     memlab_cli: Any, folder: Path, tmp_path: Path
@@ -230,13 +208,6 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     assert memlab_cli("ingest", "other.jsonl", *options, cwd=tmp_path).code == 0
     done = memlab_cli("search", "dentist", "--scope", "small", *options, cwd=folder)
     assert "no scope 'small'" in done.err
-
-
-def test_a_query_of_a_hundred_kilobytes(memlab_cli: Any, folder: Path, ingested: Path) -> None:
-    query = "dentist appointment " * 5_000
-    done = memlab_cli("search", query, "--scope", "small", *HASHING, "--store", ingested, cwd=folder)
-    assert done.code == 0, done.err
-    assert "small/" in done.out.splitlines()[0]
 
 
 @pytest.mark.parametrize(
@@ -259,127 +230,6 @@ def test_search_refuses(memlab_cli: Any, folder: Path, evaluated: Path, argument
     defaults = [*HASHING] if "--encoder" not in arguments else []
     defaults += ["--store", "first"] if "--store" not in arguments else []
     assert said in one_message(memlab_cli("search", *arguments, *defaults, cwd=folder))
-
-
-def test_evaluate_writes_every_file(evaluated: Path) -> None:
-    runs = {f"{n}.{level}.{kind}" for n in PIPELINES.values() for level in ("turn", "session") for kind in KINDS}
-    assert {p.name for p in evaluated.iterdir()} == runs | {
-        *("qrels.turn.trec", "qrels.session.trec", "report.json", "report.md", "report.tex")
-    }
-
-
-KINDS = ("trec", "parquet")
-
-
-def trec(path: Path) -> pl.DataFrame:
-    rows = [line.split(" ") for line in path.read_text().splitlines()]
-    assert {len(row) for row in rows} == {6}
-    return pl.DataFrame(rows, schema=["query_id", "Q0", "doc_id", "rank", "score", "tag"], orient="row").with_columns(
-        pl.col("rank").cast(pl.Int64), pl.col("score").cast(pl.Float64)
-    )
-
-
-@pytest.mark.parametrize("name", PIPELINES.values())
-@pytest.mark.parametrize(("level", "depth"), [("turn", 50), ("session", 10)])
-def test_runs_are_deep_enough_and_stay_in_their_scope(
-    folder: Path, evaluated: Path, name: str, level: str, depth: int
-) -> None:
-    data = datasets.load(folder / "talk.jsonl")
-    run = trec(evaluated / f"{name}.{level}.trec")
-    held = data.turns if level == "turn" else data.sessions
-    sizes = dict(held.group_by("scope").len().iter_rows())
-    assert sizes["small"] < depth < max(sizes.values())
-    scope = dict(data.questions.select("query_id", "scope").iter_rows())
-    ids = set(held[f"{level}_id"])
-    assert set(run["query_id"]) == set(scope)
-    for (query,), rows in run.group_by("query_id", maintain_order=True):
-        assert rows.height >= min(depth, sizes[scope[query]])
-        assert rows["rank"].to_list() == list(range(1, rows.height + 1))
-        assert (rows["score"].cast(pl.Float32).diff().drop_nulls() < 0).all()
-        assert rows["doc_id"].is_unique().all()
-        assert set(rows["doc_id"]) <= ids
-        assert rows["doc_id"].str.starts_with(scope[query] + "/").all()
-    assert run["tag"].unique().to_list() == [text.replace(" ", "") for text, n in PIPELINES.items() if n == name]
-
-
-@pytest.mark.parametrize("level", ["turn", "session"])
-def test_ids_are_those_of_the_house(folder: Path, evaluated: Path, level: str) -> None:
-    shape = r"(nadia|owen|small)/" + (r"\d+\.\d+" if level == "turn" else r"s\d+")
-    for path in evaluated.glob(f"*.{level}.trec"):
-        for line in path.read_text().splitlines():
-            query, _, document = line.split(" ")[:3]
-            assert re.fullmatch(r"(nadia|owen|small)/q\d+", query)
-            assert re.fullmatch(shape, document)
-    wanted = datasets.load(folder / "talk.jsonl").questions.filter(~pl.col("abstention"))
-    column = "evidence" if level == "turn" else "evidence_sessions"
-    judged = [line.split(" ") for line in (evaluated / f"qrels.{level}.trec").read_text().splitlines()]
-    expected = {(q, doc) for q, docs in wanted.select("query_id", column).iter_rows() for doc in docs}
-    assert {(q, doc) for q, _, doc, relevance in judged if relevance == "1"} == expected
-    assert len(judged) == len(expected)
-
-
-@pytest.mark.parametrize("level", ["turn", "session"])
-@pytest.mark.parametrize("text", PIPELINES)
-def test_another_tool_reads_the_same_numbers_off_the_files(evaluated: Path, level: str, text: str) -> None:
-    judged = list(ir_measures.read_trec_qrels(str(evaluated / f"qrels.{level}.trec")))
-    run = list(ir_measures.read_trec_run(str(evaluated / f"{PIPELINES[text]}.{level}.trec")))
-    cutoffs = (10, 20) if level == "turn" else (5, 10)
-    theirs = ir_measures.calc_aggregate([nDCG @ 10, RR, R @ 10, Success @ cutoffs[0]], judged, run)
-    per_query = list(ir_measures.iter_calc([R @ k for k in cutoffs], judged, run))
-    report = json.loads((evaluated / "report.json").read_text())
-    mine = next(r for r in report["reports"] if (r["name"], r["level"]) == (text, level))
-    ours = {row["measure"]: row["mean"] for row in mine["summary"]["all"]}
-    assert mine["n"] == len({q.query_id for q in judged})
-    for ir, own in ((nDCG @ 10, "ndcg@10"), (RR, "mrr"), (R @ 10, "recall@10")):
-        assert ours[own] == pytest.approx(theirs[ir], abs=1e-6), own
-    assert ours[f"recall_any@{cutoffs[0]}"] == pytest.approx(theirs[Success @ cutoffs[0]], abs=1e-6)
-    for k in cutoffs:
-        complete = [m.value == 1.0 for m in per_query if m.measure == R @ k]
-        assert ours[f"recall_all@{k}"] == pytest.approx(sum(complete) / len(complete), abs=1e-9)
-    table = pl.read_parquet(evaluated / f"{PIPELINES[text]}.{level}.parquet")
-    assert table.height == mine["n"]
-    for name, mean in ours.items():
-        assert table[name].mean() == pytest.approx(mean)
-
-
-def test_reports_say_what_they_were_measured_on(folder: Path, evaluated: Path) -> None:
-    report = json.loads((evaluated / "report.json").read_text())
-    data = datasets.load(folder / "talk.jsonl")
-    assert [r["level"] for r in report["reports"]].count("turn") == len(PIPELINES)
-    for one in report["reports"]:
-        assert one["provenance"]["fingerprint"] == data.fingerprint()
-        assert one["provenance"]["pipeline"] == one["name"]
-        assert one["provenance"]["seed"] == 1
-        assert one["provenance"]["encoder"].startswith("hashing ")
-    markdown, latex = (evaluated / "report.md").read_text(), (evaluated / "report.tex").read_text()
-    for text in PIPELINES:
-        assert text.replace("|", r"\|") in markdown
-    assert latex.count(r"\toprule") == latex.count(r"\bottomrule") >= 2
-
-
-@pytest.mark.slow
-def test_evaluating_again_writes_the_same_bytes(memlab_cli: Any, folder: Path, evaluated: Path) -> None:
-    chosen = [part for text in PIPELINES for part in ("--pipeline", text)]
-    for store, out in (("first", "again"), ("fresh", "elsewhere")):
-        arguments = ("evaluate", "talk.jsonl", *chosen, *HASHING, "--store", store, "--out", out, "--seed", 1)
-        assert memlab_cli(*arguments, cwd=folder).code == 0
-    for path in evaluated.iterdir():
-        assert (folder / "again" / path.name).read_bytes() == path.read_bytes(), path.name
-        if path.suffix in (".trec", ".parquet"):
-            assert (folder / "elsewhere" / path.name).read_bytes() == path.read_bytes(), path.name
-    saved = MemoryStore.open(folder / "first").runs.listing()
-    assert saved.height == 2 * len(PIPELINES), "the same run is kept once"
-
-
-def test_settings_choose_what_is_compared(memlab_cli: Any, folder: Path) -> None:
-    (folder / "memlab.toml").write_text('pipelines = ["bm25(k=30)"]\nencoder = "hashing:64"\nresults = "res"\n')
-    try:
-        done = memlab_cli("evaluate", "talk.jsonl", cwd=folder, MEMLAB_STORE="third")
-    finally:
-        (folder / "memlab.toml").unlink()
-    assert done.code == 0, done.err
-    assert (folder / "res" / "talk" / "bm25-k-30.turn.trec").is_file()
-    assert "turns" in MemoryStore.open(folder / "third").versions()
 
 
 @pytest.mark.parametrize(
@@ -489,51 +339,6 @@ def test_evaluate_some_memories_alone(memlab_cli, tmp_path: Path) -> None:
     assert "no scope 'nobody'" in missing.err
 
 
-@pytest.mark.slow
-def test_several_files_are_one_comparison_that_goes_on(memlab_cli: Any, tmp_path: Path) -> None:
-    for name, scope in (("a", "nadia"), ("b", "owen")):
-        write(tmp_path / f"{name}.jsonl", excerpt(200, scopes=[scope]))
-    chosen = ("--pipeline", "bm25", "--pipeline", "dense(k=50)", *HASHING, "--store", "store")
-    one = memlab_cli("evaluate", "a.jsonl", *chosen, "--out", "one", cwd=tmp_path)
-    assert "comparison 'a' in the store: 0 of 4 runs were there before" in one.out
-    both = memlab_cli("evaluate", "a.jsonl", "b.jsonl", *chosen, "--out", "both", "--name", "mine", cwd=tmp_path)
-    assert both.code == 0, both.err
-    assert "comparison 'mine' in the store: 4 of 8 runs were there before" in both.out
-    assert re.findall(r"^## (\w+)$", both.out, re.MULTILINE) == ["a", "b"]
-    assert {p.name for p in (tmp_path / "both").iterdir()} == {"a", "b"}
-    for path in (tmp_path / "one").iterdir():
-        assert (tmp_path / "both" / "a" / path.name).read_bytes() == path.read_bytes(), path.name
-    tables = [part for part in one.out.split("\n\n") if part.startswith("|")]
-    assert all(table.split("\nruns, ")[0] in both.out for table in tables)
-    twice = memlab_cli("evaluate", "a.jsonl", tmp_path / "a.jsonl", *chosen, cwd=tmp_path)
-    assert "give at least one, and each its own name" in one_message(twice)
-
-
-def test_a_pool_is_for_the_files_that_can_be_pooled(memlab_cli: Any, tmp_path: Path) -> None:
-    write(tmp_path / "talk.jsonl", excerpt(100, scopes=["owen"]))
-    records = [
-        {
-            "question_id": f"q{i}",
-            "question_type": "multi-session",
-            "question": "How many?",
-            "answer": 2,
-            "question_date": "2023/05/30 (Tue) 23:40",
-            "haystack_dates": ["2023/05/09 (Tue) 02:21"],
-            "haystack_session_ids": [f"s{i}"],
-            "haystack_sessions": [[{"role": "user", "content": f"fact {i}", "has_answer": True}]],
-            "answer_session_ids": [f"s{i}"],
-        }
-        for i in range(4)
-    ]
-    (tmp_path / "long.json").write_text(json.dumps(records))
-    arguments = ("--pool", 3, "--pipeline", "bm25", *HASHING, "--store", "store")
-    done = memlab_cli("evaluate", "talk.jsonl", "long.json", *arguments, cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "long-pool3-seed0 (longmemeval): 12 turns in 12 sessions of 4 scopes" in done.out
-    alone = memlab_cli("evaluate", "talk.jsonl", *arguments, cwd=tmp_path)
-    assert "pool=3 is for LongMemEval files" in one_message(alone)
-
-
 @pytest.fixture(scope="module")
 def learnable(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Iterator[Path]:
     """A folder with ``talk.jsonl``, whose two memories of fifty turns a stand-in reads, and a short-trained model."""
@@ -572,34 +377,6 @@ def test_a_trained_model_ranks_and_says_what_it_learned_from(memlab_cli: Any, le
     assert "Traceback" not in other.err
 
 
-@pytest.mark.slow
-def test_cross_validation_trains_once_and_leaves_each_conversation_out(memlab_cli: Any, learnable: Path) -> None:
-    from memlab.rerank import Model
-
-    chosen = ("--pipeline", "hybrid", "--pipeline", "hybrid | learned", "--cross-validate", "scope", "--store", "store")
-    done = memlab_cli("evaluate", "talk.jsonl", *chosen, "--out", "out", cwd=learnable)
-    assert done.code == 0, done.err
-    data = datasets.load(learnable / "talk.jsonl")
-    folder = Path("results") / "cross-validated" / data.fingerprint()
-    assert "0 of 4 runs were there before" in done.out
-    seen = [Model.load(path).about["scopes"] for path in sorted((learnable / folder).glob("*.safetensors"))]
-    assert [len(scopes) for scopes in seen] == [1, 1]
-    assert seen[0] != seen[1]
-    assert list((learnable / "out").glob("hybrid-learned*.turn.trec"))
-    again = memlab_cli("evaluate", "talk.jsonl", *chosen, "--out", "again", cwd=learnable)
-    assert "4 of 4 runs were there before" in again.out
-    for path in (learnable / "out").iterdir():
-        assert (learnable / "again" / path.name).read_bytes() == path.read_bytes(), path.name
-    systems = ("--system", "hybrid | learned", "--cross-validate", "scope", "--store", "store", "--out", "systems")
-    compared = memlab_cli("compare", "talk.jsonl", *systems, cwd=learnable)
-    assert compared.code == 0, compared.err
-    (own,) = json.loads((learnable / "systems" / "systems.json").read_text())["systems"]
-    (theirs,) = (learnable / "out").glob("hybrid-learned*.turn.parquet")
-    assert own["recall_all@10"] == pytest.approx(pl.read_parquet(theirs)["recall_all@10"].mean())
-    seeded = memlab_cli("evaluate", "talk.jsonl", *chosen, "--out", "seeded", "--seed", 5, cwd=learnable)
-    assert "2 of 4 runs were there before" in seeded.out, "models of another seed rank anew"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -629,13 +406,6 @@ def test_training_and_cross_validation_refuse_in_one_message(
     for name, asked in (("silent", []), ("asked", [{"scope": "a", "question": "Who?", "abstention": True}])):
         (learnable / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [*lines, *asked]))
     assert said in one_message(memlab_cli(*arguments, "--store", "store", cwd=learnable))
-
-
-def test_a_single_conversation_cannot_be_cross_validated(memlab_cli: Any, learnable: Path) -> None:
-    chosen = ("--pipeline", "hybrid | learned", "--cross-validate", "scope", "--store", "store")
-    scope = datasets.load(learnable / "talk.jsonl").scopes[0]
-    done = memlab_cli("evaluate", "talk.jsonl", "--scope", scope, *chosen, cwd=learnable)
-    assert "cross-validation by scope needs two conversations" in one_message(done)
 
 
 def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,14 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
     """A store with two memories of three sessions of 2023, of which the first has facts."""
     place = tmp_path_factory.mktemp("memory")
     lines = [
-        {
-            "scope": scope,
-            "session": f"s{n}",
-            "id": f"s{n}.{at}",
-            "sender": name,
-            "text": f"Hello {n}",
-            "timestamp": when.isoformat(),
-        }
+        {"scope": scope, "session": f"s{n}", "id": f"s{n}.{at}", "sender": name, "text": f"Hello {n}"}
+        | {"timestamp": when.isoformat()}
         for scope in ("home", "work")
         for n in range(3)
         for at, name in enumerate(("Ann", "Bo"), 1)
@@ -62,38 +56,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
     store = MemoryStore.open(place / "store")
     facts = told("home")
     sessions = sorted({session for session, _ in facts})
+    empty: list[Any] = []
     summaries = [
         Summary(
-            s,
-            "home",
-            f"They spoke in {s}.",
-            [],
-            [[f"{s}.1"]],
-            ["tea", "sails"],
-            ["Ann: Oslo it is."] * (n == 0),
-            [[f"{s}.1"]] * (n == 0),
-            ["Bo: I'll call."],
-            [[f"{s}.2"]],
-            [],
-            [],
-            [],
-            DAY0 + timedelta(days=40 * n),
-            DAY0,
-            ["Ann"],
-            2,
-            "x",
+            f"home/s{n}", "home", f"They spoke in home/s{n}.", [], [[f"home/s{n}.1"]], ["tea", "sails"],
+            ["Ann: Oslo it is."] * (n == 0), [[f"home/s{n}.1"]] * (n == 0), ["Bo: I'll call."], [[f"home/s{n}.2"]],
+            empty, empty, empty, DAY0 + timedelta(days=40 * n), DAY0, ["Ann"], 2, "x",
         )
-        for n, s in enumerate(sessions)
-    ]
+        for n in range(3)
+    ]  # fmt: skip
     parts = {
         "facts": frame(Fact, [fact for _, fact in facts]).with_columns(session_id=pl.Series([s for s, _ in facts])),
         "summaries": frame(Summary, summaries),
         "entities": frame(
-            Entity,
-            [
-                Entity("e1", "home", "home/s0", "Bergen", "place", "", ["home/s0.1"]),
-                Entity("e2", "home", "home/s2", "Bergen", "place", "", ["home/s2.1"]),
-            ],
+            Entity, [Entity(f"e{n}", "home", f"home/s{n}", "Bergen", "place", "", [f"home/s{n}.1"]) for n in (0, 2)]
         ),
     }
     states = frame(IndexState, [IndexState(s, "home", "indexed", "1", "", "g1", 1, None, "x", DAY0) for s in sessions])

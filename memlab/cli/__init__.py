@@ -6,23 +6,13 @@ import contextlib
 import gc
 import sys
 import warnings
-from collections.abc import Callable
-from functools import partial
 
-import typer
-
-from memlab.cli import answering, data, listing, measure, memory, rollups, systems
-from memlab.cli._options import app
+from memlab.cli import ask, data, measure, models, share
+from memlab.cli._options import app, say
 from memlab.errors import MemlabError
-from memlab.terminal import no_secret, one_line, steers_nothing
+from memlab.terminal import no_secret, one_line
 
-__all__ = ["answering", "app", "data", "listing", "main", "measure", "memory", "rollups", "systems"]
-
-
-def _write(write: Callable[[str], int], text: str) -> int:
-    """Write what steers no terminal: names of files, texts and ids come from outside."""
-    write(steers_nothing(text))
-    return len(text)
+__all__ = ["app", "ask", "data", "main", "measure", "models", "share"]
 
 
 def main() -> None:
@@ -32,10 +22,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-        stream.write = partial(_write, stream.write)  # type: ignore[method-assign]
     warnings.formatwarning = lambda message, *_, **__: f"memlab: {one_line(str(message))}\n"
     try:
         app()
     except MemlabError as error:
-        typer.echo(f"memlab: {one_line(no_secret(str(error)))}", err=True)
+        say(f"memlab: {one_line(no_secret(str(error)))}", err=True)
         raise SystemExit(2) from None

@@ -1,15 +1,14 @@
-"""What the verbs about knowledge share: opening one memory of the store, its facts, and the present."""
+"""What the verbs about one memory share: opening it, its facts, the present, and what they print alike."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from memlab.cli._options import in_force, load_encoder, verb
+from memlab.cli._options import in_force, load_encoder, say
 from memlab.errors import DataError
 from memlab.terminal import one_line, only
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from memlab.knowledge import Resolved
     from memlab.store import CachedEncoder, MemoryStore
 
-_OLD_DAYS = 365
-_WIDTH = 100
+_OLD_DAYS, _WIDTH, _TURNS = 365, 100, 6
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,13 @@ class Place:
         scopes = [self.scope]
         return indexing.resolved(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
 
+    def nothing(self, what: str, why: str = "") -> DataError:
+        """Give the error that says why there is nothing of a kind."""
+        from memlab.indexing import why_nothing
+
+        why = why or why_nothing(self.store, self.dataset, self.scope)
+        return DataError(f"no {what}: {self.scope!r} of {self.dataset!r} {why}")
+
     def asked(self, question: str) -> pl.DataFrame:
         """Give a question of this memory as a frame.
 
@@ -63,17 +68,17 @@ class Place:
         return pl.DataFrame({"scope": [self.scope], "text": [question]})
 
 
-def opened(flags: dict[str, str | None]) -> Place:
+def opened(dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None) -> Place:
+    """Open the memory that the options name."""
     from memlab.records import known_scope
     from memlab.store import MemoryStore
 
-    dataset, scope = flags.pop("dataset"), flags.pop("scope")
-    chosen = in_force(flags)
+    chosen = in_force(store=store, encoder=encoder)
     memory = MemoryStore.open(chosen.store, create=False)
     names = memory.datasets()["name"].to_list()
     ingested = memory.chosen()
     if dataset is None and len(names) > 1 and ingested in names:
-        typer.echo(f"dataset {one_line(str(ingested))}, the last that was ingested; --dataset names another", err=True)
+        say(f"dataset {one_line(str(ingested))}, the last that was ingested; --dataset names another", err=True)
         dataset = ingested
     name = only(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
@@ -81,28 +86,21 @@ def opened(flags: dict[str, str | None]) -> Place:
     return Place(memory, chosen, name, wanted)
 
 
-memory_verb = verb(opened, "dataset", "scope", "store", "encoder")
-"""Registers a verb that is given the memory that the options name."""
-
-
-def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, datetime, str]:
+def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
     import polars as pl
 
-    from memlab import indexing
     from memlab.knowledge import ConfidenceSettings, score
     from memlab.knowledge.recall import sentences
 
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
-        said = place.rows("facts").select(pl.coalesce("asserted_at", "recorded_at").alias("said"))["said"]
-        why = f"said nothing before {as_of}: its first fact is of {day(said.min())}" if said.len() else None  # type: ignore[arg-type]
-        why = why or indexing.why_nothing(place.store, place.dataset, place.scope)
-        raise DataError(f"no facts: {place.scope!r} of {place.dataset!r} {why}")
+        stated = place.rows("facts").select(pl.coalesce("asserted_at", "recorded_at").alias("at"))["at"]
+        first: Any = stated.min()
+        raise place.nothing("facts", f"said nothing before {as_of}: its first fact is of {day(first)}" if first else "")
     at, present = _moment(place, now or as_of)
     worded = resolved.facts.with_columns(text=sentences(resolved.facts))
-    facts = score(worded, now=at, settings=ConfidenceSettings.of(place.chosen.confidence))
-    return resolved, facts, at, present
+    return resolved, score(worded, now=at, settings=ConfidenceSettings.of(place.chosen.confidence)), present
 
 
 def _moment(place: Place, wanted: str | None) -> tuple[datetime, str]:
@@ -118,28 +116,6 @@ def _moment(place: Place, wanted: str | None) -> tuple[datetime, str]:
         return clock, f"now: {day(clock)}"
     age = f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago"
     return latest, f"now: {day(latest)}, the last time in the memory ({one_line(age)}); --now sets another"
-
-
-def ranked_facts(place: Place, facts: pl.DataFrame, question: str, *, k: int, superseded: bool = False) -> pl.DataFrame:
-    """Rank scored facts for a question, by the graph of the whole memory and the weights of the settings."""
-    from memlab.knowledge import search_facts
-
-    return search_facts(
-        place.asked(question), facts, encoder=place.encoder, entities=place.rows("entities"),
-        settings=place.chosen.recall, k=k, superseded=superseded,
-    )  # fmt: skip
-
-
-def ranked_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
-    """Rank the summaries of a memory by the cosine of question and text."""
-    import polars as pl
-
-    from memlab.knowledge import recall
-
-    summaries = place.rows("summaries")
-    cosines = recall.similarity(place.asked(question)["text"], summaries["summary"], place.encoder)
-    ranked = summaries.with_columns(score=pl.Series(cosines[0])).sort("score", descending=True, maintain_order=True)
-    return ranked.head(k).with_row_index("rank", offset=1)
 
 
 def read_date(text: str | None, *, end: bool = False) -> datetime | None:
@@ -163,11 +139,60 @@ def day(when: datetime | None) -> str:
     return f"{when:%Y-%m-%d}" if when else "undated"
 
 
-def print_wrapped(text: str, *, indent: int = 2, first: int = 0) -> None:
+def narrowed(rows: pl.DataFrame, place: Place, *, session: str | None, since: str | None, at: str) -> pl.DataFrame:
+    """Keep the rows of a session, and those from a day on; what has no time is then left out.
+
+    :raises DataError: for a session that the memory does not have, or what is no date.
+    """
+    import polars as pl
+
+    start = read_date(since)
+    rows = rows if start is None else rows.filter(pl.col(at) >= start)
+    if session is None:
+        return rows
+    there = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])["session_id"]
+    wanted = next((each for each in (session, f"{place.scope}/{session}") if each in there), None)
+    if wanted is None:
+        raise DataError(f"{place.scope!r} has no session {session!r}; it has {', '.join(there.head(5))} …")
+    return rows.filter(pl.col("session_id") == wanted)
+
+
+def evidence_of(place: Place, rows: pl.DataFrame, *, wanted: bool) -> Callable[[list[str]], list[str]]:
+    """Give what writes the turns of some ids out, ``ID (speaker): text`` a line; nothing where that is not wanted."""
+    import polars as pl
+
+    turns: dict[str, str] = {}
+    if wanted and rows.height:
+        ids = rows.select(pl.col("evidence").explode().drop_nulls().unique())
+        stored = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"])
+        its = stored.join(ids, left_on="turn_id", right_on="evidence", how="semi")
+        turns = {turn: f"{turn} ({speaker}): {text}" for turn, speaker, text in its.iter_rows()}
+    return lambda ids: [turns.get(each, f"{each}: no such turn") for each in ids] if wanted else []
+
+
+def print_json(rows: pl.DataFrame, written: Callable[[list[str]], list[str]]) -> None:
+    """Print rows as JSON, an object a line, with the texts of their turns where these are wanted."""
+    import polars as pl
+
+    texts = [written(ids) for ids in rows["evidence"].to_list()]
+    if any(texts):
+        rows = rows.with_columns(turns=pl.Series(texts, dtype=pl.List(pl.String)))
+    say(rows.write_ndjson(), nl=False)
+
+
+def print_turns(turns: list[str]) -> None:
+    """Print the first turns of an evidence, and how many more there are."""
+    for turn in turns[:_TURNS]:
+        print_wrapped(turn, indent=10, first=8)
+    if len(turns) > _TURNS:
+        say(f"        … and {len(turns) - _TURNS:,} more; --json has all")
+
+
+def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
     import textwrap
 
     lines = textwrap.wrap(
         one_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
     )
-    typer.echo("\n".join(lines))
+    say("\n".join(lines))

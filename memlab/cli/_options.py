@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import importlib
-import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memlab.errors import DataError, MemlabError
+from memlab.terminal import package_version, steers_nothing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,10 +28,57 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="A workbench for chat memory.",
-    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode="markdown",
 )
+MOST = 1_000_000
+"""The largest count that an option takes."""
 
-_named: list[str] = []  # what --plugin gave: it stands before the verb
+Path_ = Annotated[
+    Path,
+    typer.Argument(
+        help="An export of a chat tool (file, folder or ZIP), a chat log, or a benchmark, its name once fetched.",
+        show_default=False,
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(help="Such as chatgpt, whatsapp, chatlog, locomo or a plugin's; found from the content by default."),
+]
+Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
+Systems = Annotated[
+    list[str] | None,
+    typer.Option("--system", help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
+]
+Rankings = Annotated[
+    list[Path] | None,
+    typer.Option("--run", help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated."),
+]
+CrossValidate = Annotated[
+    str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
+]
+Service = Annotated[
+    str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
+]
+Engine = Annotated[str, typer.Option(help="local, or ray: the work goes to a Ray cluster (RAY_ADDRESS).")]
+Timeout = Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)]
+Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
+Source = Annotated[Path, typer.Option(help="Where the notebooks are.")]
+NOTEBOOKS = Path("notebooks")
+Store = Annotated[str | None, typer.Option(help="Directory or URI of the store.")]
+EncoderName = Annotated[
+    str | None, typer.Option(help="minilm, hashing, endpoint:NAME, a directory, a hub id, or a plugin's.")
+]
+OnError = Annotated[str | None, typer.Option(help="raise or quarantine.")]
+Language = Annotated[
+    str | None, typer.Option(help="Of the conversations, such as de; by default what a chat log says, else English.")
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.")]
+DatasetName = Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")]
+Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
+K = Annotated[int, typer.Option(help="How many results.", min=1, max=MOST)]
+
+_plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
 
 @app.callback()
@@ -42,18 +89,37 @@ def _main(
             help="A module that adds stages, encoders, measures or formats; may be repeated.", metavar="MODULE"
         ),
     ] = None,
-) -> None:
-    _named[:] = plugin or []
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=lambda wanted: wanted and _version(),
+                           is_eager=True)
+    ] = False,
+) -> None:  # fmt: skip
+    _plugins[:] = plugin or []
 
 
-def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
-    """Read the settings in force, as :func:`memlab.config.settings` does, and import the plugins that they name.
+def _version() -> None:
+    typer.echo(package_version("memlab"))
+    raise typer.Exit
+
+
+def verb(group: str, example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a function as a verb of a group, whose help ends with an example."""
+    return app.command(name, rich_help_panel=group, epilog=f"Example: `memlab {example}`")
+
+
+def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print what steers no terminal: names of files, texts and ids come from outside."""
+    typer.echo(steers_nothing(str(text)), err=err, nl=nl)
+
+
+def settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
+    """Read the settings in force and where each is from, and import the plugins that they name.
 
     :raises DataError: when a plugin cannot be imported.
     """
     from memlab import config
 
-    chosen, origin = config.settings({"plugins": _named or None, **flags})
+    chosen, origin = config.settings({"plugins": _plugins or None, **flags})
     if chosen.plugins:
         import_from_here()
     for name in chosen.plugins:
@@ -69,6 +135,11 @@ def settings(flags: Mapping[str, Any]) -> tuple[Settings, dict[str, str]]:
     return chosen, origin
 
 
+def in_force(**flags: Any) -> Settings:
+    """Give the settings in force alone."""
+    return settings(**flags)[0]
+
+
 def import_from_here() -> None:
     """Let modules of the current directory be imported, those of all other places first."""
     if os.getcwd() not in sys.path:
@@ -81,75 +152,6 @@ def import_systems(systems: Iterable[str]) -> None:
 
     if any(map(names_module, systems)):
         import_from_here()
-
-
-MOST = 1_000_000
-"""The largest count that an option takes."""
-Path_ = Annotated[
-    Path,
-    typer.Argument(
-        help="An export of a chat tool (file, folder or ZIP), a chat log, or a benchmark, its name once fetched.",
-        show_default=False,
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(help="chatgpt, whatsapp …, chatlog, locomo … or a plugin's; found from the content by default."),
-]
-Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
-Systems = Annotated[
-    list[str] | None,
-    typer.Option("--system", help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
-]
-Rankings = Annotated[
-    list[Path] | None,
-    typer.Option("--run", help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated."),
-]
-CrossValidate = Annotated[
-    str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
-]
-Engine = Annotated[str, typer.Option(help="local, or ray: the work goes to a Ray cluster (RAY_ADDRESS).")]
-Timeout = Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)]
-Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
-_SHARED: dict[str, tuple[Any, str]] = {
-    "store": (str | None, "Directory or URI of the store."),
-    "encoder": (str | None, "minilm, hashing, endpoint:NAME, a directory, a hub id, or a plugin's."),
-    "on_error": (str | None, "raise or quarantine."),
-    "language": (str | None, "Of the conversations, such as de; by default what a chat log says, else English."),
-    "seed": (int | None, "Seed of everything that draws."),
-    "dataset": (str | None, "A dataset of the store; by default the last ingested."),
-    "scope": (str | None, "Whose memory; the only one by default."),
-}
-
-
-def verb(make: Callable[[dict[str, Any]], Any], *shared: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a function as a verb whose first argument is made of options that many verbs have.
-
-    :param make: gives the first argument from the values of the shared options.
-    :param shared: their names; they stand after the function's own.
-    """
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        def run(**values: Any) -> None:
-            function(make({name: values.pop(name) for name in shared}), **values)
-
-        # Without that of the first, what is imported for it is not imported before a verb runs.
-        function.__annotations__.pop(next(iter(inspect.signature(function).parameters)))
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        options = {name: Annotated[_SHARED[name][0], typer.Option(help=_SHARED[name][1])] for name in shared}
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        added = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in options.items()]
-        signature = inspect.Signature([*(parameter.replace(kind=keyword) for parameter in own), *added])
-        run.__signature__ = signature  # type: ignore[attr-defined]
-        app.command(function.__name__.rstrip("_"), help=function.__doc__)(run)
-        return function
-
-    return register
-
-
-def in_force(flags: Mapping[str, Any]) -> Settings:
-    """Give the settings in force alone."""
-    return settings(flags)[0]
 
 
 def reading(chosen: Settings) -> dict[str, Any]:
@@ -171,9 +173,9 @@ def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     from memlab.distributed import checked
     from memlab.embed import load
     from memlab.embed.spread import spread
-    from memlab.llm import Service
+    from memlab.llm import Service as Model
 
-    services = {name: Service(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
+    services = {name: Model(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
     return (load if checked(engine) == "local" else spread)(chosen.encoder, services=services)
 
 

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import platform
-import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memlab.cli._memory import read_date
-from memlab.cli._options import Engine, Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
-from memlab.errors import MemlabError, ModelError
-from memlab.terminal import issue_lines, no_secret, only, package_version
+from memlab.cli import _options as opt
+from memlab.cli._options import in_force, load_encoder, reading, say, settings, table, verb
+from memlab.errors import MemlabError
+from memlab.terminal import issue_lines, no_secret, package_version
 
 if TYPE_CHECKING:
-    from memlab.config import Settings
     from memlab.records import Dataset
 
+GROUP = "Data"
 
-@verb(in_force, "store", "encoder", "on_error", "language", "seed")
+
+@verb(GROUP, "ingest export.zip --into my-chats")
 def ingest(
-    chosen: Settings,
-    dataset: Path_,
-    format: Format = None,
-    pool: Pool = None,
+    dataset: opt.Path_,
+    format: opt.Format = None, pool: opt.Pool = None,
     into: Annotated[
         str | None, typer.Option(help="A chat log in the store that the file goes on; a new one where there is none.")
     ] = None,
@@ -41,13 +38,15 @@ def ingest(
     date_order: Annotated[
         str | None, typer.Option(help="dmy, mdy or ymd: of a WhatsApp chat whose dates can be read in several ways.")
     ] = None,
-    engine: Engine = "local",
-) -> None:
+    engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
+    on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
+) -> None:  # fmt: skip
     """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
     from memlab import datasets
     from memlab.retrieve import candidates
     from memlab.store import MemoryStore
 
+    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
     options = reading(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
@@ -58,9 +57,8 @@ def ingest(
 
     def parts() -> Iterator[Dataset]:
         for part in read:
-            typer.echo(part.describe())
-            for line in issue_lines(part):
-                typer.echo(line)
+            for line in (part.describe(), *issue_lines(part)):
+                say(line)
             names[part.name] = None
             yield part
 
@@ -70,80 +68,36 @@ def ingest(
                 dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
             )
         report = memory.ingest(parts(), progress=True)
-    typer.echo(table(report))
+    say(table(report))
     if removed := report.filter(table="turns")["removed"].sum():
-        typer.echo(f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them")
+        say(f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them")
     for name in names:
         memory.choose(name)
         added = memory.vectors.backfill(model, name, header=chosen.header)
-        typer.echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
+        say(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     for column, kind, made in memory.search.create_indexes(model).iter_rows():
-        typer.echo(f"index of {column}: {kind}, {made}")
+        say(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
         if encoded := candidates.fill(memory, name, model):
-            typer.echo(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
-    typer.echo(f"store: {no_secret(chosen.store)}")
+            say(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
+    say(f"store: {no_secret(chosen.store)}")
 
 
-@verb(in_force, "store", "encoder")
-def index(
-    chosen: Settings,
-    dataset: Annotated[str | None, typer.Argument(help="Name of a dataset in the store; all by default.")] = None,
-    service: Annotated[
-        str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
-    ] = None,
-    now: Annotated[str | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
-    watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
-    engine: Engine = "local",
-) -> None:
-    """Summarise finished sessions and extract their entities and facts; what failed is tried again."""
-    from memlab import indexing
-    from memlab.store import MemoryStore
-
-    present, wanted = read_date(now), chosen.index.model_copy(update={"service": service} if service else {})
-    asked = None if wanted.service == indexing.EXTRACTIVE else wanted.service
-    memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen, engine)
-    while True:
-        there = memory.datasets()["name"].to_list()
-        faults: list[str] = []
-        for name in [only(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
-            events = indexing.index(
-                memory,
-                name,
-                settings=wanted,
-                service=asked,
-                encoder=model,
-                now=present,
-                gap=timedelta(minutes=chosen.gap_minutes),
-                progress=True,
-                engine=engine,
-            )
-            for line in indexing.report(memory, name, events):
-                typer.echo(line)
-            failed = events.filter(kind="failed")
-            if failed.height and failed.height == events.height:
-                faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
-        if watch is None and faults:
-            raise ModelError(" | ".join(faults))
-        if watch is None:
-            return
-        time.sleep(watch)
-
-
-@verb(in_force, "store")
-def optimize(chosen: Settings) -> None:
+@verb(GROUP, "optimize --store .memlab/store")
+def optimize(store: opt.Store = None) -> None:
     """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it."""
     from memlab.store import MemoryStore
 
+    chosen = in_force(store=store)
     memory = MemoryStore.open(chosen.store, create=False)
     before = memory.size()
-    typer.echo(table(memory.optimize()))
+    say(table(memory.optimize()))
     after = memory.size()
     if before and after:
-        typer.echo(f"{no_secret(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+        say(f"{no_secret(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
 
 
-@app.command()
+@verb(GROUP, "fetch locomo")
 def fetch(
     name: Annotated[str, typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m.")],
     directory: Annotated[Path, typer.Option(help="Where the file goes.")] = Path("data"),
@@ -152,50 +106,50 @@ def fetch(
     from memlab.datasets.fetch import SOURCES
     from memlab.datasets.fetch import fetch as download
 
-    typer.echo(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
+    say(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
 
 
-@app.command("datasets")
+@verb(GROUP, "datasets", name="datasets")
 def published_datasets() -> None:
     """List the benchmarks that memlab reads by name, with licence, parts, size and checksum of their files."""
     from memlab.datasets.fetch import published
 
     for name, license, splits, size, sha256, url in published().iter_rows():
         megabytes = f"{size / 1e6:,.0f} MB" if size else ""
-        typer.echo(f"{name:20}{license:17}{megabytes:>9}  {splits}")
-        typer.echo(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
+        say(f"{name:20}{license:17}{megabytes:>9}  {splits}")
+        say(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
 
 
-@verb(in_force, "on_error", "language", "seed")
+@verb(GROUP, "convert my-chats.jsonl my-chats-folder")
 def convert(
-    chosen: Settings,
-    dataset: Path_,
+    dataset: opt.Path_,
     folder: Annotated[Path, typer.Argument(help="The folder that is written.", show_default=False)],
-    format: Format = None,
-    pool: Pool = None,
-) -> None:
+    format: opt.Format = None, pool: opt.Pool = None, on_error: opt.OnError = None, language: opt.Language = None,
+    seed: opt.Seed = None,
+) -> None:  # fmt: skip
     """Write a dataset as a retrieval folder of MTEB and LMEB: corpus, queries, qrels and candidates."""
     from memlab import datasets
 
+    chosen = in_force(on_error=on_error, language=language, seed=seed)
     data = datasets.load(dataset, format=format, pool=pool, **reading(chosen))
-    typer.echo(f"{datasets.folders.write(data, folder)}: {data.describe()}")
+    say(f"{datasets.folders.write(data, folder)}: {data.describe()}")
 
 
-@verb(settings, "store", "encoder")
-def info(in_use: tuple[Settings, dict[str, str]]) -> None:
+@verb(GROUP, "info")
+def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
     """Print the settings in force with their origin, versions, and what the store holds."""
     from memlab.store import MemoryStore
 
-    chosen, origin = in_use
+    chosen, origin = settings(store=store, encoder=encoder)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        typer.echo(f"{name:12} {no_secret(str(value)):45} {origin[name]}")
+        say(f"{name:12} {no_secret(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
-        typer.echo(f"service {name}: {service.model} at {no_secret(service.base_url)} {origin['llm']}")
-    typer.echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
-    typer.echo(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
+        say(f"service {name}: {service.model} at {no_secret(service.base_url)} {origin['llm']}")
+    say(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
+    say(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
     try:
         memory = MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
-        typer.echo(f"\n{no_secret(str(error))}")
+        say(f"\n{no_secret(str(error))}")
         return
-    typer.echo(f"\n{table(memory.datasets())}\n{memory.versions()}")
+    say(f"\n{table(memory.datasets())}\n{memory.versions()}")

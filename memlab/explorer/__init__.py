@@ -2,7 +2,7 @@
 
 ``scene`` lays the turns of a scope out and gives what a question draws on them, without a widget; ``widget`` is the
 widget, and what comes back from it; ``explorer.js`` and ``explorer.css`` draw, on regl-scatterplot, the engine of
-jupyter-scatter (``scatterplot.js``: version 1.16.0, MIT, bundled so that no network is needed).
+jupyter-scatter (``regl-scatterplot.min.js``: version 1.16.0, MIT, bundled so that no network is needed).
 """
 
 from __future__ import annotations

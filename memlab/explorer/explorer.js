@@ -66,21 +66,20 @@ function render({ model, el }) {
   const side = make("div", { className: "side" });
   const key = make("div", { className: "key" });
   const problem = make("div", { className: "problem" });
-  const count = make("span"), matrix = make("canvas", { hidden: true }), told = make("span");
+  const count = make("span"), told = make("span");
   const lasso = make("button", { textContent: "lasso", title: "then draw around turns; shift and drag does the same" });
   const again = make("button", { textContent: "cluster again" });
   const search = make("button", { textContent: "ask among these", disabled: true });
-  const alike = make("button", { textContent: "how alike?", disabled: true });
   const golden = make("input", { type: "text", placeholder: "a question that these answer", size: 28 });
   const goldenAnswer = make("input", { type: "text", placeholder: "its answer", size: 12 });
   const save = make("button", { textContent: "save as evidence", disabled: true });
-  const picked = make("div", { className: "row picked" }, lasso, count, again, search, alike, golden, goldenAnswer, save, told);
+  const picked = make("div", { className: "row picked" }, lasso, count, again, search, golden, goldenAnswer, save, told);
   root.append(
     make("div", { className: "row" }, scopes, known, ask),
     make("div", { className: "row" }, make("label", {}, "ranked by", systems[0], systems[1]), make("label", {}, "first", k),
       make("label", {}, "colour", colour), make("label", {}, sized, "size by score"), make("label", {}, labelled, "names"),
       make("label", {}, "until", time, day)),
-    problem, make("div", { className: "stage" }, map, side), key, picked, matrix);
+    problem, make("div", { className: "stage" }, map, side), key, picked);
   el.append(root);
   // JupyterLab takes keys for its own unless the very control says no: an x on a list would cut the cell.
   for (const control of root.querySelectorAll("input, select, button")) control.dataset.lmSuppressShortcuts = "";
@@ -250,11 +249,11 @@ function render({ model, el }) {
     const cell = (text, className = "") => make("td", { textContent: text, className });
     const words = (text, note) => make("td", {}, text, make("small", { textContent: note }));
     const table = make("table"), head = make("tr");
-    head.append(...["", "its telling sentence, and the question's words in it", "cosine"].map(text => make("th", { textContent: text })));
+    head.append(...["", "its best-matching sentence, and the question's words in it", "cosine"].map(text => make("th", { textContent: text })));
     for (const system of view.systems ?? []) {
       const hits = system.rows.filter(row => row.hit).length;
       const title = make("th", { colSpan: 3, textContent: view.evidence.length
-        ? `${system.name}: ${hits} of ${view.evidence.length} pieces in the first ${system.rows.length}` : system.name });
+        ? `${system.name}: ${hits} of ${view.evidence.length} evidence items in the first ${system.rows.length}` : system.name });
       table.append(make("tr", {}, title), head.cloneNode(true));
       for (const row of system.rows) {
         const line = make("tr", {}, cell(`${row.hit ? "●" : "□"} ${row.rank}`), words(row.text, row.words.join(", ")), cell(row.cosine.toFixed(2), "num"));
@@ -314,8 +313,7 @@ function render({ model, el }) {
   };
   const chosen = rows => {
     count.textContent = rows.length ? `${rows.length} picked` : "nothing picked";
-    for (const button of [search, alike, save]) button.disabled = !rows.length;
-    if (!rows.length) matrix.hidden = true;
+    for (const button of [search, save]) button.disabled = !rows.length;
   };
   const pickedRows = () => [...model.get("_picked")];
 
@@ -349,7 +347,6 @@ function render({ model, el }) {
   lasso.addEventListener("click", () => { const on = plot.get("mouseMode") !== "lasso"; plot.set({ mouseMode: on ? "lasso" : "panZoom" }); lasso.style.background = on ? "#cfe5f3" : ""; });
   again.addEventListener("click", () => model.send({ kind: "cluster" }));
   search.addEventListener("click", () => { asked = performance.now(); model.send({ kind: "search" }); });
-  alike.addEventListener("click", () => model.send({ kind: "matrix" }));
   save.addEventListener("click", () => model.send({ kind: "save", question: golden.value, answer: goldenAnswer.value }));
 
   const heard = content => {
@@ -359,13 +356,6 @@ function render({ model, el }) {
       root.dataset.ms = (performance.now() - asked).toFixed(0);
     } else if (content.kind === "saved") {
       told.textContent = `saved as ${content.told}`;
-    } else if (content.kind === "matrix") {
-      const n = content.rows.length, ink = matrix.getContext("2d");
-      Object.assign(matrix, { width: n, height: n, hidden: false, title: `cosines of the first ${n} that are picked: dark is alike` });
-      const image = ink.createImageData(n, n);
-      content.cosines.forEach((c, i) => { const v = Math.max(0, Math.min(1, c));
-        image.data.set([255 * (1 - v), 255 - 141 * v, 255 - 77 * v, 255], 4 * i); });
-      ink.putImageData(image, 0, 0);
     }
   };
   const follow = {

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -23,7 +23,6 @@ from memlab.records import Run
 from memlab.retrieve import DEFAULT, Bench
 
 _HERE = Path(__file__).parent
-MOST_IN_MATRIX = 60
 
 
 def explore(
@@ -33,7 +32,6 @@ def explore(
     scope: str | None = None,
     k: int = 10,
     places: pl.DataFrame | None = None,
-    superseded: Sequence[str] = (),
     golden: str | os.PathLike[str] = "golden.jsonl",
     clustering: str = "umap_hdbscan",
     seed: int = 0,
@@ -47,13 +45,12 @@ def explore(
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``, ``speaker``,
       ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked; ``select(turn_ids)`` sets it;
     - ``answer``: what :func:`memlab.explorer.answer` gives for the question;
-    - ``cluster_again()``: new clusters within the selection; ``similarity()``: its cosines, (n, n);
+    - ``cluster_again()``: new clusters within the selection;
     - ``save(question, answer)``: appends a question with the selection as its evidence to ``golden``.
 
     :param run: one or two pipelines or runs to look at.
     :param scope: which conversation first; the one with most questions where not given.
     :param places: a map made before, see :func:`memlab.explorer.lay_out`.
-    :param superseded: ids of turns whose facts no longer hold: a way to colour the map.
     :param golden: a chat log's questions, one JSON object a line, see ``docs/conversations.md``.
     :param clustering: a name of :data:`memlab.clusterers`.
     :raises DataError: when the bench has no vectors or no such scope.
@@ -64,7 +61,7 @@ def explore(
     systems = [run] if isinstance(run, Run | str) else list(run)
     if not 1 <= len(systems) <= 2:
         raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
-    return _widget_class()(bench, systems, lay_out_first, k, places, set(superseded), Path(golden), clustering, seed)
+    return _widget_class()(bench, systems, lay_out_first, k, places, Path(golden), clustering, seed)
 
 
 def _busiest(bench: Bench) -> str:
@@ -81,7 +78,7 @@ def _widget_class() -> Any:
     class Explorer(anywidget.AnyWidget):
         """A map of turns that answers questions; see :func:`memlab.explore`."""
 
-        _esm = (_HERE / "scatterplot.js").read_text("utf-8") + (_HERE / "explorer.js").read_text("utf-8")
+        _esm = (_HERE / "regl-scatterplot.min.js").read_text("utf-8") + (_HERE / "explorer.js").read_text("utf-8")
         _css = (_HERE / "explorer.css").read_text("utf-8")
         scope = traitlets.Unicode().tag(sync=True)
         question = traitlets.Unicode().tag(sync=True)
@@ -94,10 +91,11 @@ def _widget_class() -> Any:
 
         def __init__(
             self, bench: Bench, systems: list[Run | str], scene: Scene, k: int, places: pl.DataFrame | None,
-            superseded: set[str], golden: Path, clustering: str, seed: int,
+            golden: Path, clustering: str, seed: int,
         ) -> None:  # fmt: skip
-            self._bench, self._places, self._superseded = bench, places, superseded
-            self._golden, self._clustering, self._seed = golden, clustering, seed
+            self._bench, self._golden = bench, golden
+            self._lay_out = partial(lay_out, bench, places=places, clustering=clustering, seed=seed)
+            self._clusters = partial(cluster_labels, clustering=clustering, seed=seed)
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
             self._evidence = _evidence(bench)
@@ -136,18 +134,12 @@ def _widget_class() -> Any:
             rows = self.scene.turns.with_row_index("i").filter(pl.col("turn_id").is_in(list(turn_ids)))["i"]
             self._picked = rows.to_list()
 
-        def similarity(self) -> np.ndarray:
-            """Give the cosines among the picked turns."""
-            vectors = self.scene.vectors[self._rows]
-            cosines: np.ndarray = vectors @ vectors.T
-            return cosines
-
         def cluster_again(self) -> pl.DataFrame:
             """Cluster the picked turns alone (everything where nothing is picked); the others lose their colour."""
             scene = self.scene
             rows = self._rows if self._picked else np.arange(scene.turns.height)
             labels = np.full(scene.turns.height, -1)
-            labels[rows] = cluster_labels(scene.vectors[rows], self._clustering, seed=self._seed)
+            labels[rows] = self._clusters(scene.vectors[rows])
             turns = scene.turns.with_columns(label=pl.Series(labels))
             names = cluster_names(turns, self._bench.language)
             self._scenes[scene.scope] = replace(scene, turns=turns, names=names)
@@ -176,9 +168,7 @@ def _widget_class() -> Any:
         def _went(self, change: Mapping[str, Any]) -> None:
             if self.scope not in self._scenes:
                 try:
-                    self._scenes[self.scope] = lay_out(
-                        self._bench, self.scope, places=self._places, clustering=self._clustering, seed=self._seed
-                    )
+                    self._scenes[self.scope] = self._lay_out(self.scope)
                 except MemlabError as error:
                     self.problem, self.scope = str(error), change["old"]
                     return
@@ -213,7 +203,7 @@ def _widget_class() -> Any:
                 self.problem = str(error)
 
         def _show_scene(self) -> None:
-            self._scene = _drawn(self.scene, self._bench, self._superseded)
+            self._scene = _drawn(self.scene, self._bench)
 
         def _asked(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
             kind = content.get("kind")
@@ -224,10 +214,6 @@ def _widget_class() -> Any:
                     head = " · ".join(part for part in (turn["speaker"], when, turn["session_id"]) if part)
                     words = snippet(turn["text"], self._view.get("text", ""), language=self._bench.language)
                     self.send({"kind": "text", "i": int(content["i"]), "text": words, "head": head})
-                elif kind == "matrix":
-                    rows = self._rows[:MOST_IN_MATRIX]
-                    cosines = self.scene.vectors[rows] @ self.scene.vectors[rows].T
-                    self.send({"kind": "matrix", "rows": rows.tolist(), "cosines": cosines.round(3).ravel().tolist()})
                 elif kind == "cluster":
                     self.cluster_again()
                 elif kind == "search":
@@ -285,7 +271,7 @@ def _warm(bench: Bench) -> None:
             bench.encoder.encode(["?"], kind="query", progress=False)
 
 
-def _drawn(scene: Scene, bench: Bench, superseded: set[str]) -> dict[str, Any]:
+def _drawn(scene: Scene, bench: Bench) -> dict[str, Any]:
     """Give what the browser draws of a scene: buffers for the points, names for their colours."""
     turns = scene.turns
     clusters = [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)]
@@ -295,8 +281,6 @@ def _drawn(scene: Scene, bench: Bench, superseded: set[str]) -> dict[str, Any]:
         "session": _places(sessions, sessions.unique(maintain_order=True)),
         "speaker": _places(speakers, speakers.value_counts(sort=True)["speaker"]),
     }
-    if superseded:
-        colours["superseded"] = _codes(turns["turn_id"].is_in(list(superseded)), ["holds", "superseded"])
     times = None if turns["timestamp"].null_count() else turns["timestamp"].dt.epoch("ms").cast(pl.Float64)
     asked = bench.queries.filter(pl.col("scope") == scene.scope)
     centres = turns.filter(pl.col("label") >= 0).group_by("label").agg(pl.col("x", "y").median(), size=pl.len())
@@ -309,7 +293,7 @@ def _drawn(scene: Scene, bench: Bench, superseded: set[str]) -> dict[str, Any]:
         "y": turns["y"].to_numpy().tobytes(), "colours": colours,
         "times": None if times is None else times.to_numpy().tobytes(),
         "labels": labels, "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
-        "scopes": list(bench.documents("turn").spans), "most_in_matrix": MOST_IN_MATRIX,
+        "scopes": list(bench.documents("turn").spans),
     }  # fmt: skip
 
 

@@ -7,6 +7,11 @@ One file per family of charts. A chart function gives a ``plotly.graph_objects.F
 
 from __future__ import annotations
 
+from memlab.errors import needs
+
+with needs("figures", "a figure"):
+    import plotly  # noqa: F401  else an import below would fail without the name of the extra
+
 from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
 from memlab.figures.export import Exported, export
 from memlab.figures.gallery import gallery

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge", "brave")
 _WAIT_S = 300.0
 _lock = threading.RLock()
 _current: _Chromium | None = None
@@ -72,33 +71,32 @@ class _Chromium:
     """A running browser that turns figures into bytes."""
 
     def __init__(self, path: str) -> None:
-        self.pid, self.path = os.getpid(), path
-        self._loop = asyncio.new_event_loop()
+        self.pid, self._loop = os.getpid(), asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name="memlab-chromium", daemon=True).start()
         try:
-            self.browser, self._tab, self._window = self._wait(self._start())
+            self._wait(self._start(path))
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             raise
 
-    async def _start(self) -> tuple[Any, Any, str]:
+    async def _start(self, path: str) -> None:
         import plotly
 
         with needs("figures", "the export of a figure"):
             from choreographer import Browser
 
-        browser = await Browser(path=self.path)
-        tab = browser.get_tab() or await browser.create_tab("")
+        self.browser = await Browser(path=path)
+        self._tab = self.browser.get_tab() or await self.browser.create_tab("")
         plotly_js = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
         with tempfile.TemporaryDirectory(prefix="memlab-page-") as folder:
             page = Path(folder) / "page.html"
             page.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
-            await _sent(tab, "Page.navigate", url=page.as_uri())
+            await _sent(self._tab, "Page.navigate", url=page.as_uri())
             # A load event may still be that of the page the tab was opened with.
-            while not (await _sent(tab, "Runtime.evaluate", expression=_THERE))["result"].get("value"):
+            while not (await _sent(self._tab, "Runtime.evaluate", expression=_THERE))["result"].get("value"):
                 await asyncio.sleep(0.01)
-        window = await _sent(tab, "Runtime.evaluate", expression="window")
-        return browser, tab, window["result"]["objectId"]
+        window = await _sent(self._tab, "Runtime.evaluate", expression="window")
+        self._window = window["result"]["objectId"]
 
     def _wait(self, task: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(task, self._loop)
@@ -131,21 +129,17 @@ class _Chromium:
             drawn["pdf"] = base64.b64decode((await _sent(self._tab, "Page.printToPDF", **paper))["data"])
         return {format: drawn[format] for format in formats}
 
-    def draw(self, fig: go.Figure, formats: Collection[str], scale: float, title: str) -> dict[str, bytes]:
-        return self._wait(self._draw(fig, formats, scale, title))
-
     def close(self) -> None:
         with contextlib.suppress(Exception):
             self._wait(self.browser.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
-async def _sent(tab: Any, command: str, **parameters: Any) -> dict[str, Any]:
-    answer = await tab.send_command(command, params=parameters)
+async def _sent(tab: Any, command: str, **parameters: Any) -> Any:
+    answer: Any = await tab.send_command(command, params=parameters)
     if "error" in answer:
         raise RuntimeError(f"{command}: {answer['error'].get('message', answer['error'])}")
-    result: dict[str, Any] = answer["result"]
-    return result
+    return answer["result"]
 
 
 class NoBrowser(ExportError):
@@ -153,28 +147,22 @@ class NoBrowser(ExportError):
 
 
 def find() -> str:
-    """Give the path of the browser: ``BROWSER_PATH`` where set, else the first of the usual names on the PATH.
+    """Give the path of the browser: ``BROWSER_PATH`` where set, else the first that choreographer finds.
 
     :raises ExportError: when there is none; the message names what was tried.
     """
     how = "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium that is installed"
-    named = os.environ.get("BROWSER_PATH")
-    if named:
+    if named := os.environ.get("BROWSER_PATH"):
         if path := shutil.which(named):
             return path
         raise ExportError(f"no browser at BROWSER_PATH={named!r} (not an executable file); unset it, or {how}")
-    for name in NAMES:
-        if path := shutil.which(name):
-            return path
     with needs("figures", "the export of a figure"):
         from choreographer.browsers.chromium import Chromium
 
-    path = Chromium.find_browser(skip_local=False)
+    path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)
     if path and Path(path).is_file():
         return str(path)
-    raise NoBrowser(
-        f"no browser to draw with: BROWSER_PATH is not set and the PATH has none of {', '.join(NAMES)}; {how}"
-    )
+    raise NoBrowser(f"no browser to draw with: BROWSER_PATH is not set and the PATH has no Chrome or Chromium; {how}")
 
 
 def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title: str = "") -> dict[str, bytes]:
@@ -186,35 +174,27 @@ def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title:
     :param title: of the PDF.
     :raises ExportError: when no browser is found or starts, or the figure cannot be drawn.
     """
+    path = find()
     with _lock:
         for attempt in (1, 2):
-            browser = _running()
             try:
-                return browser.draw(fig, formats, scale, title)
+                browser = _running()
+                return browser._wait(browser._draw(fig, formats, scale, title))
             except Exception as error:
                 stop()
                 if attempt == 2:
-                    reason = f"{type(error).__name__}: {error}"[:300]
                     raise ExportError(
-                        f"{browser.path} could not draw the figure as {', '.join(formats)} ({reason})"
+                        f"{path} could not draw the figure as {', '.join(formats)} "
+                        f"({f'{type(error).__name__}: {error}'[:300]}); run it by hand with --headless --version, or "
+                        "set BROWSER_PATH to another Chrome or Chromium"
                     ) from error
     raise AssertionError("unreachable")
 
 
 def _running() -> _Chromium:
     global _current
-    if _current is not None and _current.pid != os.getpid():
-        _current = None  # a fork owns none of its parent's threads
-    if _current is None:
-        path = find()
-        try:
-            _current = _Chromium(path)
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}"[:300]
-            raise ExportError(
-                f"the browser at {path} did not start ({reason}); run it by hand with --headless --version, "
-                "or set BROWSER_PATH to another Chrome or Chromium"
-            ) from error
+    if _current is None or _current.pid != os.getpid():  # a fork owns none of its parent's threads
+        _current = _Chromium(find())
     return _current
 
 

@@ -15,10 +15,8 @@ from memlab.figures._font import advances
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
 
-_SENTENCE_END, _WORD = (
-    re.compile(r"(?<=[.!?])\s+"),
-    re.compile(r"\b(?!what|have|much|many|this|that|with|from|when|which|where)\w{4,}"),
-)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_WORD = re.compile(r"\b(?!what|have|much|many|this|that|with|from|when|which|where)\w{4,}")
 
 
 def plain(text: object) -> str:
@@ -47,15 +45,10 @@ def text_px(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def _advances(text: str, bold: bool) -> list[float]:
+    """Give the width of each character in ems; of what the font lacks a guess, a little wide for any other font."""
     widths = advances(700 if bold else 400)
-    return [_guess(char) if (width := widths.get(ord(char))) is None else width for char in text]
-
-
-def _guess(char: str) -> float:
-    """Guess the width of what the font lacks: whichever font a viewer takes, a little wide."""
-    if unicodedata.combining(char):
-        return 0.0
-    return 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85
+    guesses = {char: 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85 for char in set(text)}
+    return [widths.get(ord(c), 0.0 if unicodedata.combining(c) else guesses[c]) for c in text]
 
 
 def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:

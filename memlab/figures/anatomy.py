@@ -1,25 +1,22 @@
-"""The anatomy of one question: what was ranked where, and what was missed."""
+"""The anatomy of one question: what was ranked where, what was missed, and where the evidence was after each stage."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, from_what_matters, plain, text_px, wrap
 
 _ROW_PX = 15
 _GAP_PX, _AXIS_PX, _HEAD_PX = 8, 34, 18
-_STRIP = {"column": 0.185, "full": 0.2}
 _ABSENT = "—"
 
 
-def question_anatomy(
-    hits: pl.DataFrame, *, misses: pl.DataFrame | None = None, question: str = "", system: str = ""
-) -> go.Figure:
+def question_anatomy(hits: pl.DataFrame, *, misses: pl.DataFrame, question: str = "", system: str = "") -> go.Figure:
     """Draw the ranking of one question row by row: score, session, text, and which rows are evidence.
 
     Evidence is a filled mark on a yellow row. Sessions that hold evidence have a colour each; rows of other sessions
@@ -36,42 +33,36 @@ def question_anatomy(
     >>> import polars as pl
     >>> from memlab.figures import anatomy
     >>> hit = {"rank": 1, "score": 0.7, "session": "s3", "evidence": True, "text": "I saw Dr. Lee."}
-    >>> fig = anatomy.question_anatomy(pl.DataFrame([hit]), question="How many doctors?")
+    >>> hits = pl.DataFrame([hit])
+    >>> fig = anatomy.question_anatomy(hits, misses=hits.clear(), question="How many doctors?")
     >>> "1 of 1" in fig.layout.annotations[-1].text
     True
     """
     style.need(hits, ("rank", "score", "session", "evidence", "text"), "question_anatomy")
-    rows, lost = hits.sort("rank").to_dicts(), list[dict[str, Any]]()
-    if misses is not None and misses.height:
-        style.need(misses, ("rank", "session", "text"), "question_anatomy (misses)")
-        lost = [row | {"evidence": True} for row in misses.sort("rank", nulls_last=True).to_dicts()]
-    for row in (*rows, *lost):
-        row["text"] = from_what_matters(row["text"], question)
-    of_evidence = dict.fromkeys(str(row["session"]) for row in [*rows, *lost] if row["evidence"])
-    colours = {session: style.colour(i) for i, session in enumerate(of_evidence)}
+    rows = hits.sort("rank").to_dicts()
+    lost = [row | {"evidence": True} for row in misses.sort("rank", nulls_last=True).to_dicts()]
+    listed = [row | {"session": clean(row["session"]), "text": from_what_matters(row["text"], question)}
+              for row in (*rows, *lost)]  # fmt: skip
+    colours = {s: style.colour(i) for i, s in enumerate(dict.fromkeys(r["session"] for r in listed if r["evidence"]))}
     x, y, proofs = [row["score"] for row in rows], list(range(len(rows))), [bool(row["evidence"]) for row in rows]
-    tints = [colours.get(str(row["session"]), style.GREY) for row in rows]
+    tints = [colours.get(row["session"], style.GREY) for row in listed[: len(rows)]]
     marks = go.Scatter(
         x=x, y=y, mode="markers", name="rank", cliponaxis=False, hoverinfo="text",
-        text=[f"rank {row['rank']}: {escape(clean(row['text']))}" for row in rows],
+        text=[f"rank {row['rank']}: {escape(row['text'])}" for row in listed[: len(rows)]],
         marker={"size": [11 if e else 6 for e in proofs], "symbol": ["star" if e else "circle" for e in proofs],
                 "color": [t if e else "white" for t, e in zip(tints, proofs, strict=True)], "opacity": 1,
                 "line": {"color": tints, "width": 1.4}},
     )  # fmt: skip
-    traces = [style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks]
     summary = f"{sum(proofs)} of {sum(proofs) + len(lost)} evidence items in the first {rows[-1]['rank']}"
     summary += f" of {clean(system)}" if system else ""
     low, high = min(x), max(x)
     pad = (high - low or abs(high) or 1.0) * 0.12
-    ranks = [_ABSENT if row["rank"] is None else str(row["rank"]) for row in [*rows, *lost]]
+    ranks = [_ABSENT if row["rank"] is None else str(row["rank"]) for row in listed]
     rank_px = max(text_px(rank, style.SMALL) for rank in ranks) + 10
-    # What was missed has no score: it stands under the axis, beside whose title there is room.
-    below = max(_AXIS_PX, _HEAD_PX + _ROW_PX * len(lost) + 4 if lost else 0)
 
     def layout_for(px: int) -> dict[str, Any]:
-        strip = int(px * _STRIP["column" if px <= style.WIDTHS["column"] else "full"])
-        sessions = [clean(row["session"]) for row in [*rows, *lost]]
-        session_px = min(max(text_px(s, style.SMALL) for s in sessions), px * 0.2) + 4
+        strip = int(px * (0.185 if px <= style.WIDTHS["column"] else 0.2))
+        session_px = min(max(text_px(row["session"], style.SMALL) for row in listed), px * 0.2) + 4
         # Pixels from the left edge of the picture, whose plot begins at the rank column.
         session_at = rank_px + strip + _GAP_PX
         text_at = session_at + _GAP_PX + session_px
@@ -81,14 +72,13 @@ def question_anatomy(
             return style.note(text, 0, 1, f"{side} middle", xshift=at - rank_px, yshift=-down, font=font, borderpad=1)
 
         texts = list[dict[str, Any]]()
-        for i, (row, rank) in enumerate(zip([*rows, *lost], ranks, strict=True)):
-            proof, tint = bool(row["evidence"]), colours.get(str(row["session"]))
-            ink = style.INK if proof else style.GREY
+        for i, (row, rank) in enumerate(zip(listed, ranks, strict=True)):
+            tint, ink = colours.get(row["session"]), style.INK if row["evidence"] else style.GREY
             session = escape(fit(row["session"], session_px, style.SMALL))
             down = _ROW_PX * (i + 0.5) + _HEAD_PX * (i >= len(rows))
             texts += [
                 written(rank, down, rank_px - 4, ink, "right"),
-                written(f"<b>{session}</b>" if proof else session, down, session_at,
+                written(f"<b>{session}</b>" if row["evidence"] else session, down, session_at,
                         style.darker(tint) if tint else style.GREY),
                 written(escape(fit(row["text"], px - text_at - 6, style.SMALL)), down, text_at, ink),
             ]  # fmt: skip
@@ -102,16 +92,17 @@ def question_anatomy(
                                 font={"size": style.TEXT + 1}))  # fmt: skip
         look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0},
                 "xref": "paper", "x0": -rank_px / strip, "x1": (px - rank_px) / strip}  # fmt: skip
-        bands = [{**look, "y0": i - 0.5, "y1": i + 0.5} for i, proof in enumerate(proofs) if proof]
         return style.layout(
             px, plot_px=_ROW_PX * len(rows), head_px=20 + 14 * len(lines), left=rank_px, right=px - rank_px - strip,
-            bottom=below, annotations=texts, shapes=bands,
+            # What was missed has no score: it stands under the axis, beside whose title there is room.
+            bottom=max(_AXIS_PX, _HEAD_PX + _ROW_PX * len(lost) + 4 if lost else 0), annotations=texts,
+            shapes=[{**look, "y0": i - 0.5, "y1": i + 0.5} for i, proof in enumerate(proofs) if proof],
             xaxis={"range": [low - pad, high + pad], "nticks": 3,
                    "title": {"text": "score", "font": {"size": style.SMALL}}},
             yaxis={"visible": False, "range": [len(rows) - 0.5, -0.5]},
         )  # fmt: skip
 
-    return style.finish(traces, layout_for)
+    return style.finish([style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks], layout_for)
 
 
 def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -138,8 +129,10 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
         names.append(fit(from_what_matters(item, title), 2 * 230, style.SMALL))
         traces.append(style.marked(list(range(len(order))), heights, names[-1], i, showlegend=True, text=hover,
                                    hoverinfo="text"))  # fmt: skip
-    ticks = [1, *(v for v in (3, 10, 30, 100, 300, 1000, 3000, 10000) if v < deepest)]
-    never = stages["rank"].null_count() > 0
+    ticks: list[tuple[float, str]] = [
+        (v, f"{v:,}") for v in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if v == 1 or v < deepest
+    ]
+    ticks += [(missing, "not ranked")] if stages["rank"].null_count() else []
 
     def layout_for(px: int) -> dict[str, Any]:
         room = (px - 88) / len(order)
@@ -151,8 +144,7 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
             px, plot_px=200, title=title, left=76, bottom=deep, names=names, shapes=[band],
             xaxis={"tickvals": list(range(len(order))), "ticktext": heads, "range": [-0.4, len(order) - 0.6]},
             yaxis={"type": "log", "range": [math.log10(missing * 1.25), math.log10(0.8)],
-                   "tickvals": [*ticks, *([missing] if never else [])],
-                   "ticktext": [*(f"{tick:,}" for tick in ticks), *(["not ranked"] if never else [])],
+                   "tickvals": [v for v, _ in ticks], "ticktext": [text for _, text in ticks],
                    "title": {"text": "rank"}},
             annotations=[style.note(f"first {k}", 1, math.log10(k + 0.5), "right top", yref="y", xshift=-2,
                                     font={"color": style.GREY, "size": 8})],

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._plotly import go
 from memlab.figures._text import clean, plain, text_px, wrap
 
 
-def shares(
-    frame: pl.DataFrame, *, rows: str = "cause", series: str = "group", xlabel: str = "share", title: str = ""
-) -> go.Figure:
-    """Draw shares as bars, a row a kind and in it a bar a series, with counts on their right.
+def shares(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
+    """Draw shares as bars, a row a cause and in it a bar a group, with counts on their right.
 
     Rows whose counts are all 0 are left out.
 
-    :param frame: ``share``, ``n`` and the columns named by ``rows`` and ``series``, in the order to draw from the top.
+    :param frame: ``cause``, ``group``, ``n`` and ``share``, in the order to draw from the top.
 
     >>> import polars as pl
     >>> from memlab.figures import bars
@@ -26,13 +24,13 @@ def shares(
     >>> list(bars.shares(frame).data[0].x)
     [0.75, 0.25]
     """
-    style.need(frame, (rows, series, "n", "share"), "shares")
+    style.need(frame, ("cause", "group", "n", "share"), "shares")
     if frame["n"].sum():
-        frame = frame.filter(pl.col("n").sum().over(rows) > 0)
-    groups, names = style.parts(frame, series), style.series(frame, rows)
+        frame = frame.filter(pl.col("n").sum().over("cause") > 0)
+    groups, names = style.parts(frame, "group"), style.series(frame, "cause")
     step, traces, counts = 0.8 / len(groups), list[Any](), list[dict[str, Any]]()
     for i, (group, part) in enumerate(groups):
-        at = [len(names) - 1 - names.index(name) + 0.4 - step * (i + 0.5) for name in part[rows]]
+        at = [len(names) - 1 - names.index(name) + 0.4 - step * (i + 0.5) for name in part["cause"]]
         tint = style.colour(i)
         traces.append(go.Bar(x=part["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(group),
                              marker={"color": style.faded(tint, (0.75, 0.35)[i % 2])}))  # fmt: skip
@@ -42,7 +40,7 @@ def shares(
     most, left = float(frame["share"].max()), max(text_px(clean(name), style.SMALL) for name in names)  # type: ignore[arg-type]
     below = wrap(xlabel, style.WIDTHS["column"] - left - 44, style.TEXT)
     return style.plot(
-        traces, title=title, names=[clean(group) for group, _ in groups] if len(groups) > 1 else [],
+        traces, names=[clean(group) for group, _ in groups] if len(groups) > 1 else [],
         plot_px=(12 * len(groups) + 6) * len(names), left=round(left) + 16, bottom=48, barmode="overlay",
         annotations=counts,
         xaxis={"title": {"text": style.broken(below)}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},

@@ -1,4 +1,4 @@
-"""Lines: recall over k, confidence over time, and complete recall over the number of evidence items."""
+"""Lines: a measure over k or its price, confidence over time, and complete recall by number of evidence items."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, spread, text_px
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -17,7 +17,7 @@ _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
 
 
 def recall_curves(
-    frame: pl.DataFrame, *, measure: str = "recall_all@k", axis: str = "k", log_x: bool = True, title: str = ""
+    frame: pl.DataFrame, *, measure: str = "recall_all@k", axis: str = "k", log_x: bool = True
 ) -> go.Figure:
     """Draw a measure over the cut-off k, or over what it costs, one line a system with its interval.
 
@@ -40,38 +40,28 @@ def recall_curves(
     traces = list[Any]()
     for i, (name, of_system) in enumerate(style.parts(frame, "system")):
         rows = of_system.sort("k")
-        banded = rows.drop_nulls(["low", "high"])
-        hover = [f"{plain(name)}<br>{plain(axis)} = {k:g}: {m:.3f}" for k, m in rows.select("k", "mean").iter_rows()]
+        banded, tint = rows.drop_nulls(["low", "high"]), style.faded(style.colour(i), 0.12)
         traces += [
-            style.band(banded["k"], banded["low"], banded["high"], style.faded(style.colour(i), 0.12),
-                       legendgroup=name, name=plain(name)),
+            style.line([*banded["k"], *banded["k"].reverse()], [*banded["high"], *banded["low"].reverse()], plain(name),
+                       line={"width": 0, "color": None, "dash": None}, fill="toself", fillcolor=tint, hoverinfo="skip",
+                       legendgroup=name, showlegend=False),
             style.marked(rows["k"], rows["mean"], name, i, legendgroup=name, legendrank=best_first.index(name),
-                         showlegend=True, text=hover, hoverinfo="text"),
+                         showlegend=True, hovertemplate=f"{plain(axis)} = %{{x:~g}}: %{{y:.3f}}"),
         ]  # fmt: skip
     limits = [t for i, c in enumerate(("chance", "ceiling")) for t in _limit(frame, c, top, len(best_first) + i)]
-    traces += limits
     y_top = min(1.02, max([top, *(v for t in limits for v in t.y if v is not None)]) * 1.06)
-    shown = [t for t in traces if t.showlegend]
+    shown = [t for t in (*traces, *limits) if t.showlegend]
     ends = [(t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color) for t in shown]
-    names = [t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)]
     ks = sorted(frame["k"].unique().to_list())
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
     pad = (high - low or 1) * 0.03
-    widest = max(text_px(clean(name), style.SMALL) for name in names)
-
-    def layout_for(px: int) -> dict[str, Any]:
-        beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
-        plot_px, right = (250, int(widest) + 16) if beside else (190, 12)
-        return style.layout(
-            px, title=title, names=[] if beside else names, plot_px=plot_px, right=right,
-            annotations=end_labels(ends, plot_px=plot_px, y_top=y_top, room=right - 10) if beside else [],
-            xaxis={"title": {"text": plain(axis) + " (log scale)" * log_x}, "type": "log" if log_x else "linear",
-                   "tickvals": ticks if axis == "k" else None, "range": [low - pad, high + pad]},
-            yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]},
-        )  # fmt: skip
-
-    return style.finish(traces, layout_for)
+    return _named_at_ends(
+        [*traces, *limits], ends, names=[t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)],
+        tall=(250, 190), measure=measure, y_top=y_top,
+        xaxis={"title": {"text": plain(axis) + " (log scale)" * log_x}, "type": "log" if log_x else "linear",
+               "tickvals": ticks if axis == "k" else None, "range": [low - pad, high + pad]},
+    )  # fmt: skip
 
 
 def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
@@ -87,26 +77,42 @@ def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.S
                        legendrank=rank, hoverinfo="skip" if off_scale else "name+y")]  # fmt: skip
 
 
-def end_labels(ends: list[tuple[str, float, str]], *, plot_px: int, y_top: float, room: float) -> list[dict[str, Any]]:
-    """Name lines beside their ends, in their colours, off each other: (name, y, colour) each."""
-    placed = spread([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px)
-    return [
-        style.note(escape(fit(name, room, style.SMALL)), 1, at / plot_px, "left middle", xshift=5,
-                   font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
-        for (name, _, colour), at in zip(ends, placed, strict=True)
-    ]  # fmt: skip
+def _named_at_ends(
+    traces: Sequence[Any], ends: Sequence[tuple[str, float, str]], *, names: Sequence[str], tall: tuple[int, int],
+    measure: str, y_top: float, notes: Sequence[dict[str, Any]] = (), **own: Any,
+) -> go.Figure:  # fmt: skip
+    """Make a figure of lines: at page width their names (name, y, colour) stand off each other beside their ends.
+
+    :param names: of the legend, at column width, or where a name is too long.
+    :param tall: height of the plot, names beside it and under it.
+    :param notes: added where the names stand beside the lines.
+    """
+    widest = max(text_px(clean(name), style.SMALL) for name, *_ in ends)
+
+    def layout_for(px: int) -> dict[str, Any]:
+        beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
+        plot_px, right = (tall[0], int(widest) + 16) if beside else (tall[1], 12)
+        at = spread([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px) / plot_px
+        labels = [
+            style.note(escape(fit(name, right - 10, style.SMALL)), 1, y, "left middle", xshift=5,
+                       font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
+            for (name, _, colour), y in zip(ends, at, strict=True)
+        ]  # fmt: skip
+        return style.layout(
+            px, names=[] if beside else names, plot_px=plot_px, right=right,
+            annotations=[*labels, *notes] if beside else [],
+            yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]}, **own,
+        )  # fmt: skip
+
+    return style.finish(traces, layout_for)
 
 
-def over_time(
-    frame: pl.DataFrame, *, measure: str = "confidence", events: Sequence[float] = (), title: str = ""
-) -> go.Figure:
+def over_time(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
     """Draw confidence over time, one line a family, with repetitions as jumps.
 
     At column width the families are named in a legend under the plot, at page width beside their lines.
 
-    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``, ``day`` and the column named by
-        ``measure``.
-    :param measure: the column to draw: ``confidence`` or ``retention``.
+    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``, ``day`` and ``confidence``.
     :param events: the days on which the fact was heard again, marked under the plot.
 
     >>> from memlab.figures import curves
@@ -116,42 +122,31 @@ def over_time(
     >>> [line.name for line in curves.over_time(confidence.trajectory(families)).data]
     ['plateau_linear', 'exponential']
     """
-    style.need(frame, ("family", "day", measure), "over_time")
+    style.need(frame, ("family", "day", "confidence"), "over_time")
     lines, ends = [], []
     for i, (name, of_family) in enumerate(style.parts(frame, "family")):
         rows = of_family.sort("day", maintain_order=True)
-        hover = [f"{plain(name)}<br>day {d:g}: {v:.3f}" for d, v in rows.select("day", measure).iter_rows()]
         lines.append(
-            style.line(rows["day"], rows[measure], style.named(name), style.colour(i), width=1.6,
-                       dash=_DASHES[i % len(_DASHES)], line={"simplify": False}, text=hover, hoverinfo="text")
+            style.line(rows["day"], rows["confidence"], style.named(name), style.colour(i), width=1.6,
+                       dash=_DASHES[i % len(_DASHES)], line={"simplify": False},
+                       hovertemplate="day %{x:~g}: %{y:.3f}")
         )  # fmt: skip
-        ends.append((clean(name), float(rows[measure][-1]), style.colour(i)))
-    names = [clean(line.name) for line in lines] + ["heard again"] * bool(events)
+        ends.append((clean(name), float(rows["confidence"][-1]), style.colour(i)))
+    names, notes = [clean(line.name) for line in lines], []
     if events:
+        names.append("heard again")
         lines.append(
             go.Scatter(x=[*events], y=[0.0] * len(events), mode="markers", name="heard again", hoverinfo="name+x",
                        cliponaxis=False, marker={"symbol": "triangle-up", "size": 8, "color": style.INK})
         )  # fmt: skip
-    widest, days = max(text_px(name, style.SMALL) for name, _, _ in ends), [frame["day"].min(), frame["day"].max()]
-
-    def layout_for(px: int) -> dict[str, Any]:
-        beside = px > style.WIDTHS["column"] and widest < 0.3 * px
-        plot_px, right = 200, int(widest) + 16 if beside else 12
-        notes = end_labels(ends, plot_px=plot_px, y_top=1.03, room=right - 10) if beside else []
         # Beside the lines only the marks still need a legend, and a legend of one is a note.
-        notes += [style.note("▲ heard again", 1, 0, "right top", yshift=-19)] * (beside and bool(events))
-        return style.layout(
-            px, title=title, names=[] if beside else names, plot_px=plot_px, right=right, bottom=38, annotations=notes,
-            xaxis={"title": {"text": "days"}, "range": days, "nticks": 9},
-            yaxis={"title": {"text": plain(measure)}, "range": [0, 1.03]},
-        )  # fmt: skip
-
-    return style.finish(lines, layout_for)
+        notes = [style.note("▲ heard again", 1, 0, "right top", yshift=-19)]
+    days = [frame["day"].min(), frame["day"].max()]
+    return _named_at_ends(lines, ends, names=names, tall=(200, 200), measure="confidence", y_top=1.03, notes=notes,
+                          bottom=38, xaxis={"title": {"text": "days"}, "range": days, "nticks": 9})  # fmt: skip
 
 
-def independent_hits(
-    frame: pl.DataFrame, *, measure: str = "recall_all@10", label: str = "measured", title: str = ""
-) -> go.Figure:
+def independent_hits(frame: pl.DataFrame, *, label: str = "measured") -> go.Figure:
     """Draw complete recall by number of evidence items, beside what independent hits would give.
 
     The distance from the dash down to the bars of the null distribution is how much harder such items are to
@@ -170,10 +165,10 @@ def independent_hits(
     measured = style.marked([x - 0.1 for x in at], frame["measured"], label, 0, mode="markers", marker={"size": 6},
                             error_y=error)  # fmt: skip
     open_ = {"symbol": "diamond-open", "size": 7, "color": style.INK, "line": {"width": 1.2}}
-    spread = style.interval(frame["predicted"], frame["predicted_low"], frame["predicted_high"], thickness=3.5,
-                            color=style.NOISE)  # fmt: skip
+    null_bars = style.interval(frame["predicted"], frame["predicted_low"], frame["predicted_high"], thickness=3.5,
+                               color=style.NOISE)  # fmt: skip
     null = style.line([x + 0.1 for x in at], frame["predicted"], "if found independently, 95 %", mode="markers",
-                      marker=open_, error_y=spread)  # fmt: skip
+                      marker=open_, error_y=null_bars)  # fmt: skip
     traces = [null, measured]
     if frame["as_single"].null_count() < frame.height:
         tick = {"symbol": "line-ew-open", "size": 26, "color": style.INK, "line": {"width": 1.8}}
@@ -181,10 +176,9 @@ def independent_hits(
         traces.append(style.line(at, frame["as_single"], name, mode="markers", marker=tick))
     top = frame.select(pl.max_horizontal("high", "measured", "predicted_high", "as_single").max()).item()
     ticks = [f"{p}<br><span style='color:{style.GREY}'>n={n:,}</span>" for p, n in zip(items, frame["n"], strict=True)]
-
     return style.plot(
-        traces, title=title, names=[trace.name for trace in traces], plot_px=190, bottom=50,
+        traces, names=[trace.name for trace in traces], plot_px=190, bottom=50,
         xaxis={"tickvals": at, "ticktext": ticks, "range": [-0.4, len(at) - 0.6], "showgrid": False,
                "title": {"text": "evidence items that the answer needs"}},
-        yaxis={"title": {"text": plain(measure)}, "range": [0, min(1.05, float(top) * 1.1 or 1.0)]},
+        yaxis={"title": {"text": "recall_all@10"}, "range": [0, min(1.05, float(top) * 1.1 or 1.0)]},
     )  # fmt: skip

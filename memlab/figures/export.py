@@ -6,17 +6,20 @@ import hashlib
 import html
 import io
 import json
+import os
 import re
 import struct
 import warnings
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
+import plotly
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab import __version__
@@ -25,20 +28,21 @@ from memlab.figures import _browser
 from memlab.figures._font import faces
 from memlab.figures._text import clean
 from memlab.figures.origin import origin
-from memlab.figures.style import WIDTHS, Width, for_width
+from memlab.figures.style import FONT, WIDTHS, Width, for_width
 from memlab.files import atomic
-
-if TYPE_CHECKING:
-    import os
-
-    import plotly.graph_objects as go
 
 PICTURES = ("svg", "pdf", "png")
 PNG_SCALE = 4
 """A pixel of layout is 1/96 in: four make 384 dots an inch."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_GL_POINTS = 20_000
-_RASTER = ("surface", "isosurface", "volume", "splom", "parcoords")
+_PLOTLY_JS = f"plotly-{plotly.__version__}.min.js"
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<style>{faces}
+body{{font:15px/1.5 "Liberation Sans",Arial,sans-serif;color:#222;max-width:720px;margin:2rem auto;padding:0 1rem}}
+p{{color:#444}}</style></head>
+<body>{figure}<p>{caption}</p></body></html>
+"""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,6 @@ def export(
     caption: str = "",
     provenance: Mapping[str, Any] | None = None,
     directory: str | os.PathLike[str] = "figures",
-    width: Width | Literal["both"] = "both",
 ) -> Exported:
     """Write a figure for a paper, with everything needed to draw it again.
 
@@ -90,7 +93,6 @@ def export(
 
     :param data: what is plotted; read off the figure where not given.
     :param provenance: anything that JSON can hold.
-    :param width: ``column`` or ``full`` where only one is wanted.
     :raises ExportError: for a bad name, a browser that fails (page, data and sidecar are written all the same), or a
         directory that cannot be written. Where no browser is installed, a warning says so instead.
 
@@ -101,22 +103,28 @@ def export(
     """
     if not _NAME.fullmatch(name):
         raise ExportError(f"a figure cannot be called {name!r}: use small letters, digits, - and _")
-    if width != "both" and width not in WIDTHS:
-        raise ExportError(f"no paper width {width!r}; use 'column' (3.5 in), 'full' (7 in) or 'both'")
-    widths: list[Width] = list(WIDTHS) if width == "both" else [width]
-    fig = _drawable(fig, name)
-    table = data if data is not None else plotted(fig)
+    table, target, failure = plotted(fig) if data is None else data, Path(directory), None
     files = {f"{name}.parquet": _parquet(table, name), f"{name}.html": _page(fig, name, caption)}
-    failure: ExportError | None = None
+    drawn: dict[str, bytes] = {}
     try:
-        _browser.find()
-        files |= {_file(name, fmt, w): drawn for w in widths for fmt, drawn in pictures(fig, PICTURES, w, name).items()}
+        for width in WIDTHS:
+            drawn |= {_file(name, format, width): p for format, p in pictures(fig, PICTURES, width, name).items()}
     except ExportError as error:
         failure = error
-    files[f"{name}.json"] = _sidecar(name, fig, files, table, caption, provenance)
-    target = Path(directory)
-    pictures_of_name = {_file(name, fmt, w) for w in WIDTHS for fmt in PICTURES}
-    put(target, files | _plotly_js(target), stale=pictures_of_name - files.keys())
+    files |= drawn
+    sidecar = {
+        "name": name,
+        "caption": clean(caption),
+        "made_by": origin(),
+        "provenance": dict(provenance or {}),
+        "data": {"rows": table.height, "columns": {c: str(t) for c, t in table.schema.items()}},
+        "files": sorted([*files, f"{name}.json"]),
+        "font": FONT.split(",")[0],
+        "versions": {"memlab": __version__, "plotly": plotly.__version__},
+    }
+    files[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
+    every_picture = {_file(name, format, width) for width in WIDTHS for format in PICTURES}
+    put(target, files | _plotly_js(target), stale=every_picture - files.keys())
     if failure is not None:
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
@@ -139,122 +147,15 @@ def pictures(fig: go.Figure, formats: Collection[str], width: Width, name: str =
 
 
 def plotted(fig: go.Figure) -> pl.DataFrame:
-    """Read what a figure shows: ``trace``, ``x``, ``y``, and ``z`` and ``text`` where there are any.
-
-    Points come trace by trace, the cells of a heat map row by row, then what is written on the figure as the trace
-    ``annotations``. A column of numbers alone is one of numbers.
-    """
-    rows = [row for i, trace in enumerate(fig.data) for row in _points(trace, trace.name or f"trace {i}")]
-    rows += [("annotations", note.x, note.y, None, note.text) for note in fig.layout.annotations if note.text]
-    texts = [[None if value is None else str(value) for value in row] for row in rows]
-    schema = dict.fromkeys(("trace", "x", "y", "z", "text"), pl.String())
-    table = pl.DataFrame(texts, schema=schema, orient="row")
-    numbers = [c for c in "xyz" if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()]
-    empty = [c for c in ("z", "text") if table[c].null_count() == table.height]
-    return table.with_columns(pl.col(numbers).cast(pl.Float64)).drop(empty)
-
-
-def _points(trace: Any, name: str) -> Iterator[tuple[Any, ...]]:
-    x, y, z, text = ([] if (v := getattr(trace, key, None)) is None else v for key in ("x", "y", "z", "text"))
-    if len(z):
-        yield from (
-            (name, x[j] if len(x) else j, y[i] if len(y) else i, value, None)
-            for i, row in enumerate(z)
-            for j, value in enumerate(row)
-        )
-        return
-    words = [text] * max(len(x), len(y)) if isinstance(text, str) else text
-    yield from ((name, *row[:2], None, row[2]) for row in zip_longest(x, y, words))
-
-
-def _file(name: str, format: str, width: Width) -> str:
-    return f"{name}.column.{format}" if width == "column" and format in PICTURES else f"{name}.{format}"
-
-
-def _drawable(fig: go.Figure, name: str) -> go.Figure:
-    """Turn WebGL traces, which a vector file can only hold as a raster, into drawn ones, or refuse."""
-    import plotly.graph_objects as go
-
-    spec = fig.to_dict()
-    for trace in spec.get("data", ()):
-        kind = trace.get("type", "scatter")
-        if kind in ("scattergl", "scatterpolargl"):
-            points = max(len(getattr(t, "x", None) or ()) if t.type == kind else 0 for t in fig.data)
-            if points > _GL_POINTS:
-                raise ExportError(
-                    f"figure {name!r} draws {points:,} points with WebGL; keep {_GL_POINTS:,} or bin them"
-                )
-            trace["type"] = kind.removesuffix("gl")
-        elif kind.endswith(("gl", "3d")) or kind in _RASTER:
-            raise ExportError(f"figure {name!r} has a {kind} trace, which is drawn as a raster; use go.Scatter")
-    return go.Figure(spec)
-
-
-def _parquet(table: pl.DataFrame, name: str) -> bytes:
-    buffer = io.BytesIO()
-    try:
-        table.write_parquet(buffer)
-    except (pl.exceptions.PolarsError, AttributeError) as error:
-        raise ExportError(f"the data of figure {name!r} cannot be written as Parquet: {error}") from error
-    return buffer.getvalue()
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<style>{faces}
-body{{font:15px/1.5 "Liberation Sans",Arial,sans-serif;color:#222;max-width:720px;margin:2rem auto;padding:0 1rem}}
-p{{color:#444}}</style></head>
-<body>{figure}<p>{caption}</p></body></html>
-"""
-
-
-def _page(fig: go.Figure, name: str, caption: str) -> bytes:
-    import plotly.io
-
-    quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
-    shown = for_width(fig, "full")
-    body = plotly.io.to_html(
-        shown, include_plotlyjs=_plotly_js_name(), include_mathjax=False, full_html=False, div_id=name, config=quiet
-    )
-    words = html.escape(clean(caption))
-    fonts = faces(json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption)
-    page = _PAGE.format(title=html.escape(name), faces=fonts, figure=body, caption=words)
-    return page.encode("utf-8", "replace")
-
-
-def _plotly_js_name() -> str:
-    import plotly
-
-    return f"plotly-{plotly.__version__}.min.js"
-
-
-def _plotly_js(target: Path) -> dict[str, bytes]:
-    """Give the script of every page, 4.8 MB, where it is not in its place yet."""
-    import plotly
-
-    script, place = Path(plotly.__file__).parent / "package_data" / "plotly.min.js", target / _plotly_js_name()
-    if place.is_file() and place.stat().st_size == script.stat().st_size:
-        return {}
-    return {place.name: script.read_bytes()}
-
-
-def _sidecar(
-    name: str, fig: go.Figure, files: Mapping[str, bytes], table: pl.DataFrame, caption: str,
-    provenance: Mapping[str, Any] | None,
-) -> bytes:  # fmt: skip
-    import plotly
-
-    fields = {
-        "name": name,
-        "caption": clean(caption),
-        "made_by": origin(),
-        "provenance": dict(provenance or {}),
-        "data": {"rows": table.height, "columns": {c: str(t) for c, t in table.schema.items()}},
-        "files": sorted([*files, f"{name}.json"]),
-        "font": (fig.layout.font.family or fig.layout.template.layout.font.family or "").split(",")[0],
-        "versions": {"memlab": __version__, "plotly": plotly.__version__},
-    }
-    return (json.dumps(fields, indent=2, default=str) + "\n").encode()
+    """Read the points that a figure shows: ``trace``, ``x``, ``y`` and ``text``; a column of numbers alone is one."""
+    rows = list[tuple[str | None, ...]]()
+    for i, trace in enumerate(fig.data):
+        x, y, text = (() if isinstance(v, str | None) else v for v in (trace.x, trace.y, trace.text))
+        for point in zip_longest(x, y, text):
+            rows.append((trace.name or f"trace {i}", *(None if value is None else str(value) for value in point)))
+    table = pl.DataFrame(rows, dict.fromkeys(("trace", "x", "y", "text"), pl.String()), orient="row")
+    numbers = [c for c in "xy" if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()]
+    return table.with_columns(pl.col(numbers).cast(pl.Float64))
 
 
 def put(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()) -> None:
@@ -266,6 +167,39 @@ def put(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
             stream.flush()
     for old in stale:
         (target / old).unlink(missing_ok=True)
+
+
+def _file(name: str, format: str, width: Width) -> str:
+    return f"{name}.column.{format}" if width == "column" and format in PICTURES else f"{name}.{format}"
+
+
+def _parquet(table: pl.DataFrame, name: str) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        table.write_parquet(buffer)
+    except (pl.exceptions.PolarsError, AttributeError) as error:
+        raise ExportError(f"the data of figure {name!r} cannot be written as Parquet: {error}") from error
+    return buffer.getvalue()
+
+
+def _page(fig: go.Figure, name: str, caption: str) -> bytes:
+    import plotly.io
+
+    quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
+    shown = for_width(fig, "full")
+    body = plotly.io.to_html(
+        shown, include_plotlyjs=_PLOTLY_JS, include_mathjax=False, full_html=False, div_id=name, config=quiet
+    )
+    fonts = faces(json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption)
+    page = _PAGE.format(title=html.escape(name), faces=fonts, figure=body, caption=html.escape(clean(caption)))
+    return page.encode("utf-8", "replace")
+
+
+def _plotly_js(target: Path) -> dict[str, bytes]:
+    """Give the script of every page, 4.8 MB, where it is not in its place yet."""
+    script, place = Path(plotly.__file__).parent / "package_data" / "plotly.min.js", target / _PLOTLY_JS
+    there = place.is_file() and place.stat().st_size == script.stat().st_size
+    return {} if there else {place.name: script.read_bytes()}
 
 
 def _same_svg(drawn: bytes, key: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A page of every exported figure, by notebook: picture, caption, where it came from, and lines for a paper."""
+"""A page of every exported figure, by notebook: picture, caption, and where it came from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from memlab.errors import ExportError, needs
-from memlab.evaluate.printing import latex_escape
+from memlab.errors import ExportError
 from memlab.figures._font import faces
 from memlab.figures.export import put
 from memlab.figures.origin import sidecar
@@ -38,11 +37,7 @@ td{padding:.1rem 1rem .1rem 0;vertical-align:top;word-break:break-word}td:first-
 """
 
 
-def gallery(
-    directory: str | os.PathLike[str] = "figures",
-    *,
-    notebooks: str | os.PathLike[str] = "notebooks",
-) -> Path:
+def gallery(directory: str | os.PathLike[str] = "figures", *, notebooks: str | os.PathLike[str] = "notebooks") -> Path:
     """Write ``index.html``: everything exported to a directory, by notebook and in its order.
 
     It is read off the sidecars that :func:`memlab.figures.export` writes, links relatively, and opens without a server.
@@ -51,16 +46,29 @@ def gallery(
     :returns: the path of the page.
     :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be read.
     """
-    target = Path(directory)
+    target, parts = Path(directory), dict[str, list[dict[str, Any]]]()
     if not os.path.isdir(target):
         raise ExportError(f"no directory {target} to make a gallery of; export a figure to it first")
-    cards = [card for path in sorted(target.glob("*.json")) if (card := sidecar(path)) is not None]
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for card in cards:
-        parts.setdefault(card["made_by"].get("notebook", ""), []).append(card)
-    # Those of no notebook come last.
-    ordered = [(name, *_opened(name, Path(notebooks), parts[name])) for name in sorted(parts, key=lambda n: (not n, n))]
-    put(target, {"index.html": _page(ordered).encode("utf-8", "replace")})
+    for path in sorted(target.glob("*.json")):
+        if (card := sidecar(path)) is not None:
+            parts.setdefault(card["made_by"].get("notebook", ""), []).append(card)
+    links, body = "", ""
+    for name, cards in sorted(parts.items(), key=lambda part: (not part[0], part[0])):  # those of no notebook are last
+        heading, words, ordered = _opened(name, Path(notebooks), cards)
+        anchor = _safe(f"of-{Path(name).stem or 'none'}")
+        names = "".join(f'<a href="#{_safe(card["name"])}">{_safe(card["name"])}</a>' for card in ordered)
+        links += f'<p><a href="#{anchor}">{_safe(heading)}</a>{names}</p>'
+        body += f'<section id="{anchor}"><h2>{_safe(heading)}</h2><div class="opening">{words}</div>'
+        body += "".join(map(_card, ordered)) + "</section>\n"
+    count = sum(map(len, parts.values()))
+    page = (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{STYLE}</style>'
+        f"</head>\n<body><header><h1>Figures</h1><p>{count} figure{'s' * (count != 1)}, each as HTML, SVG, PDF and PNG "
+        f"with its data and provenance.</p><nav>{links}</nav></header>\n"
+        f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
+    )
+    put(target, {"index.html": page.encode("utf-8", "replace")})
     return target / "index.html"
 
 
@@ -75,13 +83,11 @@ def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, 
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return heading, "", cards
     first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), len(cells))
-    opening = "\n\n".join(sources[:first])
+    opening = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", "\n\n".join(sources[:first]))  # the figures stand below
     if opening.startswith("# "):
         heading, _, opening = opening[2:].partition("\n")
     code = "\n".join(sources)
-    place = {card["name"]: code.find(f'"{card["name"]}"') % (len(code) + 1) for card in cards}
-    opening = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", opening)  # the figures stand below
-    return heading, rendered(opening), sorted(cards, key=lambda card: place[card["name"]])
+    return heading, rendered(opening), sorted(cards, key=lambda card: code.find(f'"{card["name"]}"') % (len(code) + 1))
 
 
 def rendered(markdown: str) -> str:
@@ -92,59 +98,16 @@ def rendered(markdown: str) -> str:
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
-def latex(name: str, caption: str, *, width: str = "column") -> str:
-    r"""Give the lines that include a figure: in a column, or across the page.
-
-    >>> from memlab.figures.gallery import latex
-    >>> print(latex("recall", "All of it: 5 % & more"))
-    \begin{figure}[t]
-      \centering
-      \includegraphics[width=\columnwidth]{recall.column.pdf}
-      \caption{All of it: 5 \% \& more}
-      \label{fig:recall}
-    \end{figure}
-    """
-    kind, file, measure = "figure", f"{name}.column.pdf", r"\columnwidth"
-    if width == "full":
-        kind, file, measure = ("figure*", f"{name}.pdf", r"\textwidth")
-    lines = [
-        rf"\begin{{{kind}}}[t]", r"  \centering", rf"  \includegraphics[width={measure}]{{{file}}}",
-        rf"  \caption{{{latex_escape(caption)}}}", rf"  \label{{fig:{name}}}", rf"\end{{{kind}}}",
-    ]  # fmt: skip
-    return "\n".join(lines)
-
-
-def _page(parts: list[tuple[str, str, str, list[dict[str, Any]]]]) -> str:
-    links, body = "", ""
-    for key, heading, words, cards in parts:
-        anchor = _safe(f"of-{Path(key).stem or 'none'}")
-        names = "".join(f'<a href="#{_safe(card["name"])}">{_safe(card["name"])}</a>' for card in cards)
-        links += f'<p><a href="#{anchor}">{_safe(heading)}</a>{names}</p>'
-        body += f'<section id="{anchor}"><h2>{_safe(heading)}</h2><div class="opening">{words}</div>'
-        body += "".join(map(_card, cards)) + "</section>\n"
-    count = sum(len(cards) for *_, cards in parts)
-    figures = f"{count} figure{'s' * (count != 1)}"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{STYLE}</style>'
-        f"</head>\n<body><header><h1>Figures</h1><p>{figures}, each as HTML, SVG, PDF and PNG with its data and "
-        f"provenance.</p><nav>{links}</nav></header>\n"
-        f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
-    )
-
-
 def _card(fields: dict[str, Any]) -> str:
-    name, files, caption = fields["name"], fields["files"], fields["caption"]
+    name, files = fields["name"], fields["files"]
     pictures = "".join(_picture(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
     links = "".join(f'<a href="{_link(f)}">{_safe(f.removeprefix(name + "."))}</a>' for f in files)
-    widths = [w for w, file in (("column", f"{name}.column.pdf"), ("full", f"{name}.pdf")) if file in files]
-    lines = "\n\n".join(latex(name, caption, width=w) for w in widths)
-    include = f"<details><summary>LaTeX</summary><pre>{_safe(lines)}</pre></details>" if lines else ""
     facts = fields["made_by"] | fields["provenance"] | fields["versions"]
-    rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(_value(v))}</td></tr>" for k, v in facts.items())
+    told = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in facts.items()}
+    rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(v)}</td></tr>" for k, v in told.items())
     return (
         f'<article id="{_safe(name)}"><h3>{_safe(name)}</h3><div class="pictures">{pictures}</div>'
-        f'<p class="caption">{_safe(caption)}</p><p class="formats">{links}</p>{include}'
+        f'<p class="caption">{_safe(fields["caption"])}</p><p class="formats">{links}</p>'
         f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
     )
 
@@ -156,10 +119,6 @@ def _picture(name: str, files: list[str], suffix: str, size: str, px: int) -> st
     target = f"{name}.html" if f"{name}.html" in files else source
     shown = f'<img src="{_link(source)}" width="{px}" alt="{_safe(name)}, {size} wide" loading="lazy">'
     return f'<figure><a href="{_link(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
-
-
-def _value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _link(file: str) -> str:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._plotly import go
-from memlab.figures._rows import marked_rows, verdict
-from memlab.figures._text import clean, p_text, plain, signed
+from memlab.figures._rows import marked_rows
+from memlab.figures._text import clean, p_text, signed
+
+_ALPHA = 0.05
 
 
 def means(
-    frame: pl.DataFrame,
-    *,
-    rows: str = "kind",
-    series: str = "form",
-    measure: str = "recall_all@10",
-    digits: int | None = None,
-    between: str = " · ",
-    title: str = "",
-) -> go.Figure:
+    frame: pl.DataFrame, *, rows: str = "kind", series: str = "form", measure: str = "recall_all@10",
+    digits: int | None = None, between: str = " · ",
+) -> go.Figure:  # fmt: skip
     """Draw a value with its interval for each row and series, the numbers of a row on its right.
 
     :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and ``series``, in the order to
@@ -45,21 +41,18 @@ def means(
     for head, part in style.parts(frame, rows):
         name = f"{clean(head)} (n = {part['n'][0]:,})" if of_rows else clean(head)
         for row in part.iter_rows(named=True):
-            i, value = names.index(row[series]), write(row["mean"])
+            i = names.index(row[series])
             look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]}
-            hover = f"{plain(row[series])}: {value} [{write(row['low'])}, {write(row['high'])}]"
-            marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": value, "series": row[series],
-                          "hover": hover})  # fmt: skip
-    counts = [sorted(part["n"]) for _, part in style.parts(frame, series)]
-    several = ["–".join(dict.fromkeys(f"{n:,}" for n in (each[0], each[-1]))) for each in counts]
-    about = names if of_rows else [f"{name} (n = {n})" for name, n in zip(names, several, strict=True)]
+            marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": write(row["mean"]),
+                          "series": row[series]})  # fmt: skip
+    counted = [f"{name} (n = {style.counts(part['n'])})" for name, part in style.parts(frame, series)]
     span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    key = style.key(about) if len(about) > 1 or not of_rows else ""
-    return marked_rows(marks, span=span, between=between, xlabel=measure, key=key, title=title,
+    key = style.key(names if of_rows else counted) if len(names) > 1 or not of_rows else ""
+    return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 
 
-def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
+def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
     A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested here); blue is
@@ -74,22 +67,19 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float 
     style.need(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
     frame = frame.drop_nulls("difference").filter(pl.col("system") != pl.col("baseline"))
     style.need(frame, (), "forest (without the baseline's own row)")
-    several = "measure" in frame.columns and frame["measure"].n_unique() > 1
-    measures = style.series(frame, "measure") if several else [measure]
+    frame = frame if "measure" in frame.columns else frame.with_columns(measure=pl.lit(measure))
+    measures = style.series(frame, "measure")
     marks = [
-        {**row, "name": row["system"], "x": row["difference"], "numbers": _tested(row),
-         "symbol": style.SYMBOLS[measures.index(row["measure"]) if several else 0],
-         **verdict(row["difference"], row["p_holm"], alpha)}
+        {**row, "name": row["system"], "series": row["measure"], "x": row["difference"], "numbers": _tested(row),
+         "symbol": style.SYMBOLS[measures.index(row["measure"])], **_verdict(row)}
         for row in frame.to_dicts()
     ]  # fmt: skip
-    counts = sorted(frame["n"])
-    n = "–".join(dict.fromkeys(f"{count:,}" for count in (counts[0], counts[-1])))
-    xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} (n = {n})"
-    key = f"{style.key(measures)}; " * several + f"filled: p < {alpha:g} after Holm's correction"
-    return marked_rows(marks, xlabel=xlabel, key=key, title=title)
+    xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} (n = {style.counts(frame['n'])})"
+    key = f"{style.key(measures)}; " * (len(measures) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
+    return marked_rows(marks, xlabel=xlabel, key=key)
 
 
-def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: float = 0.05, title: str = "") -> go.Figure:
+def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw a measure step by step, each with what it gains on the step before, in each group of questions.
 
     A mark is the mean of a step with its interval; each group has a mark of its own shape. On the right stand the mean
@@ -109,24 +99,27 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10", alpha: floa
     """
     columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm")
     style.need(frame, columns, "ablation")
-    timed = "ms" in frame.columns
     frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
     groups, steps = style.series(frame, "group"), style.series(frame, "system")
-    marks = []
-    for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"]))):
-        mean = f"{row['mean']:.3f}".lstrip("0")
-        marks.append({
-            "name": clean(row["system"]) + _ms(row.get("ms")), "series": row["group"],
-            "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
-            "symbol": style.SYMBOLS[groups.index(row["group"])], "numbers": f"{mean}  {_tested(row)}".rstrip(),
-            "hover": "{mean:.3f} [{mean_low:.3f}, {mean_high:.3f}]".format(**row),
-            **verdict(row["difference"], row["p_holm"], alpha),
-        })  # fmt: skip
+    marks = [
+        {"name": clean(row["system"]) + _ms(row.get("ms")), "series": row["group"], "x": row["mean"],
+         "low": row["mean_low"], "high": row["mean_high"], "symbol": style.SYMBOLS[groups.index(row["group"])],
+         "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _tested(row)]).rstrip(), **_verdict(row)}
+        for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"])))
+    ]  # fmt: skip
     about = [f"{group} (n = {rows['n'][0]:,})" for group, rows in style.parts(frame, "group")]
     key = f"{style.key(about)}; right: mean, and gain on the step before; "
-    key += "ms: median time of one question; " * timed
-    key += f"filled: p < {alpha:g} against the step before, after Holm's correction"
-    return marked_rows(marks, xlabel=measure, key=key, title=title, xaxis={"zeroline": False})
+    key += "ms: median time of one question; " * ("ms" in frame.columns)
+    key += f"filled: p < {_ALPHA:g} against the step before, after Holm's correction"
+    return marked_rows(marks, xlabel=measure, key=key, xaxis={"zeroline": False})
+
+
+def _verdict(row: dict[str, Any]) -> dict[str, str]:
+    """Give the colours of a paired difference: blue better, vermilion worse; grey and open where it is not sure."""
+    if row["p_holm"] is None or row["difference"] is None or row["p_holm"] >= _ALPHA:
+        return {"tint": style.GREY, "fill": "white"}
+    tint = style.PALETTE[0] if row["difference"] > 0 else style.PALETTE[1]
+    return {"tint": tint, "fill": tint}
 
 
 def _tested(row: dict[str, Any]) -> str:

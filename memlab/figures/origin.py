@@ -17,6 +17,7 @@ from memlab.errors import ExportError
 
 RUNNING = "MEMLAB_NOTEBOOK"
 """The variable in which a kernel reads which notebook it runs, and with what."""
+_KINDS = {"name": str, "caption": str, "files": list, "provenance": dict, "made_by": dict, "versions": dict}
 
 
 def origin() -> dict[str, Any]:
@@ -64,20 +65,20 @@ def sidecar(path: Path) -> dict[str, Any] | None:
 
     :raises ExportError: when it cannot be read, or holds something else where a sidecar has its fields.
     """
-    wrong = "its fields are not those of a sidecar"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         if not (isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys()):
             return None
-        fields = dict[str, Any]({"made_by": {}, "versions": {}}, **fields)
-        kinds = {"name": str, "caption": str, "files": list, "provenance": dict, "made_by": dict, "versions": dict}
-        if all(isinstance(fields[name], kind) for name, kind in kinds.items()):
-            notebook = fields["made_by"].get("notebook", "")
-            fields["made_by"] |= {"notebook": Path(str(notebook)).name} if notebook else {}
-            return fields | {"files": [Path(str(file)).name for file in fields["files"]]}
+        fields = {"made_by": {}, "versions": {}, **fields}
+        if wrong := [name for name, kind in _KINDS.items() if not isinstance(fields[name], kind)]:
+            raise ValueError(f"its field {wrong[0]} is not that of a sidecar")
     except (OSError, ValueError, RecursionError) as error:
-        wrong = str(error)
-    raise ExportError(f"{path} is not a figure's sidecar ({wrong}); export the figure again or remove the file")
+        raise ExportError(
+            f"{path} is not a figure's sidecar ({error}); export the figure again or remove the file"
+        ) from error
+    if notebook := fields["made_by"].get("notebook"):
+        fields["made_by"]["notebook"] = Path(str(notebook)).name
+    return fields | {"files": [Path(str(file)).name for file in fields["files"]]}
 
 
 def source_digest(notebook: Path) -> str:
@@ -96,7 +97,6 @@ def _commit(folder: Path) -> dict[str, str]:
     """Name the commit of a folder, ``-dirty`` where its files differ from it; nothing where git knows none."""
     ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        answer = subprocess.run(ask, capture_output=True, text=True, check=True)
+        return {"commit": subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()}
     except (OSError, subprocess.CalledProcessError):
         return {}
-    return {"commit": answer.stdout.strip()}

@@ -6,15 +6,16 @@ import re
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, wrap
 
 _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}
 _SIDE_PX, _HEAD_PX = 8, 16
+_TINTS = ("#C3DBEC", "#8CBBDC")
 # The last topic of a label: one that has no room is left out rather than cut.
 _LAST = r"[,:] [^,:]*$"
 
@@ -25,27 +26,27 @@ def _laid(frame: pl.DataFrame) -> list[dict[str, Any]]:
     Every leaf has a row of its own, in the order of the frame, and every other node the rows of its leaves.
     """
     rows = frame.to_dicts()
-    by_id = {row["node_id"]: row for row in rows}
-    below: dict[Any, list[dict[str, Any]]] = {}
+    known, below = {row["node_id"] for row in rows}, dict[Any, list[dict[str, Any]]]()
     for row in rows:
-        below.setdefault(row["parent"] if row["parent"] in by_id else None, []).append(row)
-    stack = [(row, 0, branch) for branch, row in reversed(list(enumerate(below.get(None, []))))]
-    laid, leaves = list[dict[str, Any]](), 0
-    while stack:
-        row, depth, branch = stack.pop()
-        children = below.get(row["node_id"], [])
-        laid.append({**row, "depth": depth, "branch": branch, "first": leaves, "leaf": not children})
-        leaves += not children
-        stack += [(child, depth + 1, branch) for child in reversed(children)]
-    ends = dict[Any, int]()
-    for row in reversed(laid):
-        row["end"] = row["first"] + 1 if row["leaf"] else ends[row["node_id"]]
-        row["middle"] = (row["first"] + row["end"]) / 2
-        ends[row["parent"]] = max(ends.get(row["parent"], 0), row["end"])
+        below.setdefault(row["parent"] if row["parent"] in known else None, []).append(row)
+    laid = list[dict[str, Any]]()
+
+    def place(row: dict[str, Any], depth: int, branch: int, first: int) -> int:
+        laid.append(row | {"depth": depth, "branch": branch, "first": first})
+        at, children = len(laid) - 1, below.get(row["node_id"], [])
+        end = first + (not children)
+        for child in children:
+            end = place(child, depth + 1, branch, end)
+        laid[at] |= {"end": end, "middle": (first + end) / 2}
+        return end
+
+    end = 0
+    for branch, row in enumerate(below.get(None, [])):
+        end = place(row, 0, branch, end)
     return laid
 
 
-def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
+def icicle(frame: pl.DataFrame) -> go.Figure:
     """Draw a tree from the left to the right: each node a box as high as all that is below it.
 
     Every leaf is as high as any other. Of a label as many topics stand in a box as have room; the
@@ -62,19 +63,20 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
     """
     style.need(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
     nodes = _laid(frame)
-    deepest, leaves = max(node["depth"] for node in nodes), sum(node["leaf"] for node in nodes)
+    deepest, leaves = max(node["depth"] for node in nodes), max(node["end"] for node in nodes)
     # The labels of the lowest nodes say most.
     wide = np.array([1.0] * deepest + [2.4 if deepest else 1.0])
     edges = np.concatenate([[0.0], np.cumsum(wide / wide.sum())])
-    traces = []
-    for odd in (0, 1):
-        # The second tint starts at the second branch, or, of a single one, at the second depth.
-        single = nodes[-1]["branch"] == 0
-        boxes = [row for row in nodes if (row["depth"] if single else row["branch"]) % 2 == odd]
+    # The second tint starts at the second branch, or, of a single one, at the second depth.
+    by, traces = "depth" if nodes[-1]["branch"] == 0 else "branch", []
+    for odd, tint in enumerate(_TINTS):
+        boxes = [row for row in nodes if row[by] % 2 == odd]
+        hover = [style.broken([*wrap(row["label"], 360, style.TEXT, lines=4), f"{row['n_turns']:,} turns"])
+                 for row in boxes]  # fmt: skip
         traces.append(
             go.Bar(
-                orientation="h", showlegend=False, hoverinfo="text", hovertext=[_hover(row) for row in boxes],
-                marker={"color": style.SEQUENCE[odd], "line": {"color": "white", "width": 1}},
+                orientation="h", showlegend=False, hoverinfo="text", hovertext=hover,
+                marker={"color": tint, "line": {"color": "white", "width": 1}},
                 base=[edges[row["depth"]] for row in boxes],
                 x=[edges[row["depth"] + 1] - edges[row["depth"]] for row in boxes],
                 y=[row["middle"] for row in boxes], width=[row["end"] - row["first"] for row in boxes],
@@ -84,31 +86,25 @@ def icicle(frame: pl.DataFrame, *, title: str = "") -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         row_px = min(float(_ROW_PX), _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / leaves)
-        across = px - 2 * _SIDE_PX
-        notes = [_boxed(row, edges, across, row_px) for row in nodes]
+        rooms = np.diff(edges) * (px - 2 * _SIDE_PX)
+        notes = [_label(row, edges[row["depth"]], rooms[row["depth"]] - 8, (row["end"] - row["first"]) * row_px)
+                 for row in nodes if (row["end"] - row["first"]) * row_px >= _LEGIBLE_PX]  # fmt: skip
         for depth, name in heads.items():
-            heading = escape(fit(name, (edges[depth + 1] - edges[depth]) * across, style.SMALL, bold=True))
+            heading = escape(fit(name, rooms[depth], style.SMALL, bold=True))
             notes.append(style.note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x"))
         return style.layout(
-            px, plot_px=round(row_px * leaves), left=_SIDE_PX, right=_SIDE_PX, title=title, bottom=8,
-            head_px=_HEAD_PX * bool(heads), annotations=[note for note in notes if note], barmode="overlay", bargap=0,
+            px, plot_px=round(row_px * leaves), left=_SIDE_PX, right=_SIDE_PX, bottom=8,
+            head_px=_HEAD_PX * bool(heads), annotations=notes, barmode="overlay", bargap=0,
             xaxis={"visible": False, "range": [0, 1]}, yaxis={"visible": False, "range": [leaves, 0]},
         )  # fmt: skip
 
     return style.finish(traces, layout_for)
 
 
-def _hover(row: dict[str, Any]) -> str:
-    return f"{style.broken(wrap(row['label'], 360, style.TEXT, lines=4))}<br>{row['n_turns']:,} turns"
-
-
-def _boxed(row: dict[str, Any], edges: np.ndarray, across: int, row_px: float) -> dict[str, Any] | None:
-    high = (row["end"] - row["first"]) * row_px
-    if high < _LEGIBLE_PX:
-        return None
-    room = (edges[row["depth"] + 1] - edges[row["depth"]]) * across - 8
+def _label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:
+    """Write as many topics of a label into its box as have room."""
     most, label = max(1, min(4, int((high - 2) // 11))), str(row["label"])
     while (lines := wrap(label, room, style.SMALL, lines=most))[-1].endswith("…") and re.search(_LAST, label):
         label = re.sub(_LAST, "", label)
-    return style.note(style.broken(lines), edges[row["depth"]], row["middle"], "left middle", xref="x", yref="y",
-                      xshift=3, align="left")  # fmt: skip
+    return style.note(style.broken(lines), left, row["middle"], "left middle", xref="x", yref="y", xshift=3,
+                      align="left")  # fmt: skip

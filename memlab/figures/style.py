@@ -8,15 +8,16 @@ figures keep their look.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, Literal
 
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures._font import FAMILY
-from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, text_px, wrap
 
 Width = Literal["column", "full"]
@@ -28,8 +29,6 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 """Okabe and Ito's colours (2008) without yellow, which a white page swallows."""
 EVIDENCE = "#F0E442"
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
-SEQUENCE = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
-"""Light to dark, for ordered groups such as the number of evidence sessions."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
@@ -71,11 +70,6 @@ def template() -> go.layout.Template:
 def colour(i: int) -> str:
     """Give the colour of the i-th series; the order is fixed and repeats after seven."""
     return PALETTE[i % len(PALETTE)]
-
-
-def dash(i: int) -> str:
-    """Give the dash of the i-th series: it changes when the colours start again."""
-    return ("solid", "dash", "dot")[i // len(PALETTE) % 3]
 
 
 def faded(hex_colour: str, alpha: float) -> str:
@@ -125,6 +119,11 @@ def named(name: object) -> str:
 def broken(lines: Iterable[str]) -> str:
     """Escape lines of text and put them under each other."""
     return "<br>".join(map(escape, lines))
+
+
+def counts(values: pl.Series) -> str:
+    """Write a number of questions, or the range of several."""
+    return "–".join(dict.fromkeys(f"{n:,}" for n in values.sort().gather([0, -1])))
 
 
 def note(text: str, x: float, y: float, anchor: str = "left top", **own: Any) -> dict[str, Any]:
@@ -177,7 +176,7 @@ def layout(
     :param names: of the series, where there is a legend.
     :param head_px: room between title and plot.
     :param bottom: room for the axis; the legend stands below it.
-    :param own: what else plotly takes; ``legend`` and ``annotations`` are added to those made here.
+    :param own: what else plotly takes; ``annotations`` are added to those made here.
     """
     lines = wrap(title, px - 16, 11, lines=3, bold=True)
     top = 10 + 14 * len(lines) + head_px
@@ -190,7 +189,7 @@ def layout(
     return {
         "showlegend": bool(names), "height": int(top + plot_px + bottom + legend_px), **own,
         "margin": {"t": top, "l": left, "r": right, "b": bottom + legend_px},
-        "legend": legend | own.get("legend", {}), "annotations": [*texts, *own.get("annotations", ())],
+        "legend": legend, "annotations": [*texts, *own.get("annotations", ())],
     }  # fmt: skip
 
 
@@ -201,46 +200,29 @@ def axes(panel: int) -> dict[str, Any]:
 
 
 def panels(
-    px: int,
-    facets: Sequence[dict[str, Any]],
-    *,
-    columns: int,
-    gap: tuple[float, float],
-    left: float = 42,
-    right: float = 12,
-    widest: float = float("inf"),
-    **own: Any,
-) -> dict[str, Any]:
-    """Give the layout of panels in rows, each under its head; lower ones where a column would be taller than 4.5 in.
+    px: int, facets: Sequence[dict[str, Any]], *, columns: int, high: float, gap: tuple[float, float],
+    left: float = 42, right: float = 12, **own: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """Give the layout of panels in rows, each under its head.
 
-    :param facets: of each panel ``px`` (its height), ``xaxis``, ``yaxis``, and ``head`` with ``look`` where there is
-        one.
+    :param facets: of each panel ``head``, ``xaxis`` and ``yaxis``.
     :param columns: how many stand beside each other.
+    :param high: pixels of each panel.
     :param gap: pixels between panels beside and under each other, heads and axes included.
-    :param widest: pixels across that a panel takes at most.
     :param own: see :func:`layout`.
     """
-    tall = [max(facet["px"] for facet in facets[i : i + columns]) for i in range(0, len(facets), columns)]
-    plot_px, across = sum(tall) + gap[1] * (len(tall) - 1), px - left - right
-    wide = min((across - gap[0] * (columns - 1)) / columns, widest)
+    down, across = math.ceil(len(facets) / columns), px - left - right
+    plot_px, wide = high * down + gap[1] * (down - 1), (across - gap[0] * (columns - 1)) / columns
     placed, heads = dict[str, Any](), list[dict[str, Any]]()
     for p, facet in enumerate(facets):
         row, column = divmod(p, columns)
-        start, upper = column * (wide + gap[0]) / across, 1 - (sum(tall[:row]) + gap[1] * row) / plot_px
+        start, upper = column * (wide + gap[0]) / across, 1 - (high + gap[1]) * row / plot_px
         x, y = axes(p).values()
-        spans = [start, min(1.0, start + wide / across)], [max(0.0, upper - facet["px"] / plot_px), upper]
+        spans = [start, min(1.0, start + wide / across)], [max(0.0, upper - high / plot_px), upper]
         placed[f"xaxis{x[1:]}"] = {"domain": spans[0], "anchor": y, **facet["xaxis"]}
         placed[f"yaxis{y[1:]}"] = {"domain": spans[1], "anchor": x, **facet["yaxis"]}
-        if facet.get("head"):
-            heads.append(note(facet["head"], start, upper, "left bottom", yshift=2, **facet.get("look", {})))
-    texts = [*heads, *own.pop("annotations", ())]
-    drawn = layout(px, plot_px=plot_px, left=left, right=right, annotations=texts, **placed, **own)
-    over = (drawn["height"] - TALLEST) / len(tall)
-    if px > WIDTHS["column"] or not 0 < over < min(tall) / 4:
-        return drawn
-    lower = [{**facet, "px": facet["px"] - over} for facet in facets]
-    return panels(px, lower, columns=columns, gap=gap, left=left, right=right, widest=widest,
-                  annotations=texts[len(heads) :], **own)  # fmt: skip
+        heads.append(note(facet["head"], start, upper, "left bottom", yshift=2, align="left"))
+    return layout(px, plot_px=plot_px, left=left, right=right, annotations=heads, **placed, **own)
 
 
 def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, dash: str = "solid", **own: Any) -> Any:
@@ -250,15 +232,9 @@ def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, da
 
 
 def marked(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
-    """Draw the line of the i-th series, with marks of its shape."""
-    marker = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}
-    return line(x, y, named(name), colour(i), dash=dash(i), **{"mode": "lines+markers", "marker": marker, **own})
-
-
-def band(x: Any, low: Any, high: Any, color: str, **own: Any) -> Any:
-    """Fill between two lines."""
-    return go.Scatter(x=[*x, *reversed(x)], y=[*high, *reversed(low)], fill="toself", fillcolor=color, mode="lines",
-                      line={"width": 0}, hoverinfo="skip", showlegend=False, **own)  # fmt: skip
+    """Draw the line of the i-th series, with marks of its shape; its dash changes when the colours start again."""
+    marker, dash = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}, ("solid", "dash", "dot")[i // len(PALETTE) % 3]
+    return line(x, y, named(name), colour(i), dash=dash, **{"mode": "lines+markers", "marker": marker, **own})
 
 
 def key(names: Iterable[object]) -> str:
@@ -266,16 +242,16 @@ def key(names: Iterable[object]) -> str:
     return ", ".join(f"{shape} {clean(name)}" for shape, name in zip("●■◆▲✚", names, strict=False) if name)
 
 
-def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
-    """Make a figure whose :func:`layout` differs between the widths by title and legend alone."""
-    return finish(traces, lambda px: layout(px, **fixed))
-
-
 def interval(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     """Give the bar of an interval around a value, or around a column of them."""
     columns = [v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)]
     up, down = (columns[2] - columns[0]).to_list(), (columns[0] - columns[1]).to_list()
     return {"array": up, "arrayminus": down, "thickness": 1.5, "width": 0, **look}
+
+
+def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
+    """Make a figure whose :func:`layout` differs between the widths by its legend alone."""
+    return finish(traces, lambda px: layout(px, **fixed))
 
 
 def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:

@@ -5,30 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain, wrap
 
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
 
 
-def sweep(
-    frame: pl.DataFrame,
-    *,
-    panel: str = "system",
-    measure: str = "recall_all@10",
-    reference: str = "plain top-k",
-    title: str = "",
-) -> go.Figure:
+def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "plain top-k") -> go.Figure:
     """Draw a measure over a parameter, a panel a system, with the plain ranking as a grey line to beat.
 
     All panels have the same y axis.
 
-    :param frame: ``parameter`` (its name, on the x axis), ``value``, ``mean``, ``low``, ``high``, ``baseline`` (what
-        the plain ranking reaches) and the column named by ``panel``.
-    :param panel: the column whose values get a panel each, and head it.
+    :param frame: ``system`` (of a panel), ``parameter`` (its name, on the x axis), ``value``, ``mean``, ``low``,
+        ``high`` and ``baseline`` (what the plain ranking reaches).
     :param reference: what the baseline is called.
 
     >>> import polars as pl
@@ -38,10 +30,10 @@ def sweep(
     >>> [trace.name for trace in sweeps.sweep(rows).data]
     ['plain top-k', 'with the parameter']
     """
-    style.need(frame, ("parameter", "value", "mean", "low", "high", "baseline", panel), "sweep")
+    style.need(frame, ("parameter", "value", "mean", "low", "high", "baseline", "system"), "sweep")
     names = ["with the parameter", reference]
     traces, heads = list[Any](), list[tuple[str, str]]()
-    for p, (head, rows) in enumerate(style.parts(frame.sort("value", maintain_order=True), panel)):
+    for p, (head, rows) in enumerate(style.parts(frame.sort("value", maintain_order=True), "system")):
         error = style.interval(rows["mean"], rows["low"], rows["high"], thickness=0.8, width=2)
         own: dict[str, Any] = {"showlegend": p == 0, **style.axes(p)}
         traces += [
@@ -62,16 +54,17 @@ def sweep(
         header = _HEADER_PX + _SECOND_LINE_PX * (max(map(len, lines)) > 1)
         high = 190 if down == 1 else 105
         if column:
-            room = style.TALLEST - 38 * bool(title) - 10 - style.legend_below(names, px)[1]
+            room = style.TALLEST - 10 - style.legend_below(names, px)[1]
             high = max(48, min(high, room // down - header - _FOOT_PX))
+        label = escape(fit(measure, high + header, style.TEXT))
         facets = [
-            {"px": high, "head": f"<b>{style.broken(lines[p])}</b>", "look": {"align": "left"},
+            {"head": f"<b>{style.broken(lines[p])}</b>",
              "xaxis": {"title": {"text": parameter}, "nticks": 6},
-             "yaxis": {"range": [0, top], "showticklabels": p % columns == 0, "nticks": 6, "title": {
-                 "text": escape(fit(measure, high + header, style.TEXT)) if p % columns == 0 else ""}}}
+             "yaxis": {"range": [0, top], "showticklabels": p % columns == 0, "nticks": 6,
+                       "title": {"text": "" if p % columns else label}}}
             for p, (_, parameter) in enumerate(heads)
         ]  # fmt: skip
-        return style.panels(px, facets, columns=columns, gap=(_GAP_PX, header + _FOOT_PX), title=title, names=names,
+        return style.panels(px, facets, columns=columns, high=high, gap=(_GAP_PX, header + _FOOT_PX), names=names,
                             head_px=header, bottom=_FOOT_PX)  # fmt: skip
 
     return style.finish(traces, layout_for)

@@ -7,17 +7,17 @@ import re
 from typing import Any
 
 import numpy as np
+import plotly.graph_objects as go
 import polars as pl
 
 from memlab.evaluate.significance import wilson
 from memlab.figures import style
-from memlab.figures._plotly import go
 from memlab.figures._text import clean, escape, fit, plain
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 
 
-def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
+def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens that are given to a model, and against the time of one search.
 
     On the right each system's mark carries the 95 % interval of its share; the dotted line joins those that no other
@@ -38,9 +38,8 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
     traces = []
     for i, row in enumerate(table.iter_rows(named=True)):
         recall = [row[budgets[budget]] for budget in tokens]
-        hover = [f"{plain(row['system'])}<br>{n:,} tokens: {r:.3f}" for n, r in zip(tokens, recall, strict=True)]
-        traces.append(style.marked(tokens, recall, row["system"], i, showlegend=True, text=hover, hoverinfo="text",
-                                   **style.axes(0)))  # fmt: skip
+        traces.append(style.marked(tokens, recall, row["system"], i, showlegend=True,
+                                   hovertemplate="%{x:,} tokens: %{y:.3f}", **style.axes(0)))  # fmt: skip
     timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
     best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
@@ -51,11 +50,11 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
         ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]))
-        told = f"{plain(row['system'])}<br>{share:.3f} [{low:.3f}, {high:.3f}], {row['p50 ms']:,.1f} ms"
         traces.append(go.Scatter(
             x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
             marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
-            error_y=style.interval(share, low, high, color=tint), hoverinfo="text", text=[told], **style.axes(1),
+            error_y=style.interval(share, low, high, color=tint),
+            hovertemplate=f"%{{y:.3f}} [{low:.3f}, {high:.3f}], %{{x:,.1f}} ms", **style.axes(1),
         ))  # fmt: skip
     n, untimed = max(table["n"].to_list()), table.filter(pl.col("p50 ms").is_null())["system"].to_list()
     timeless = f"(no time: {', '.join(map(clean, untimed))})" if untimed else ""
@@ -65,24 +64,23 @@ def trade_off(table: pl.DataFrame, *, title: str = "") -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"]
-        plot = 190 if beside else 150
+        high = 190 if beside else min(150, (style.TALLEST - 122 - style.legend_below(names, px)[1]) / 2)
         recall = {"range": [0, 1.0], "tick0": 0, "dtick": 0.2}
         facets = [
             {
-                "px": plot, "head": f"<b>in so many tokens</b> (n = {n:,})",
+                "head": f"<b>in so many tokens</b> (n = {n:,})",
                 "xaxis": {"type": "log", "tickvals": tokens, "ticktext": [f"{t:,}" for t in tokens],
                           "title": {"text": "tokens in the context"}},
                 "yaxis": {**recall, "title": {"text": "all evidence there"}},
             },
             {
-                "px": plot, "head": f"<b>in the first ten turns</b> {escape(fit(timeless, 150, style.SMALL))}",
+                "head": f"<b>in the first ten turns</b> {escape(fit(timeless, 150, style.SMALL))}",
                 "xaxis": {"type": "log", "range": [lowest, highest], "tickvals": decades,
                           "ticktext": [f"{t:,g}" for t in decades], "title": {"text": "median time of a search, ms"}},
                 "yaxis": {**recall, "title": {"text": "" if beside else "recall_all@10"}},
             },
         ]  # fmt: skip
-        return style.panels(
-            px, facets, columns=1 + beside, gap=(40, 58), title=title, head_px=18, left=46, right=18, names=names
-        )
+        return style.panels(px, facets, columns=1 + beside, high=high, gap=(40, 58), head_px=18, left=46, right=18,
+                            names=names)  # fmt: skip
 
     return style.finish(traces, layout_for)

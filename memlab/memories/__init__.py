@@ -19,23 +19,7 @@ from memlab.memories.reading import rows_of
 from memlab.memories.server import server
 
 __all__ = [
-    "THRESHOLD",
-    "TURNS",
-    "Embeddings",
-    "HttpMemory",
-    "Memory",
-    "PipelineMemory",
-    "Returned",
-    "as_returned",
-    "attribute",
-    "bearer",
-    "collect",
-    "memory",
-    "names_module",
-    "ranked",
-    "read_ranking",
-    "rows_of",
-    "server",
-    "within",
+    "THRESHOLD", "TURNS", "Embeddings", "HttpMemory", "Memory", "PipelineMemory", "Returned", "as_returned",
+    "attribute", "bearer", "collect", "memory", "names_module", "ranked", "read_ranking", "rows_of", "server", "within",
     "written",
-]
+]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,8 +19,10 @@ THRESHOLD = 0.5
 """Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""
 NEAR_COPY = 0.9
 _FEWEST_WORDS = 4
-HOW = pl.Enum(["given", "span", "copy", "matched", "none"])
-_SCHEMA = {"scope": pl.String(), "text": pl.String(), "how": HOW, "turn_ids": pl.List(pl.String())}
+_SCHEMA: dict[str, Any] = {
+    "scope": pl.String(), "text": pl.String(), "how": pl.Enum(["given", "span", "copy", "matched", "none"]),
+    "turn_ids": pl.List(pl.String()),
+}  # fmt: skip
 
 
 def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
@@ -38,8 +41,8 @@ def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.
     texts = rows.filter(pl.col("source_ids").is_null()).select("scope", "text").unique(maintain_order=True)
     parts = [_sources(part, data, encoder) for part in texts.partition_by("scope", maintain_order=True)]
     found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
-    named = pl.col("source_ids").is_not_null()
-    given = pl.when(pl.col("source_ids").list.len() > 0).then(pl.lit("given")).otherwise(pl.lit("none")).cast(HOW)
+    named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
+    given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
     return rows.join(found, on=["scope", "text"], how="left", maintain_order="left").select(
         "query_id",
         "rank",
@@ -52,13 +55,12 @@ def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
     ids, normalised = turns["turn_id"].to_list(), [_normalised(text) for text in turns["text"]]
-    found: list[tuple[str, list[str]]] = []
-    unmatched: list[tuple[int, str]] = []
+    hows, found, unmatched = list[str](), list[list[str]](), list[tuple[int, str]]()
     for row, text in enumerate(texts["text"]):
         plain = _normalised(text)
-        sources = [turn for turn, other in zip(ids, normalised, strict=True) if _spans(plain, other)]
-        found.append(("span" if sources else "none", sources))
-        unmatched += [] if sources else [(row, sentence) for sentence in sentences(text)]
+        found.append([turn for turn, other in zip(ids, normalised, strict=True) if _spans(plain, other)])
+        hows.append("span" if found[-1] else "none")
+        unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
     if unmatched:
         stated = [sentence for _, sentence in unmatched]
         share = score = shared_words(stated, turns["text"].to_list(), data.language)
@@ -67,11 +69,10 @@ def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.
             score = (share + encoder.encode(stated, progress=False) @ embedded.T) / 2
         for (row, _), turn, shares, scores in zip(unmatched, score.argmax(1), share, score, strict=True):
             if scores[turn] >= THRESHOLD:
-                how, sources = found[row]
-                copied = shares[turn] >= NEAR_COPY and how != "matched"
-                found[row] = ("copy" if copied else "matched", list(dict.fromkeys([*sources, ids[turn]])))
-    hows, sources = [how for how, _ in found], [turn_ids for _, turn_ids in found]
-    return texts.with_columns(how=pl.Series(hows, dtype=HOW), turn_ids=pl.Series(sources, dtype=_SCHEMA["turn_ids"]))
+                hows[row] = "copy" if shares[turn] >= NEAR_COPY and hows[row] != "matched" else "matched"
+                found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
+    how = pl.Series("how", hows, _SCHEMA["how"])
+    return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
 
 
 def _normalised(text: str) -> str:

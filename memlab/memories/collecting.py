@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,22 +21,13 @@ from memlab.terminal import short
 
 USAGE = ("bytes", "tokens_read", "tokens_written")
 RETURNED = {
-    "query_id": pl.String(),
-    "rank": pl.Int32(),
-    "text": pl.String(),
-    "score": pl.Float64(),
-    "source_ids": pl.List(pl.String()),
-    "time": pl.String(),
-}
+    "query_id": pl.String(), "rank": pl.Int32(), "text": pl.String(), "score": pl.Float64(),
+    "source_ids": pl.List(pl.String()), "time": pl.String(),
+}  # fmt: skip
 COSTS = {
-    "scope": pl.String(),
-    "n_turns": pl.Int64(),
-    "n_queries": pl.Int64(),
-    "ingest_seconds": pl.Float64(),
-    "wait_seconds": pl.Float64(),
-    "query_ms": pl.List(pl.Float64()),
-    **dict.fromkeys(USAGE, pl.Int64()),
-}
+    "scope": pl.String(), "n_turns": pl.Int64(), "n_queries": pl.Int64(), "ingest_seconds": pl.Float64(),
+    "wait_seconds": pl.Float64(), "query_ms": pl.List(pl.Float64()), **dict.fromkeys(USAGE, pl.Int64()),
+}  # fmt: skip
 PROBLEMS = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
 _TABLES: dict[str, Any] = {"rows": RETURNED, "costs": COSTS, "problems": PROBLEMS}
 
@@ -75,13 +66,7 @@ def problem(name: str, scope: str, query_id: str | None, text: Any) -> tuple[str
 
 
 def collect(
-    system: Any,
-    data: Dataset,
-    *,
-    name: str,
-    k: int = 50,
-    folder: str | Path | None = None,
-    timeout: float = 600.0,
+    system: Any, data: Dataset, *, name: str, k: int = 50, folder: str | Path | None = None, timeout: float = 600.0
 ) -> Returned:
     """Fill a memory with each scope's turns and ask it the scope's questions, one at a time.
 
@@ -108,19 +93,19 @@ def collect(
         raise DataError(f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds")
     system = memory(system, timeout=timeout)
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
-    asked = data.questions.group_by("scope", maintain_order=True).agg("query_id", "text", "timestamp")
     done = [_frames({table: [] for table in _TABLES})]
-    for scope, *questions in tqdm(asked.iter_rows(), total=asked.height, desc=name, delay=2):
+    for asked in tqdm(data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2):
+        scope = asked["scope"][0]
         key = json.dumps([about, scope, [*COSTS]], sort_keys=True, default=str)
-        place = Path(folder or "") / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-        part = _kept(place) if folder else None
+        place = folder and Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        part = _kept(place) if place else None
         if part is None:
             try:
-                tables = _scope(system, scope, data, questions, k, timeout)
+                tables = _scope(system, scope, data, asked, k, timeout)
             except Failure as error:
                 tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
             tables["problems"] = [problem(name, scope, *each) for each in tables["problems"]]
-            if folder and tables["costs"]:
+            if place and tables["costs"]:
                 with atomic(place) as stream:
                     stream.write(json.dumps(tables).encode())
             part = _frames(tables)
@@ -150,19 +135,15 @@ def _turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, str]]:
     if own["timestamp"].null_count() == 0:
         own = own.sort("timestamp", maintain_order=True)
     sessions = {name: f"session-{n}" for n, name in enumerate(own["session_id"].unique(maintain_order=True), 1)}
-    turns = own.select(
-        id=pl.format("turn-{}", pl.int_range(1, pl.len() + 1)),
-        session=pl.col("session_id").replace_strict(sessions, return_dtype=pl.String),
-        speaker="speaker",
-        time="timestamp",
-        text="text",
-    )
+    session = pl.col("session_id").replace_strict(sessions, return_dtype=pl.String)
+    number = pl.format("turn-{}", pl.int_range(1, pl.len() + 1))
+    turns = own.select(id=number, session=session, speaker="speaker", time="timestamp", text="text")
     known = dict(zip(turns["id"], own["turn_id"], strict=True)) | {turn: turn for turn in own["turn_id"]}
     return turns.cast(TURNS), known  # type: ignore[arg-type]
 
 
 def _scope(
-    system: Memory, scope: str, data: Dataset, questions: Sequence[Any], k: int, timeout: float
+    system: Memory, scope: str, data: Dataset, asked: pl.DataFrame, k: int, timeout: float
 ) -> dict[str, list[Any]]:
     """Fill one scope and ask its questions."""
     turns, known = _turns(data, scope)
@@ -170,11 +151,10 @@ def _scope(
     ingest = in_time(timeout, "ingest", lambda: system.ingest(scope, turns))[1]
     wait = in_time(timeout, "wait", system.wait)[1]
     rows, problems, spent, in_a_row = [], list[Any](), [], 0
-    for query_id, text, asked in zip(*questions, strict=True):
+    for query_id, text, when in asked.select("query_id", "text", "timestamp").iter_rows():
         try:
-            search = partial(system.search, scope, text, k, asked)
+            search = partial(system.search, scope, text, k, when)
             found, seconds = in_time(timeout, "search", lambda search=search: rows_of(search(), k))  # type: ignore[misc]
-            read, odd = read_rows(found, known, k)
         except Failure as error:
             problems.append((query_id, str(error)))
             in_a_row = in_a_row + 1 if isinstance(error, Unanswered) else 0
@@ -183,16 +163,16 @@ def _scope(
             continue
         in_a_row = 0
         spent.append(seconds * 1000)
+        read, odd = read_rows(found, known, k)
         rows += [(query_id, *row) for row in read]
         problems += [(query_id, line) for line in odd]
-    used: dict[str, int] = {}
     try:
         said = dict(in_time(timeout, "usage", lambda: system.usage(scope))[0])
-        used = {name: int(said[name]) for name in USAGE if said.get(name) is not None}
-        if not all(0 <= n < 2**63 for n in used.values()):
+        used = [None if said.get(name) is None else int(said[name]) for name in USAGE]
+        if not all(n is None or 0 <= n < 2**63 for n in used):
             raise ValueError("a number below 0 or beyond 2^63")
     except Exception as error:  # an answer of somebody else's code
         problems.append((None, f"usage cannot be read: {short(error)}"))
-        used = {}
-    costs = [(scope, turns.height, len(questions[0]), ingest, wait, spent, *(used.get(name) for name in USAGE))]
+        used = [None] * len(USAGE)
+    costs = [(scope, turns.height, asked.height, ingest, wait, spent, *used)]
     return {"rows": rows, "costs": costs, "problems": problems}

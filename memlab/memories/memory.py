@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import inspect
 import re
-from collections.abc import Callable, KeysView, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -17,12 +17,9 @@ from memlab.sources import source_digest
 from memlab.terminal import short
 
 TURNS = {
-    "id": pl.String(),
-    "session": pl.String(),
-    "speaker": pl.String(),
-    "time": pl.Datetime("us", "UTC"),
+    "id": pl.String(), "session": pl.String(), "speaker": pl.String(), "time": pl.Datetime("us", "UTC"),
     "text": pl.String(),
-}
+}  # fmt: skip
 """Columns of what a memory takes in; ``time`` may be null."""
 
 _SCOPE = ("scope", "user_id", "filters")
@@ -41,16 +38,17 @@ class Memory:
     def __init__(self, system: Any) -> None:
         self._system, self._turns, self._objects = system, dict[str, pl.DataFrame](), dict[str, Any]()
         name, first = getattr(system, "__name__", type(system).__name__), self._make()
-        search = _search_of(first)
+        search, given = _search_of(first), _asking("", "", 1, None)
         if search is None:
             raise DataError(f"{name} has no search; a memory is a function or has search(query, k)")
-        strange = [each for each in _names(search, required=True) if each not in _asking("", "", 1, None)]
-        if len(strange) > ("query" not in _names(search)):
-            raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(_asking('', '', 1, None))}")
-        self._scoped = not _names(search).isdisjoint(_SCOPE)
+        takes = _names(search)
+        strange = [each for each, needed in takes.items() if needed and each not in given]
+        if len(strange) > ("query" not in takes):
+            raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(given)}")
+        self._scoped = not takes.keys().isdisjoint(_SCOPE)
         self._each = inspect.isclass(system) and not self._scoped
-        verbs = [verb for verb in ("ingest", "add", "reset") if _verb(first, verb)]
-        if verbs and "reset" not in verbs and not (self._scoped or self._each):
+        keeps = _verb(first, "ingest") or _verb(first, "add")
+        if keeps and not (_verb(first, "reset") or self._scoped or self._each):
             raise DataError(f"the search of {name} takes no scope or user_id; give the class: an object for each scope")
         self._objects = {} if self._each else {"": first}
         self.settings = _described(system, first)
@@ -62,7 +60,7 @@ class Memory:
         system = self._object(scope)
         reset = _verb(system, "reset")
         # Where scopes stand side by side, never one that forgets them all.
-        if reset and (not self._scoped or not _names(reset).isdisjoint(_SCOPE)):
+        if reset and (not self._scoped or not _names(reset).keys().isdisjoint(_SCOPE)):
             _call(reset, _who(scope))
         if initialize := _verb(system, "initialize"):
             _call(initialize, _who(scope))
@@ -78,10 +76,8 @@ class Memory:
                 text = f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"]
                 about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
                 about["time"] = turn["time"] and turn["time"].isoformat()
-                messages = [{"role": "user", "content": text}]
-                _call(
-                    add, {**_who(scope), **about, "id": turn["id"], "metadata": about, "messages": messages}, text=text
-                )
+                own = {"id": turn["id"], "metadata": about, "messages": [{"role": "user", "content": text}]}
+                _call(add, {**_who(scope), **about, **own}, text=text)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
@@ -97,7 +93,7 @@ class Memory:
         search = _search_of(self._object(scope))
         given = _asking(scope, query, k, now) | {"turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))}
         if "queries" in _names(search):  # one that takes several, each with its time
-            given |= {"queries": [query], "now": [now]}
+            given |= {"now": [now]}
         return _call(search, given, query=query)
 
     def usage(self, scope: str) -> Any:
@@ -132,10 +128,6 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     >>> from memlab.memories import memory
     >>> memory(lambda query, turns, k: turns["text"].tail(k)).search("ann", "Who?", 3, None).to_list()
     []
-    >>> memory("statistics:nothing")
-    Traceback (most recent call last):
-        ...
-    memlab.errors.DataError: 'statistics:nothing' cannot be imported (AttributeError: ...
     """
     from memlab.memories.client import HttpMemory
 
@@ -186,21 +178,21 @@ def _search_of(system: Any) -> Any:
     return named[0] if named else system if callable(system) else None
 
 
-def _names(function: Callable[..., Any], *, required: bool = False) -> KeysView[str]:
-    """Give the names of a function's parameters."""
+def _names(function: Callable[..., Any]) -> dict[str, bool]:
+    """Give the names of a function's parameters, and whether each is needed."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # some functions of C say nothing
-        return dict[str, None]().keys()
-    named = [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
-    return dict.fromkeys(each.name for each in named if not required or each.default is each.empty).keys()
+        return {}
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return {each.name: each.default is each.empty for each in parameters if each.kind not in several}
 
 
 def _call(function: Callable[..., Any], given: Mapping[str, Any], **first: Any) -> Any:
     """Call a function with what it names; ``first`` goes to its first other parameter where none has its name."""
     names, given = _names(function), {**given, **first}
     other = [name for name in names if name not in given]
-    if other and names.isdisjoint(first):
+    if other and names.keys().isdisjoint(first):
         given |= dict(zip(other, first.values(), strict=False))
     return function(**{name: given[name] for name in names if name in given})
 

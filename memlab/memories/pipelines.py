@@ -47,9 +47,8 @@ class PipelineMemory:
 
     def wait(self) -> None:
         for scope in self._turns.keys() - self._benches.keys():
-            self._benches[scope] = bench = Bench.of(
-                _dataset(scope, pl.concat(self._turns[scope])), encoder=self.encoder, progress=False
-            )
+            data = _dataset(scope, pl.concat(self._turns[scope]))
+            self._benches[scope] = bench = Bench.of(data, encoder=self.encoder, progress=False)
             bench.documents("turn").embeddings  # noqa: B018  encoded while it waits, not at the first question
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> pl.DataFrame:
@@ -68,7 +67,7 @@ class PipelineMemory:
 
 
 def _dataset(scope: str, turns: pl.DataFrame) -> Dataset:
-    """Make a dataset of the turns of one scope; the ids are as they came."""
+    """Make a dataset of the turns of one scope, session by session; the ids are as they came."""
     own = turns.unique("id", keep="last", maintain_order=True).select(
         turn_id="id",
         scope=pl.lit(scope),
@@ -79,7 +78,6 @@ def _dataset(scope: str, turns: pl.DataFrame) -> Dataset:
         caption=pl.lit(None, pl.String),
         timestamp="time",
     )
-    order = pl.col("session_id").cum_count().min().over("session_id")
     placed = own.with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("session_id"))
-    turns = placed.sort(order, maintain_order=True)
+    turns = placed.sort(pl.col("session_id").cum_count().min().over("session_id"), maintain_order=True)
     return Dataset(scope, "memory", turns, sessions_of(turns))

@@ -27,15 +27,17 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
 
     :raises DataError: for a file that is none of these, and one of which nothing can be used: names three of its ids.
     """
-    place = Path(path)
+    place, odd = Path(path), list[str]()
     asked: dict[str, list[Any]] = {}
-    odd: list[str] = []
     try:
         text = place.read_text(encoding="utf-8")
         if place.suffix == ".jsonl":
             for number, line in enumerate(text.split("\n"), 1):
-                if line.strip():
-                    _add(line, number, asked, odd)
+                try:
+                    row = json.loads(line or "null")
+                    asked.setdefault(row["query_id"] + "", []).append(row)
+                except (ValueError, RecursionError, TypeError, KeyError):
+                    odd += [f"line {number}: no JSON with query_id and text, left out"] if line.strip() else []
         else:
             for query, ids in json.loads(text).items():
                 asked[query] = [{"source_ids": turn, "score": -at} for at, turn in enumerate(ids)]
@@ -47,14 +49,6 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
             "JSON with query_id and text for each text"
         ) from None
     return _returned(place.stem, asked, odd, data, {"file": place.name}, k=k)
-
-
-def _add(line: str, number: int, asked: dict[str, list[Any]], odd: list[str]) -> None:
-    try:
-        row = json.loads(line)
-        asked.setdefault(row["query_id"] + "", []).append(row)
-    except (ValueError, RecursionError, TypeError, KeyError):
-        odd.append(f"line {number}: no JSON with query_id and text, left out")
 
 
 def as_returned(run: Run, data: Dataset, name: str) -> Returned:
@@ -75,20 +69,20 @@ def _returned(
     scopes = dict(data.questions.select("query_id", "scope").iter_rows())
     turns = data.turns.select("turn_id", pl.col("timestamp").dt.to_string("iso:strict"))
     texts = {turn: (text, time) for (turn, time), text in zip(turns.iter_rows(), turn_texts(data.turns), strict=True)}
-    members = dict(data.turns.group_by("scope").agg("turn_id").iter_rows())
-    strange = [query for query in asked if query not in scopes]
-    if strange:
+    known: dict[str, dict[str, str]] = {}
+    for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
+        own = {raw_part(turn.removeprefix(f"{scope}/")): turn for turn in ids}  # as the chat log calls its messages
+        known[scope] = own | {turn: turn for turn in ids}
+    if strange := [query for query in asked if query not in scopes]:
         shown = ", ".join(repr(short(query, 60)) for query in strange[:3])
         odd = [*odd, f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out"]
     problems, rows = [problem(name, "", "", line) for line in odd], []
     for query in (each for each in asked if each in scopes):
-        scope = scopes[query]
-        known = _called(scope, members.get(scope, []))
-        given = rows_of(asked[query][:k], k)
+        scope, given = scopes[query], rows_of(asked[query][:k], k)
         for row in given:
             if row.get("text") is None and isinstance(row.get("source_ids"), str):
-                row["text"], row["time"] = texts.get(known.get(row["source_ids"], ""), (None, None))
-        read, lines = read_rows(given, known, k)
+                row["text"], row["time"] = texts.get(known.get(scope, {}).get(row["source_ids"], ""), (None, None))
+        read, lines = read_rows(given, known.get(scope, {}), k)
         rows += [(query, *row) for row in read]
         problems += [problem(name, scope, query, line) for line in lines]
     if problems and not rows:
@@ -96,9 +90,3 @@ def _returned(
         raise DataError(f"nothing is of {data.name!r}: {problems[0][2]}; {example}")
     frame = pl.DataFrame(rows, schema=RETURNED, orient="row")
     return Returned(name, frame, problems=pl.DataFrame(problems, PROBLEMS, orient="row"), provenance=provenance)
-
-
-def _called(scope: str, turns: list[str]) -> dict[str, str]:
-    """Map what a message may be called to its turn: the message's own id, and the turn's."""
-    own = {raw_part(turn.removeprefix(f"{scope}/")): turn for turn in turns}
-    return own | {turn: turn for turn in turns}

@@ -82,12 +82,11 @@ def _row(row: Any) -> dict[str, Any]:
             row = {"text": row.node.get_content(), "score": row.score, "metadata": row.node.metadata}
         about = row.get("metadata")
         about = about if isinstance(about, Mapping) else {}
-        own = {name: row.get(name) for name in ("score", "source_ids", "query")}
         text = row.get("text", row.get("memory"))
         if text is None and isinstance(row.get("problem"), str):  # as a server of memlab sends it
             return {"problem": row["problem"]}
-        return {
-            **own,
+        own = {name: row.get(name) for name in ("score", "source_ids", "query")}
+        return own | {
             "text": text,
             "time": row.get("time", about.get("time")),
             "id": about.get("turn", about.get("id")),
@@ -108,41 +107,46 @@ def read_rows(given: list[dict[str, Any]], known: Mapping[str, str], k: int) -> 
     left, seen = LONGEST_ANSWER, set[str]()
     for place, row in enumerate(given[:k], 1):
         try:
-            if "problem" in row:
-                raise ValueError(row["problem"])
-            turns, lines = _sources(row, known)
-            if row["query"] not in (None, 0):
-                raise ValueError("it is of another query than the one asked")
-            if not isinstance(row["text"], str):
-                raise ValueError(lines[0] if lines else f"its text is {type(row['text']).__name__}")
-            if turns is not None and len(turns) == 1 and turns[0] in seen:
-                raise ValueError(f"turn {turns[0]!r} again")
-            text = row["text"][: min(left, LONGEST_TEXT)].encode("utf-8", "replace").decode()
-            score, when = _number(row["score"]), None if row["time"] is None else short(row["time"], 40)
+            text, score, turns, when, lines = _usable(row, known, seen, min(left, LONGEST_TEXT))
         except Exception as error:  # whatever a value does
             odd.append(f"row {place}: {short(error, 200)}, left out")
             continue
-        if len(text) < len(row["text"]):
-            lines.append(f"a text of {len(row['text']):,} characters, cut to {len(text):,}")
-        if score is None and row["score"] is not None:
-            lines.append("a score that is no finite number, left out")
         odd += [f"row {place}: {line}" for line in lines]
         seen.update(turns if turns is not None and len(turns) == 1 else ())
         left -= len(text)
-        rows.append((len(rows) + 1, text, score, turns, when and when.encode("utf-8", "replace").decode()))
+        rows.append((len(rows) + 1, text, score, turns, when))
     return rows, odd
 
 
-def _sources(row: Mapping[str, Any], known: Mapping[str, str]) -> tuple[list[str] | None, list[str]]:
-    """Give the turns that a row names, None where it names none, and a line for ids that are no turns."""
-    ids = row["source_ids"]
-    if ids is None:
-        perhaps = row["id"]
-        return ([known[perhaps]] if isinstance(perhaps, str) and perhaps in known else None), []
-    ids = [str(each) for each in ([ids] if isinstance(ids, (str, int)) else ids)]
-    strange = [each for each in ids if each not in known]
-    lines = [f"id {short(strange[0], 80)!r} is no turn of this scope, left out"] if strange else []
-    return list(dict.fromkeys(known[each] for each in ids if each in known)), lines
+def _usable(row: Mapping[str, Any], known: Mapping[str, str], seen: set[str], longest: int) -> tuple[Any, ...]:
+    """Give text, score, turns (None where it names none) and time of a row, and a line for each thing left out."""
+    if "problem" in row:
+        raise ValueError(row["problem"])
+    ids, lines, turns = row["source_ids"], list[str](), None
+    if ids is not None:
+        ids = [str(each) for each in ([ids] if isinstance(ids, (str, int)) else ids)]
+        turns = list(dict.fromkeys(known[each] for each in ids if each in known))
+        strange = [each for each in ids if each not in known]
+        lines += [f"id {short(strange[0], 80)!r} is no turn of this scope, left out"] if strange else []
+    elif isinstance(row["id"], str) and row["id"] in known:
+        turns = [known[row["id"]]]
+    if row["query"] not in (None, 0):
+        raise ValueError("it is of another query than the one asked")
+    if not isinstance(row["text"], str):
+        raise ValueError(lines[0] if lines else f"its text is {type(row['text']).__name__}")
+    if turns is not None and len(turns) == 1 and turns[0] in seen:
+        raise ValueError(f"turn {turns[0]!r} again")
+    if len(row["text"]) > longest:
+        lines.append(f"a text of {len(row['text']):,} characters, cut to {longest:,}")
+    score, when = _number(row["score"]), None if row["time"] is None else _text(short(row["time"], 40))
+    if score is None and row["score"] is not None:
+        lines.append("a score that is no finite number, left out")
+    return _text(row["text"][:longest]), score, turns, when, lines
+
+
+def _text(text: str) -> str:
+    """Replace what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _number(score: Any) -> float | None:

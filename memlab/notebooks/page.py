@@ -27,7 +27,7 @@ td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color
 """
 
 
-def as_html(notebook: Any, target: Path) -> None:
+def write_page_beside(notebook: Any, target: Path) -> None:
     """Write an executed notebook as one page beside it, its pictures inside, that needs no network.
 
     What libraries print to stderr is left to the notebook.

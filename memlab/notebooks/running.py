@@ -22,7 +22,7 @@ from memlab.config import settings
 from memlab.errors import DataError, ExportError, needs
 from memlab.figures.export import put
 from memlab.figures.origin import portable, running, sidecar, source_digest
-from memlab.notebooks.page import as_html
+from memlab.notebooks.page import write_page_beside
 
 
 def run_notebooks(
@@ -203,7 +203,7 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
         _without_paths(executed)
         executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecars(values.get("figures"), path.name)}
         papermill.iorw.write_ipynb(executed, str(target))
-        as_html(executed, target)
+        write_page_beside(executed, target)
     except papermill.PapermillExecutionError as error:
         partial = papermill.iorw.load_notebook_node(str(target))
         _without_paths(partial)

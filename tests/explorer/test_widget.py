@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock, call
 
-import numpy as np
 import polars as pl
 import pytest
 from explored import ASKED, BENCH, DATA, PLACES, SCOPE
 
 import memlab
-from memlab import pipelines
 from memlab.errors import DataError
-from memlab.explorer import answer
 from memlab.figures.origin import RUNNING
-
-LOADED = call(["?"], kind="query", progress=False)
 
 
 @pytest.fixture
@@ -34,32 +27,6 @@ def test_it_opens_on_the_question_with_most_evidence(explorer: Any) -> None:
     explorer.question, explorer.k = ASKED["query_id"], 3
     assert explorer.answer["text"] == ASKED["text"]
     assert all(len(system["rows"]) == 3 for system in explorer.answer["systems"])
-
-
-@pytest.mark.parametrize(("kind", "loaded"), [("transformer", [LOADED]), ("endpoint", [])])
-def test_the_model_is_loaded_for_the_first_typed_question_when_it_opens(kind: str, loaded: list[Any]) -> None:
-    encode = Mock()
-    encoder = SimpleNamespace(identity=SimpleNamespace(kind=kind), encode=encode)
-    explorer = memlab.explore(BENCH.but(encoder=encoder), "bm25", scope=SCOPE, places=PLACES)
-    explorer._warming.join()
-    assert explorer.problem == ""
-    assert encode.mock_calls == loaded
-
-
-def test_a_question_is_ranked_once_for_each_system(explorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    called, plain = [], pipelines._call
-    monkeypatch.setattr(pipelines, "_call", lambda stage, *rest, **more: called.append(str(stage)) or plain(
-        stage, *rest, **more))  # fmt: skip
-    explorer.question, asked = "What did I buy?", answer(explorer.scene, BENCH, "What did I buy?", ["dense"], k=3)
-    called.clear()
-    explorer.k = 3
-    explorer.systems = ["dense"]
-    assert called == []
-    assert explorer.answer == asked
-    explorer.systems = ["dense", "hybrid"]
-    assert called == ["hybrid"]
-    explorer.question = ASKED["query_id"]
-    assert called == ["hybrid", "dense", "hybrid"]
 
 
 def test_what_goes_wrong_is_said_and_changes_nothing(explorer: Any) -> None:
@@ -77,9 +44,6 @@ def test_a_selection_comes_back_as_a_frame(explorer: Any) -> None:
     assert explorer.selection["turn_id"].to_list() == explorer.scene.turns["turn_id"].gather([4, 2]).to_list()
     explorer.select(ASKED["evidence"])
     assert sorted(explorer.selection["turn_id"]) == sorted(ASKED["evidence"])
-    cosines = explorer.similarity()
-    assert cosines.shape == (len(ASKED["evidence"]),) * 2
-    np.testing.assert_allclose(np.diag(cosines), 1, atol=1e-5)
 
 
 def test_clustering_a_selection_again_leaves_the_rest_without_a_cluster(explorer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Each family of charts: what it draws, what it refuses, and that a browser draws all of it."""
+"""Every chart: its words at both widths, what it marks, and what it refuses."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ import plotly.graph_objects as go
 import polars as pl
 import pytest
 from drawn_words import drawn
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.figures import anatomy, curves, intervals, maps, style, sweeps
+from memlab.evaluate import CAUSES
+from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
+from memlab.knowledge import confidence
+from memlab.knowledge.decay import FAMILIES
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
 NASTY = "<script>alert('x')</script> & $x$"
+TERMS = pl.DataFrame({"label": list(range(9)), "terms": [f"word{i} · clinic · visit" for i in range(9)]})
 
 
 def points(n: int = 120) -> pl.DataFrame:
     rng = np.random.default_rng(0)
     label = rng.integers(-1, 9, n)
     xy = rng.normal(0, 1, (n, 2)) + 6 * np.column_stack([label % 3, label // 3])
-    evidence = np.zeros(n, bool)
-    evidence[[3, 40, 77]] = True
-    return pl.DataFrame({"x": xy[:, 0], "y": xy[:, 1], "label": label, "evidence": evidence, "text": [NASTY] * n})
-
-
-def terms() -> pl.DataFrame:
-    return pl.DataFrame({"label": list(range(9)), "terms": [[f"word{i}", "clinic", "visit"] for i in range(9)]})
+    frame = pl.DataFrame({"x": xy[:, 0], "y": xy[:, 1], "label": label, "text": [NASTY] * n})
+    row = pl.int_range(pl.len())
+    return frame.with_columns(evidence=row.is_in([3, 40, 77]), rank=pl.when(row % 2 == 0).then(row + 1))
 
 
 def recalls(systems: tuple[str, ...] = ("bm25", "dense", LONG), top: float = 0.8) -> pl.DataFrame:
@@ -40,170 +42,134 @@ def recalls(systems: tuple[str, ...] = ("bm25", "dense", LONG), top: float = 0.8
     return pl.DataFrame(rows, schema=["system", "k", "mean", "low", "high", "chance", "ceiling"], orient="row")
 
 
-def hits() -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "rank": [1, 2, 3, 4],
-            "score": [0.8, 0.7, 0.65, 0.3],
-            "session": ["s3", "s9", "s3", "s12"],
-            "evidence": [True, False, False, True],
-            "text": ["I saw Dr. Lee", NASTY, "something else", "the dentist"],
-        }
-    )
-
-
-def misses() -> pl.DataFrame:
-    return pl.DataFrame({"rank": [37, None], "session": ["s4", "s5"], "text": ["a third doctor", "a fourth doctor"]})
-
-
-def swept() -> pl.DataFrame:
-    rows = [("λ", v, LONG, v / 5, v / 5 - 0.02, v / 5 + 0.02, 0.15) for v in (0.3, 0.7, 1.0)]
-    rows += [("clusters", v, "by_cluster", 0.1, 0.08, 0.12, 0.15) for v in (2.0, 5.0, 10.0)]
-    return pl.DataFrame(rows, schema=["parameter", "value", "system", "mean", "low", "high", "baseline"], orient="row")
-
-
-def compared() -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            "system": ["dense", "bm25", LONG],
-            "difference": [None, 0.051, -0.02],
-            "low": [None, 0.02, -0.05],
-            "high": [None, 0.08, 0.01],
-            "p_holm": [None, 0.0004, 0.31],
-            "n": [332] * 3,
-            "baseline": ["dense"] * 3,
-        }
-    )
-
-
+HITS = pl.DataFrame({
+    "rank": [1, 2, 3, 4], "score": [0.8, 0.7, 0.65, 0.3], "session": ["s3", "s9", "s3", "s12"],
+    "evidence": [True, False, False, True], "text": ["I saw Dr. Lee", NASTY, "something else", "the dentist"],
+})  # fmt: skip
+MISSES = pl.DataFrame({"rank": [37, None], "session": ["s4", "s5"], "text": ["a third doctor", "a fourth doctor"]})
 HITS_BY_N = pl.DataFrame(
     {"n_evidence": ["1", "2+"], "measured": [0.6, 0.2], "low": [0.5, 0.1], "high": [0.7, 0.3], "predicted": [0.6, 0.16]}
     | {"predicted_low": [0.6, 0.1], "predicted_high": [0.6, 0.2], "as_single": [0.6, 0.36], "n": [90, 30]}
 )
 
-CHARTS: dict[str, tuple[Callable[[], go.Figure], list[str]]] = {
-    "map": (lambda: maps.embedding_map(points(), terms=terms(), title=NASTY), [NASTY, "evidence (3)", "word"]),
-    "recall": (lambda: curves.recall_curves(recalls(), title="t"), [LONG, "recall_all@k", "chance", "k (log scale)"]),
-    "independent": (lambda: curves.independent_hits(HITS_BY_N, label=LONG), ["if found independently", "n=30", LONG]),
-    "anatomy": (
-        lambda: anatomy.question_anatomy(hits(), misses=misses(), question="How many doctors?", system="bm25"),
-        ["How many doctors?", "2 of 4 evidence items in the first 4", "missed", "37", "I saw Dr. Lee", "<script>"],
-    ),
-    "sweep": (lambda: sweeps.sweep(swept()), ["λ", "clusters", "plain top-k", LONG]),
-    "forest": (lambda: intervals.forest(compared()), ["+.051 [+.020, +.080] p<.001", "−.020", "(n = 332)", LONG]),
-}
+
+def swept(panels: int = 2) -> pl.DataFrame:
+    rows = [(f"({p}) mmr", "λ", v, m := 0.1 + v / 20, m - 0.05, m + 0.05, 0.15)
+            for p in range(panels) for v in (0.7, 0.3, 0.9)]  # fmt: skip
+    return pl.DataFrame(rows, schema=["system", "parameter", "value", "mean", "low", "high", "baseline"], orient="row")
 
 
-# One of each family goes through the browser, and what has a layout of its own.
-RENDERED = ("map", "recall", "anatomy", "sweep", "forest")
+def compared() -> pl.DataFrame:
+    columns = {"system": ["dense", "bm25", LONG], "difference": [None, 0.051, -0.02], "low": [None, 0.02, -0.05],
+               "high": [None, 0.08, 0.01], "p_holm": [None, 0.0004, 0.31]}  # fmt: skip
+    return pl.DataFrame(columns).with_columns(n=332, baseline=pl.lit("dense"))
+
+
+def measured() -> pl.DataFrame:
+    return pl.DataFrame([
+        {"kind": kind, "form": form, "n": 1200 + i, "mean": mean, "low": mean - 0.05, "high": mean + 0.05}
+        for i, kind in enumerate(("pronoun", "a kind with a very long name that is wrapped at the width of a column"))
+        for form, mean in zip(("as asked", "rewritten", "stands <alone>"), (0.25, 0.5, 0.75), strict=True)
+    ])  # fmt: skip
+
+
+def steps() -> pl.DataFrame:
+    rows = [
+        ("bm25", 0.5, 0.45, 0.55, None, None, None, None, 2.25),
+        ("hybrid", 0.4, 0.35, 0.45, -0.1, -0.15, -0.05, 0.0004, 31.0),
+        (NASTY, 0.7, 0.65, 0.75, 0.3, 0.25, 0.35, 0.012, 1234.0),
+        ("no gain", 0.71, None, None, 0.01, None, None, 0.8, None),
+    ]
+    names = ["system", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm", "ms"]
+    table = pl.DataFrame(rows, schema=names, orient="row")
+    groups = (("all questions", 1155), ("evidence in ≥ 2 sessions", 201))
+    return pl.concat([table.with_columns(group=pl.lit(name), n=pl.lit(n)) for name, n in groups])
+
+
+def caused() -> pl.DataFrame:
+    n = [0, 3, 0, 0, 5, 2, 0, 10, 0, 0]
+    table = pl.DataFrame({"cause": list(CAUSES), "n": n}).with_columns(share=pl.col("n") / pl.col("n").sum())
+    return pl.concat([table.with_columns(group=pl.lit(name)) for name in ("all", "≥ 2")])
+
+
+def path() -> pl.DataFrame:
+    return confidence.trajectory({name: make() for name, make in FAMILIES.items()}, accesses_days=(0.0, 60.0))
+
+
+def months() -> pl.DataFrame:
+    trip = "<b>a trip</b> & a piano that nobody has room for, in no flat of the town, whatever is tried"
+    rows = [("m1", None, "May: garden"), ("m2", None, "June: piano"), ("w1", "m1", "6 – 12 May: seeds"),
+            ("w2", "m1", trip), ("w3", "m2", "3 – 9 June: keys"),
+            *((f"s{i}", w, f"day {i}") for i, w in ((1, "w1"), (2, "w2"), (3, "w2"), (4, "w3")))]  # fmt: skip
+    table = pl.DataFrame(rows, schema=["node_id", "parent", "label"], orient="row")
+    kinds = {"m": "month", "w": "week", "s": "session"}
+    return table.with_columns(n_turns=5, kind=pl.col("node_id").str.head(1).replace_strict(kinds))
+
+
+def side_by_side() -> pl.DataFrame:
+    rows = {"system": ["bm25", "read"], "n": 291, "recall_all@10": [0.2, 0.4], "p50 ms": [2.0, None]}
+    return pl.DataFrame(rows | {"recall_all@200 tokens": [0.1, 0.3], "recall_all@1000 tokens": [0.2, 0.5]})
+
+
+Chart = Callable[[pl.DataFrame], go.Figure]
+CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
+    "map": (lambda frame: maps.embedding_map(frame, terms=TERMS, question=(0, 0), title=NASTY), points(),
+            [NASTY, "evidence, missed (2)", "the question", "word"]),
+    "recall": (curves.recall_curves, recalls(), [LONG, "recall_all@k", "chance", "k (log scale)"]),
+    "independent": (lambda frame: curves.independent_hits(frame, label=LONG), HITS_BY_N,
+                    ["if found independently", "n=30", LONG]),
+    "over time": (lambda frame: curves.over_time(frame, events=[60]), path(),
+                  ["days", "confidence", *FAMILIES, "heard again"]),
+    "anatomy": (lambda frame: anatomy.question_anatomy(frame, misses=MISSES, question="How many doctors?"), HITS,
+                ["How many doctors?", "2 of 4 evidence items in the first 4", "missed", "37", "I saw Dr. Lee"]),
+    "sweep": (sweeps.sweep, swept(), ["λ", "plain top-k", "(1) mmr"]),
+    "forest": (intervals.forest, compared(), ["+.051 [+.020, +.080] p<.001", "−.020", "(n = 332)", LONG]),
+    "means": (lambda frame: intervals.means(frame, between=" → "), measured(),
+              ["pronoun (n = 1,200)", "25% → 50% → 75%", "● as asked, ■ rewritten, ◆ stands <alone>"]),
+    "ablation": (intervals.ablation, steps(),
+                 ["● all questions (n = 1,155)", "bm25, 2.2 ms", ".400 −.100 [−.150, −.050] p<.001", "no gain"]),
+    "shares": (lambda frame: bars.shares(frame, xlabel="share of items"), caused(),
+               ["other words", "share of items", "≥ 2", "10"]),
+    "icicle": (rollup.icicle, months(), ["month", "May: garden", "day 4"]),
+    "trade-off": (systems.trade_off, side_by_side(), ["all evidence there", "(no time: read)", "bm25", "1,000"]),
+}  # fmt: skip
+# One of each kind goes through the browser.
+RENDERED = ("map", "recall", "anatomy", "sweep", "ablation", "shares", "icicle", "trade-off")
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_chart_is_drawn_as_vectors_with_its_words_on_it(name: str) -> None:
-    make, expected = CHARTS[name]
-    shown = drawn(make(), rendered=name in RENDERED)
+def test_a_chart_is_drawn_with_its_words_and_room_for_the_plot_at_both_widths(name: str) -> None:
+    chart, frame, expected = CHARTS[name]
+    fig = chart(frame)
+    shown = drawn(fig, rendered=name in RENDERED)
     for text in expected:
         assert " ".join(text.split()) in shown, f"{text!r} not drawn; drawn: {shown}"
+    for width, px in style.WIDTHS.items():
+        layout = style.for_width(fig, width).layout
+        assert layout.width == px
+        assert layout.meta is None
+        assert layout.height < 3 * px
+        assert px - layout.margin.l - layout.margin.r > 60
+        assert layout.height - layout.margin.t - layout.margin.b > 40
+    assert chart(frame) == fig, "the same frame gives the same figure"
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_chart_has_a_layout_for_each_width_that_leaves_room_for_the_plot(name: str) -> None:
-    fig = CHARTS[name][0]()
-    for width, px in style.WIDTHS.items():
-        layout = style.for_width(fig, width).layout
-        margin = layout.margin
-        assert layout.width == px
-        assert layout.meta is None
-        assert 60 < layout.height < 3 * px
-        assert px - margin.l - margin.r > 60
-        assert layout.height - margin.t - margin.b > 40
-    assert fig.layout.width == style.WIDTHS["full"]
-
-
-def test_same_frame_gives_the_same_figure() -> None:
-    assert maps.embedding_map(points(), terms=terms()) == maps.embedding_map(points(), terms=terms())
-
-
-@pytest.mark.parametrize(
-    ("chart", "frame"),
-    [
-        (maps.embedding_map, points()),
-        (curves.recall_curves, recalls()),
-        (curves.independent_hits, HITS_BY_N),
-        (anatomy.question_anatomy, hits()),
-        (sweeps.sweep, swept()),
-        (intervals.forest, compared()),
-    ],
-)
-def test_missing_column_and_no_rows_are_named(chart: Callable[..., Any], frame: pl.DataFrame) -> None:
+def test_missing_column_and_no_rows_are_named(name: str) -> None:
+    chart, frame, _ = CHARTS[name]
     gone = frame.columns[0]
-    with pytest.raises(DataError, match=rf"{chart.__name__} needs the column\(s\) {gone}; the frame has"):
+    with pytest.raises(DataError, match=rf"needs the column\(s\) {gone}; the frame has"):
         chart(frame.drop(gone))
     with pytest.raises(DataError, match="nothing to draw"):
         chart(frame.clear())
 
 
-def test_map_colours_the_clusters_that_hold_evidence_first() -> None:
+def test_map_colours_the_clusters_that_hold_evidence_first_and_tells_marks_apart_by_shape() -> None:
     frame = points().with_columns(label=pl.when("evidence").then(8).otherwise("label"))
-    fig = maps.embedding_map(frame, terms=terms())
+    fig = maps.embedding_map(frame, terms=TERMS, question=(0.0, 0.0))
     coloured = [t for t in fig.data if t.marker.color in style.PALETTE]
     assert len(coloured) == 6
     assert any("word8" in t.name for t in coloured)
-    stars = fig.data[-1]
-    assert stars.name == "evidence"
-    assert len(stars.x) == 3
-
-
-def test_map_has_one_scale_for_both_axes() -> None:
-    for width, px in style.WIDTHS.items():
-        layout = style.for_width(maps.embedding_map(points()), width).layout
-        across, up = np.diff(layout.xaxis.range)[0], np.diff(layout.yaxis.range)[0]
-        high = layout.height - layout.margin.t - layout.margin.b
-        assert across / (px - layout.margin.l - layout.margin.r) == pytest.approx(up / high, rel=0.01)
-
-
-def test_large_map_is_thinned_and_says_so() -> None:
-    rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"x": rng.normal(size=7000), "y": rng.normal(size=7000), "label": rng.integers(-1, 3, 7000)})
-    frame = frame.with_columns(evidence=pl.int_range(pl.len()) < 2)
-    fig = maps.embedding_map(frame)
-    assert "6,000 of 7,000 points drawn" in fig.layout.annotations[-1].text
-    assert len(fig.data[-1].x) == 2
-
-
-def test_map_refuses_a_coordinate_that_is_not_finite() -> None:
-    with pytest.raises(DataError, match="not finite"):
-        maps.embedding_map(points().with_columns(x=pl.lit(float("nan"))))
-
-
-def test_recall_starts_at_nought_and_names_a_ceiling_that_is_off_the_scale() -> None:
-    near, far = curves.recall_curves(recalls()), curves.recall_curves(recalls(top=0.2))
-    assert near.layout.yaxis.range[0] == far.layout.yaxis.range[0] == 0
-    assert near.layout.yaxis.range[1] > 0.99
-    assert far.layout.yaxis.range[1] < 0.3
-    assert any("ceiling (≥ 0.99, off the scale)" in a.text for a in far.layout.annotations)
-
-
-def test_end_labels_do_not_overlap() -> None:
-    systems = tuple(f"system {i}" for i in range(9))
-    frame = recalls(systems).with_columns(mean=pl.lit(0.5), low=pl.lit(0.4), high=pl.lit(0.6))
-    fig = curves.recall_curves(frame)
-    layout = fig.layout
-    plot_px = layout.height - layout.margin.t - layout.margin.b
-    heights = sorted(a.y * plot_px for a in layout.annotations if a.text.startswith("system"))
-    assert len(heights) == 9
-    assert np.diff(heights).min() >= style.SMALL + 2
-
-
-def test_forest_fills_only_what_is_significant() -> None:
-    better, neither = intervals.forest(compared()).data
-    assert better.marker.color == style.PALETTE[0]
-    assert neither.marker.color == "white"
-
-
-def test_map_tells_hits_misses_and_false_ones_apart_by_shape() -> None:
-    ranked = points().with_columns(rank=pl.when(pl.int_range(pl.len()) % 2 == 0).then(pl.int_range(pl.len()) + 1))
-    fig = maps.embedding_map(ranked, question=(0.0, 0.0))
     looks = {trace.name: (trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}
     assert looks == {
         "retrieved, no evidence": ("circle-open", "black"),
@@ -211,10 +177,115 @@ def test_map_tells_hits_misses_and_false_ones_apart_by_shape() -> None:
         "evidence, retrieved": ("star", style.EVIDENCE),
         "the question": ("cross", "black"),
     }
+    for width, px in style.WIDTHS.items():
+        layout = style.for_width(fig, width).layout
+        across, up = np.diff(layout.xaxis.range)[0], np.diff(layout.yaxis.range)[0]
+        high = layout.height - layout.margin.t - layout.margin.b
+        assert across / (px - layout.margin.l - layout.margin.r) == pytest.approx(up / high, rel=0.01), "one scale"
+
+
+def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() -> None:
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame({"x": rng.normal(size=7000), "y": rng.normal(size=7000), "label": rng.integers(-1, 3, 7000)})
+    frame = frame.with_columns(evidence=pl.int_range(pl.len()) < 2, rank=pl.lit(None, pl.Int32))
+    fig = maps.embedding_map(frame, terms=TERMS)
+    assert ",000 of 7,000 points drawn" in drawn(fig, rendered=False)
+    assert len(fig.data[-1].x) == 2
+    with pytest.raises(DataError, match="not finite"):
+        maps.embedding_map(points().with_columns(x=pl.lit(float("nan"))), terms=TERMS)
+
+
+def test_recall_starts_at_nought_names_a_ceiling_off_the_scale_and_ends_do_not_overlap() -> None:
+    near, far = curves.recall_curves(recalls()), curves.recall_curves(recalls(top=0.2))
+    assert near.layout.yaxis.range[0] == far.layout.yaxis.range[0] == 0
+    assert near.layout.yaxis.range[1] > 0.99
+    assert far.layout.yaxis.range[1] < 0.3
+    assert any("ceiling (≥ 0.99, off the scale)" in a.text for a in far.layout.annotations)
+    layout = curves.recall_curves(recalls(tuple(f"system {i}" for i in range(9)))).layout
+    plot_px = layout.height - layout.margin.t - layout.margin.b
+    heights = sorted(a.y * plot_px for a in layout.annotations if a.text.startswith("system"))
+    assert len(heights) == 9
+    assert np.diff(heights).min() >= style.SMALL + 2
+
+
+def test_only_what_is_significant_is_filled() -> None:
+    better, neither = intervals.forest(compared()).data
+    assert (better.marker.color, neither.marker.color) == (style.PALETTE[0], "white")
+    marks = intervals.ablation(steps()).data
+    assert [mark.marker.color for mark in marks[::2]] == ["white", style.PALETTE[1], style.PALETTE[0], "white"]
+    assert [mark.marker.symbol for mark in marks] == ["circle", "square"] * 4
+    heights = [mark.y[0] for mark in marks]
+    assert heights == sorted(heights, reverse=True)
+
+
+def test_means_have_a_mark_a_series_within_the_axis() -> None:
+    fig = intervals.means(measured())
+    assert [mark.x[0] for mark in fig.data] == [0.25, 0.5, 0.75] * 2
+    assert len({mark.marker.symbol for mark in fig.data}) == len({mark.marker.color for mark in fig.data}) == 3
+    values = measured().filter(kind="pronoun").with_columns(pl.col("mean", "low", "high") * 40)
+    fig = intervals.means(values, digits=2)
+    low, high = fig.layout.xaxis.range
+    assert low < 8 < 32 < high
+    text = " ".join(note.text for note in fig.layout.annotations)
+    assert "10.00 · 20.00 · 30.00" in text
+    assert "as asked (n = 1,200)" in text, "of one row the series say it"
 
 
 def test_anatomy_marks_evidence_by_shape_and_fill() -> None:
-    marks = anatomy.question_anatomy(hits(), misses=misses()).data[1].marker
+    marks = anatomy.question_anatomy(HITS, misses=MISSES).data[1].marker
     assert list(marks.symbol) == ["star", "circle", "circle", "star"]
     assert [c == "white" for c in marks.color] == [False, True, True, False]
     assert marks.line.color[0] == marks.line.color[2] != marks.line.color[3]
+
+
+def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
+    fig = bars.shares(caused())
+    assert list(fig.layout.yaxis.ticktext) == ["caption", "follow-on", "implied", "other words"]
+    assert list(fig.data[0].x) == pytest.approx([0.15, 0.25, 0.1, 0.5])
+    assert len(bars.shares(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(CAUSES)
+
+
+def test_a_repetition_is_a_vertical_step() -> None:
+    line = curves.over_time(path()).data[1]
+    at = [i for i, day in enumerate(line.x) if day == 60]
+    assert len(at) == 2
+    assert line.y[at[0]] < line.y[at[1]]
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 4, 6, 9])
+@pytest.mark.parametrize("width", style.WIDTHS)
+def test_panels_lie_side_by_side_and_on_no_other(panels: int, width: style.Width) -> None:
+    layout = style.for_width(sweeps.sweep(swept(panels)), width).layout.to_plotly_json()
+    boxes = [(*layout[f"xaxis{i}"]["domain"], *layout[f"yaxis{i}"]["domain"]) for i in ["", *range(2, panels + 1)]]
+    assert len(set(boxes)) == panels
+    for i, (left, right, low, high) in enumerate(boxes):
+        assert 0 <= left < right <= 1
+        assert 0 <= low < high <= 1
+        assert all(right <= a or b <= left or high <= c or d <= low for a, b, c, d in boxes[:i])
+
+
+def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:
+    boxes, fig = {}, rollup.icicle(months())
+    for drawn_boxes in fig.data:
+        columns = (drawn_boxes.hovertext, drawn_boxes.base, drawn_boxes.x, drawn_boxes.y, drawn_boxes.width)
+        for name, left, wide, middle, high in zip(*columns, strict=True):
+            boxes[name.split("<br>")[0]] = (left, left + wide, middle - high / 2, middle + high / 2)
+    assert boxes["May: garden"][2:] == (0, 3)
+    assert boxes["June: piano"][2:] == (3, 4)
+    assert boxes["6 – 12 May: seeds"][2:] == boxes["day 1"][2:] == (0, 1)
+    assert boxes["May: garden"][1] == boxes["6 – 12 May: seeds"][0]
+    assert boxes["day 4"][1] == pytest.approx(1)
+    assert [len(part.y) for part in fig.data] == [6, 3], "branches take turns in tint"
+    labels = [next(note.text for note in style.for_width(fig, width).layout.annotations if "trip" in note.text)
+              for width in ("full", "column")]  # fmt: skip
+    assert labels[0].startswith("&lt;b&gt;a trip&lt;/b&gt; &amp;")
+    assert labels[1].replace("<br>", " ") == "&lt;b&gt;a trip&lt;/b&gt; &amp; a piano that nobody has room for"
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(-1, 11), min_size=1, max_size=12))
+def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
+    parents = [str(a) if 0 <= a < i else None for i, a in enumerate(above)]
+    columns: dict[str, Any] = {"node_id": [str(i) for i in range(len(above))], "parent": parents}
+    frame = pl.DataFrame(columns, schema_overrides={"parent": pl.String}).with_columns(label=pl.lit("x"), n_turns=1)
+    assert sum(len(boxes.y) for boxes in rollup.icicle(frame).data) == len(above)

@@ -14,7 +14,6 @@ import pytest
 from clipped import clipped, read
 
 from memlab.figures import anatomy, intervals, style, sweeps, systems
-from memlab.figures._font import advances
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
 
@@ -105,19 +104,6 @@ def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, wi
     assert min(text["left"] for text in numbers) > end
 
 
-def test_the_names_of_a_columns_rows_break_its_lines_evenly() -> None:
-    """A name that covered its own length of the zero line alone would make it look cut off."""
-    layout = style.for_width(CHARTS["forest"](), "column").layout
-    gaps = sorted((gap.y0, gap.y1) for gap in layout.shapes if gap.layer == "between")
-    assert len(gaps) == len(SELECTORS)
-    assert {(gap.x0, gap.x1) for gap in layout.shapes} == {tuple(layout.xaxis.range)}, "as wide as the plot"
-    assert len({round(high - low, 6) for low, high in gaps[:-1]}) == 1
-    assert gaps[-1][1] == layout.yaxis.range[1], "no stub of a line above the first name"
-    assert not any(text.bgcolor for text in layout.annotations)
-    names = sorted(text.y for text in layout.annotations if text.text.startswith(tuple(SELECTORS)))
-    assert all(low - 0.3 < y < high for (low, high), y in zip(gaps, names, strict=True))
-
-
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_ranks_of_missed_evidence_stand_in_the_column_of_ranks_and_on_no_line(width: style.Width) -> None:
     hits = pl.DataFrame({"rank": [1, 2, 3], "score": [0.5, 0.4, 0.3], "session": "s1", "evidence": False, "text": "no"})
@@ -128,11 +114,6 @@ def test_ranks_of_missed_evidence_stand_in_the_column_of_ranks_and_on_no_line(wi
     ranks = [text for text in read(drawn)["texts"] if text["words"] in {"1", "2", "3", "18", "1105", "—"}]
     assert len(ranks) == 6
     assert max(text["right"] for text in ranks) < margin.l
-
-
-def test_a_key_is_broken_between_its_statements() -> None:
-    words = [text["words"] for text in read(svg(CHARTS["ablation"]()))["texts"]]
-    assert any(line.startswith("right: mean") for line in words), words
 
 
 def test_what_is_cut_or_covered_is_named() -> None:
@@ -169,7 +150,3 @@ def test_text_is_as_wide_as_it_was_measured() -> None:
     boxes = {text["words"]: text["right"] - text["left"] for text in read(svg(fig))["texts"]}
     for i, text in enumerate(words):
         assert boxes[text] == pytest.approx(text_px(text, 10, bold=i == 0), abs=0.6), text
-
-
-def test_the_font_has_what_charts_write() -> None:
-    assert set(map(ord, "–…−±×·→≥≤≈●○▲■")) <= advances(400).keys() & advances(700).keys()

@@ -48,18 +48,6 @@ def test_over_http_as_here(data: Dataset, serving: Any) -> None:
     assert there.problems.is_empty()
 
 
-def test_what_is_wrong_with_a_row_comes_over(data: Dataset, serving: Any) -> None:
-    def odd(query: str) -> list[Any]:
-        return [5, {"text": 7}, {"score": 1.0}, "tea"]
-
-    here = collect(odd, data, name="odd", k=5)
-    with serving(server(odd)) as url:
-        there = collect(url, data, name="odd", k=5)
-    assert here.problems.height == 12
-    assert there.problems.equals(here.problems)
-    assert there.rows.equals(here.rows)
-
-
 def test_what_stands_in_metadata_comes_over(data: Dataset, serving: Any) -> None:
     class Found:
         def add(self, text: str, id: str) -> None:
@@ -241,10 +229,3 @@ def test_nothing_compressed_is_asked_for_and_no_redirect_gets_a_body(answering: 
                 "a", pl.DataFrame([("1", "s", "Ann", None, "x")], TURNS, orient="row")
             )
     assert seen == ["identity"]
-
-
-def test_nobody_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(DataError, match="ConnectError"):
-        HttpMemory(f"http://127.0.0.1:{port}").reset("a")

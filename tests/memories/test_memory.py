@@ -225,37 +225,6 @@ def test_retrievers_of_llamaindex(data: Dataset) -> None:
     assert len(memory(ready).search("a", "cat", 3, None)) == 1
 
 
-@pytest.mark.nightly
-def test_mem0_itself(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEM0_TELEMETRY", "False")
-    import mem0
-    from qdrant_client import QdrantClient
-
-    class Hashed:
-        def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-            return HASHING.encode([text], kind="query" if memory_action == "search" else "document")[0].tolist()
-
-        def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
-            return HASHING.encode(texts).tolist()
-
-    class Mem0:
-        def __init__(self) -> None:
-            unused = {"provider": "openai", "config": {"api_key": "none"}}
-            vectors = {"client": QdrantClient(":memory:"), "embedding_model_dims": HASHING.dim}
-            store = {"provider": "qdrant", "config": vectors}
-            settings = {"vector_store": store, "embedder": unused, "llm": unused, "history_db_path": ":memory:"}
-            self.system = mem0.Memory.from_config(settings)
-            self.system.embedding_model = Hashed()
-
-        def add(self, text: str, user_id: str, metadata: dict[str, Any]) -> None:
-            self.system.add(text, user_id=user_id, metadata=metadata, infer=False)
-
-        def search(self, query: str, user_id: str, k: int) -> Any:
-            return self.system.search(query, filters={"user_id": user_id}, top_k=k, threshold=0.0)
-
-    _agrees_with_dense(Mem0, data)
-
-
 def _agrees_with_dense(system: Any, data: Dataset) -> None:
     done = memlab.compare({"dense": "dense", "theirs": system}, data, encoder="hashing")
     assert done.problems.is_empty()

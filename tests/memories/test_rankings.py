@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 
 import pytest
 
 import memlab
-from memlab.errors import DataError, MemlabError
-from memlab.experiments.returns import Asked
-from memlab.memories import read_ranking, written
+from memlab.errors import DataError
+from memlab.memories import read_ranking
 from memlab.records import Dataset
 
 
@@ -76,33 +74,3 @@ def test_of_which_nothing_can_be_used_is_refused(
         (tmp_path / name).write_text(content)
     with pytest.raises(DataError, match=word):
         read_ranking(tmp_path / name, data)
-
-
-def test_no_mutated_ranking_raises_anything_else(data: Dataset, tmp_path: Path) -> None:
-    rng = random.Random(0)
-    run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.write_run(run, tmp_path / "a.trec")
-    ids = {"ann/q0": ["m1", "m2"], "bo/q0": ["m1"]}
-    rows = [{"query_id": q, "text": "x", "source_ids": t, "score": 1.5} for q, t in ids.items()]
-    whole = {
-        "a.trec": (tmp_path / "a.trec").read_bytes(),
-        "a.json": json.dumps(ids).encode(),
-        "a.jsonl": "\n".join(map(json.dumps, rows)).encode(),
-    }
-    odd = (b"\xff", b"\x00", b'"\\ud800"', b"9" * 400, b"[" * 2_000, b"{}", b"null", b"\n", b'"', b"-1e999", b"NaN")
-    for number in range(300):
-        name = rng.choice([*whole])
-        content = bytearray(whole[name])
-        for _ in range(rng.randrange(1, 4)):
-            at = rng.randrange(len(content))
-            content[at : at + rng.randrange(4)] = rng.choice(odd)
-        (tmp_path / name).write_bytes(content)
-        try:
-            (found,) = Asked(runs=[tmp_path / name]).files(data)
-            if number % 10 == 0:
-                memlab.compare([], data, runs=[tmp_path / name], encoder=None)
-            written(found)
-        except MemlabError:
-            pass
-        except Exception as error:
-            raise AssertionError(f"{number}: {name} {bytes(content[:300])!r}") from error

@@ -1,0 +1,293 @@
+"""Verbs that ask one memory of the store: search, facts, recall, lists, and a week or a month of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from memlab.cli import _options as opt
+from memlab.cli._memory import (
+    Place,
+    day,
+    evidence_of,
+    narrowed,
+    opened,
+    print_json,
+    print_turns,
+    print_wrapped,
+    read_date,
+    scored_facts,
+)
+from memlab.cli._options import say, verb
+from memlab.errors import DataError
+from memlab.terminal import one_line, short
+
+if TYPE_CHECKING:
+    import polars as pl
+
+GROUP = "Ask"
+Question = Annotated[str, typer.Argument(help="What to look for.")]
+Session = Annotated[str | None, typer.Option(help="Only of this session: its id, or what follows the scope in it.")]
+Since = Annotated[str | None, typer.Option(help="From this day on.")]
+Evidence = Annotated[bool, typer.Option("--evidence", help="With the turns that each stands on.")]
+Json = Annotated[bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --most says.")]
+Most = Annotated[int, typer.Option(help="How many are printed.", min=1, max=opt.MOST)]
+All = Annotated[bool, typer.Option("--all", help="What no longer holds too.")]
+Now = Annotated[
+    str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
+]
+AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, from what was known by then.")]
+_REASONS = 8
+_SHOWN = (
+    "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
+    "last_access", "n_reinforced", "speaker", "superseded_by", "evidence",
+)  # fmt: skip
+
+
+@verb(GROUP, "search 'what did the bookcase cost?' --scope owen --k 5")
+def search(
+    query: Question,
+    pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
+    level: Annotated[str, typer.Option(help="turn or session.")] = "turn",
+    k: opt.K = 10,
+    history: Annotated[
+        Path | None, typer.Option(help="JSON messages before the question, which is made to stand alone.")
+    ] = None,
+    service: Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")] = "recorded",
+    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
+) -> None:  # fmt: skip
+    """Search one memory of the store."""
+    from memlab import lookup
+    from memlab.pipelines import pipeline as read
+    from memlab.records import LEVELS
+
+    place, stages = opened(dataset, scope, store, encoder), read(pipeline)
+    if history is not None:
+        from memlab.conversation import read_history, rewrite
+
+        query = rewrite(query, history=read_history(history), service=service)
+        say(f"searched for: {query}", err=True)
+    asked = place.asked(query)
+    if level not in LEVELS:
+        raise DataError(f"level is {level!r}; choose turn or session")
+    bench = lookup.bench_of(
+        place.store, place.dataset, asked, encoder=place.encoder.encoder, header=place.chosen.header,
+        language=place.chosen.language,
+    )  # fmt: skip
+    size = place.store.search.size(place.dataset, place.scope)
+    if bench.turns.height < size:
+        say(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
+    found = lookup.hits(stages.run(bench, level=level).top(k), bench)
+    if found.is_empty():
+        say(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
+    for row in found.iter_rows(named=True):
+        where, speaker = one_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
+        say(f"{row['rank']:>3}  {row['score']:.4f}  {day(row['time'])}  {where}\n     {short(speaker + row['text'])}")
+    if found.height and not lookup.shares_words(bench):
+        say("nothing shares a word with the question: these are the nearest by meaning")
+
+
+@verb(GROUP, "facts --scope owen --person owen --evidence")
+def facts(
+    person: Annotated[str | None, typer.Option(help="Only facts whose subject holds this name.")] = None,
+    predicate: Annotated[str | None, typer.Option(help="Only this relation, in any form: 'work at'.")] = None,
+    all_: All = False,
+    as_of: AsOf = None,
+    log: Annotated[bool, typer.Option("--log", help="What superseded what: when, why, by what evidence.")] = False,
+    undo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="NEW no longer ends OLD.")] = None,
+    redo: Annotated[tuple[str, str] | None, typer.Option(metavar="OLD NEW", help="Take an undo back.")] = None,
+    why: Annotated[str, typer.Option(help="A reason, kept with the undo.")] = "",
+    session: Session = None,
+    since: Annotated[str | None, typer.Option(help="Only what was said from this day on.")] = None,
+    evidence: Evidence = False, json: Json = False, most: Most = 50, now: Now = None, dataset: opt.DatasetName = None,
+    scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
+) -> None:  # fmt: skip
+    """List what a memory holds to be true, what was heard last first, and how sure it is."""
+    import polars as pl
+
+    from memlab.knowledge import normal
+    from memlab.knowledge.recall import sentences
+
+    place = opened(dataset, scope, store, encoder)
+    if undo or redo:
+        say(_undone(place, undo, redo, why))
+        return
+    resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
+    rows = rows.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    if person:
+        rows = rows.filter(pl.col("subject").str.to_lowercase().str.contains(person.lower(), literal=True))
+    if predicate:
+        wanted = normal.relation(predicate)
+        rows = rows.filter([normal.relation(said) == wanted for said in rows["predicate"]])
+    if log:
+        closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
+        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], sentences(resolved.facts), strict=True)))
+        return
+    rows = narrowed(rows, place, session=session, since=since, at="last_access")
+    shown = rows if all_ else rows.filter(rows["status"] == "active")
+    shown = shown.sort("last_access", descending=True, maintain_order=True)
+    written = evidence_of(place, shown if json else shown.head(most), wanted=evidence)
+    if json:
+        print_json(shown.select(_SHOWN), written)
+        return
+    say(present)
+    rest = rows.height - shown.height
+    say(f"{shown.height:,} facts" + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
+    for row in shown.head(most).iter_rows(named=True):
+        until = f" until {day(row['valid_to'])}" if row["valid_to"] else ""
+        state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
+        last = f", last said {day(row['last_access'])}" if row["n_reinforced"] else ""
+        _print_fact(f"{row['confidence']:.2f}  since {day(row['valid_from'])}{last}{state}", row)
+        print_turns(written(row["evidence"]))
+    if shown.height > most:
+        say(f"… and {shown.height - most:,} more; --most prints them")
+
+
+@verb(GROUP, "recall 'where does Owen work?' --scope owen")
+def recall(
+    question: Question,
+    k: opt.K = 10,
+    sessions: Annotated[int, typer.Option(help="How many summaries of sessions behind them.", min=0, max=opt.MOST)] = 0,
+    all_: All = False, as_of: AsOf = None, now: Now = None, dataset: opt.DatasetName = None, scope: opt.Scope = None,
+    store: opt.Store = None, encoder: opt.EncoderName = None,
+) -> None:  # fmt: skip
+    """Find the facts that answer a question, by similarity, the graph and confidence; and the nearest summaries."""
+    import polars as pl
+
+    from memlab.knowledge import search_facts
+    from memlab.knowledge.recall import similarity
+
+    place = opened(dataset, scope, store, encoder)
+    _, known, present = scored_facts(place, now=now, as_of=as_of)
+    asked = place.asked(question)
+    ranking = search_facts(
+        asked, known, encoder=place.encoder, entities=place.rows("entities"), settings=place.chosen.recall, k=k,
+        superseded=all_,
+    )  # fmt: skip
+    say(present)
+    if ranking.height:
+        names = ", ".join(ranking["entities"][0].to_list())
+        say(f"the question names: {one_line(names) or 'nothing that the graph knows, so it says nothing'}")
+    for row in ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
+        parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
+        state = "" if row["status"] == "active" else f"  [{row['status']}]"
+        _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day(row['valid_from'])}{state}", row)
+    if sessions:
+        summaries = place.rows("summaries")
+        cosines = pl.Series(similarity(asked["text"], summaries["summary"], place.encoder)[0])
+        ranked = summaries.with_columns(score=cosines).sort("score", descending=True, maintain_order=True)
+        for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
+            say(f"{rank:>3}  {row['score']:.3f}  {day(row['start'])}  {one_line(row['session_id'])}")
+            print_wrapped(row["summary"])
+
+
+@verb(GROUP, "list decisions --scope owen --evidence", name="list")
+def list_(
+    kind: Annotated[
+        str, typer.Argument(help="summaries, topics, decisions, actions, questions, entities or timeline.")
+    ],
+    session: Session = None, since: Since = None, evidence: Evidence = False, json: Json = False, most: Most = 50,
+    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
+) -> None:  # fmt: skip
+    """List what the index made of a memory's sessions, the latest first."""
+    from memlab.knowledge.listing import KINDS, listed
+
+    place = opened(dataset, scope, store, encoder)
+    if kind not in KINDS:
+        raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
+    resolved = place.resolved() if kind == "timeline" else None
+    every = listed(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
+    if every.is_empty():
+        raise place.nothing(kind)
+    rows = narrowed(every, place, session=session, since=since, at="at")
+    written = evidence_of(place, rows if json else rows.head(most), wanted=evidence)
+    if json:
+        print_json(rows, written)
+        return
+    say(f"{rows.height:,} {kind} of {one_line(place.scope)}")
+    states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
+    if session is not None:
+        states = states.filter(states["session_id"].is_in([session, f"{place.scope}/{session}"]))
+    for skipped, reason in states.select("session_id", "reason").head(_REASONS).iter_rows():
+        say(f"{one_line(skipped)}: {short(reason)}")
+    above = ""
+    for row in rows.head(most).iter_rows(named=True):
+        head = f"{day(row['at'])}  {one_line(row['session_id'] or '')}"
+        if head != above:
+            say(head)
+        above = head
+        print_wrapped(f"{row['type']:13}{row['text']}" if kind == "timeline" else row["text"])
+        print_turns(written(row["evidence"]))
+    if rows.height > most:
+        say(f"… and {rows.height - most:,} more; --most prints them")
+
+
+@verb(GROUP, "rollup owen --month 2026-03")
+def rollup(
+    scope: Annotated[str, typer.Argument(help="Whose memory.", show_default=False)],
+    week: Annotated[str | None, typer.Option(help="A day of the week, as 2026-03-02.")] = None,
+    month: Annotated[str | None, typer.Option(help="As 2026-03.")] = None,
+    tz: Annotated[str, typer.Option(help="Time zone in which weeks begin, as Europe/Oslo.")] = "UTC",
+    service: Annotated[
+        str | None, typer.Option(help="extractive, recorded, or a service of the settings; the setting index.service.")
+    ] = None,
+    dataset: opt.DatasetName = None, store: opt.Store = None,
+) -> None:  # fmt: skip
+    """Print what happened in a week or a month, and what was carried on into it, as Markdown."""
+    from memlab import summaries
+
+    if (week is None) == (month is None):
+        raise DataError("name one period: --week 2026-03-02 or --month 2026-03")
+    kind, start = ("week", read_date(week)) if month is None else ("month", read_date(f"{month}-01"))
+    assert start is not None  # one of the two was given
+    place = opened(dataset, scope, store)
+    rows = place.rows("summaries")
+    if rows.is_empty():
+        raise DataError(f"{place.scope!r} of {place.dataset!r} has no summaries; memlab index makes them")
+    wanted = service or place.chosen.index.service
+    by = None if wanted == summaries.EXTRACTIVE else wanted
+    turns = place.store.turns(place.dataset, scopes=[place.scope])
+    language = place.store.datasets().filter(name=place.dataset)["language"].item() or "en"
+    node = summaries.period(turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language)
+    say(summaries.to_markdown(node.row(0, named=True), tz=tz))
+    no_model = "no model was asked: these are sentences of the conversation; --service NAME asks one"
+    if line := summaries.unwritten(node, "summaries") if by else no_model:
+        say(line, err=True)
+
+
+def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
+    """Write an undo, or take one back."""
+    import polars as pl
+
+    noted = place.store.knowledge
+    old, new = undo or redo or ("", "")
+    if undo:
+        if place.resolved().log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
+            raise DataError(f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log")
+        noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
+    elif not noted.redo(place.dataset, place.scope, old, new):
+        raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
+    return one_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
+
+
+def _print_fact(head: str, row: dict[str, Any]) -> None:
+    say(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
+    print_wrapped(row["text"])
+    say(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
+
+
+def _print_log(rows: pl.DataFrame, place: Place, most: int, texts: dict[str, str]) -> None:
+    for row in rows.tail(most).iter_rows(named=True):
+        say(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
+        for which in ("old", "new"):
+            print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
+        say(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
+    undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
+    for row in undone.iter_rows(named=True):
+        reason = f": {short(row['why'])}" if row["why"] else ""
+        say(f"undone on {day(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
+    last = f", the last {most:,} are shown" if rows.height > most else ""
+    say(f"{rows.height:,} supersessions, {undone.height:,} undone{last}")

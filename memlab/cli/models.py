@@ -1,0 +1,143 @@
+"""Verbs that ask models: the index of sessions, answers to questions, and the learned reranker."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from memlab.cli import _options as opt
+from memlab.cli._memory import read_date
+from memlab.cli._options import import_systems, in_force, load_encoder, load_files, say, verb
+from memlab.errors import ModelError
+from memlab.terminal import only
+
+GROUP = "Models"
+
+
+@verb(GROUP, "index --service recorded")
+def index(
+    dataset: Annotated[str | None, typer.Argument(help="Name of a dataset in the store; all by default.")] = None,
+    service: opt.Service = None,
+    now: Annotated[str | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
+    watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
+    engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
+) -> None:  # fmt: skip
+    """Summarise finished sessions and extract their entities and facts; what failed is tried again."""
+    from memlab import indexing
+    from memlab.store import MemoryStore
+
+    chosen, present = in_force(store=store, encoder=encoder), read_date(now)
+    wanted = chosen.index.model_copy(update={"service": service} if service else {})
+    options: dict[str, Any] = {
+        "settings": wanted, "service": None if wanted.service == indexing.EXTRACTIVE else wanted.service,
+        "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True, "engine": engine,
+    }  # fmt: skip
+    memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen, engine)
+    while True:
+        there = memory.datasets()["name"].to_list()
+        faults: list[str] = []
+        for name in [only(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
+            events = indexing.index(memory, name, encoder=model, **options)
+            for line in indexing.report(memory, name, events):
+                say(line)
+            failed = events.filter(kind="failed")
+            if failed.height and failed.height == events.height:
+                faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
+        if watch is None and faults:
+            raise ModelError(" | ".join(faults))
+        if watch is None:
+            return
+        time.sleep(watch)
+
+
+@verb(GROUP, "answer my-chats.jsonl --system best --service recorded")
+def answer(
+    dataset: opt.Path_,
+    system: opt.Systems = None,
+    run: opt.Rankings = None,
+    bound: Annotated[
+        list[str] | None,
+        typer.Option(help="evidence, whole history, nothing, another's, or none; all four by default."),
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option(help="The service that answers, or recorded; without, contexts are measured.")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="The service that judges; by default the same.")] = None,
+    budget: Annotated[int, typer.Option(help="Tokens of a context.", min=1)] = 1000,
+    show_prompts: Annotated[
+        bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
+    ] = False,
+    out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, cross_validate: opt.CrossValidate = None,
+    timeout: opt.Timeout = 600.0, store: opt.Store = None, encoder: opt.EncoderName = None,
+    on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
+) -> None:  # fmt: skip
+    """Have questions answered from what systems return, and the answers judged by rubric.
+
+    A service with `record` keeps answers and verdicts: the same command goes on where it was stopped. Without
+    --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
+    about for every question: leave it out (name the others with --bound) where tokens cost.
+    """
+    from memlab.experiments import BOUNDS, answer_questions, prompt_examples, system_contexts
+
+    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    import_systems(system or [])
+    (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    say(data.describe())
+    directory = out or Path(chosen.results) / data.name / "answers"
+    systems = system or ([] if run else ["best"])
+    options: dict[str, Any] = {
+        "runs": run or [],
+        "bounds": BOUNDS if not bound else [] if bound == ["none"] else bound,
+        "budget": budget,
+        "encoder": load_encoder(chosen),
+        "store": chosen.store,
+        # Where memlab compare keeps what memories returned: it is not asked for twice.
+        "folder": (out or Path(chosen.results) / data.name / "systems") / "returned",
+        "cross_validate": cross_validate,
+        "models": Path(chosen.results) / "cross-validated",
+        "timeout": timeout,
+        "seed": chosen.seed,
+    }
+    if show_prompts:
+        say(prompt_examples(system_contexts(systems, data, **options)))
+        return
+    done = answer_questions(systems, data, service=service, judge_by=judge, **options)
+    done.export(directory)
+    say(done)
+    for problem in done.about["problems"][:20]:
+        say(problem["problem"], err=True)
+    say(f"tables, prompts and a row for each answer: {directory}")
+
+
+@verb(GROUP, "train my-chats.jsonl --out results/model.safetensors")
+def train(
+    dataset: Annotated[list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The file of the model.")] = Path("results/model.safetensors"),
+    format: opt.Format = None, pool: opt.Pool = None, store: opt.Store = None, encoder: opt.EncoderName = None,
+    on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
+) -> None:  # fmt: skip
+    """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
+    from memlab.rerank import held_out_scores, training_lists
+    from memlab.rerank import train as fit
+    from memlab.retrieve import Bench
+    from memlab.store import MemoryStore
+
+    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
+    lists, about = [], []
+    for data in load_files(dataset, chosen, format=format, pool=pool):
+        bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
+        lists += training_lists(bench, data)
+        about.append({"name": data.name, "fingerprint": data.fingerprint()})
+        say(data.describe())
+    made = fit(lists, seed=chosen.seed)
+    made = replace(made, about={**made.about, "data": about, "scores": held_out_scores(lists, seed=chosen.seed)})
+    made.save(out)
+    say(f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}")
+    for name, value in made.about["scores"].items():
+        say(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")

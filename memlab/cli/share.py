@@ -1,0 +1,104 @@
+"""Verbs that show and serve results: notebooks, figures, and a pipeline over HTTP."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memlab.cli import _options as opt
+from memlab.cli._options import assignments, in_force, load_encoder, say, verb
+from memlab.errors import DataError
+
+GROUP = "Share"
+
+
+@verb(GROUP, "notebooks my-chats.jsonl --only 00")
+def notebooks(
+    dataset: opt.Path_ = Path("data/sample/sample.jsonl"),
+    out: opt.Out = None,
+    source: opt.Source = opt.NOTEBOOKS,
+    only: Annotated[str, typer.Option(help="Run only notebooks whose name holds this; '0[1-4]' works too.")] = "",
+    jobs: Annotated[int, typer.Option(help="How many run at a time, each of up to 2 GB.", min=1)] = 1,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A parameter of a notebook, as n_scopes=None or tokens=[500]; may be repeated."),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Run also those whose cells, data, settings and code have not changed.")
+    ] = False,
+    pool: opt.Pool = None, store: opt.Store = None, encoder: opt.EncoderName = None, language: opt.Language = None,
+    seed: opt.Seed = None,
+) -> None:  # fmt: skip
+    """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
+    from memlab.datasets.fetch import place
+    from memlab.figures import gallery
+    from memlab.notebooks import findings, results_page, run_notebooks
+
+    chosen = in_force(store=store, encoder=encoder, language=language, seed=seed)
+    parameters = {
+        "dataset": str(place(dataset).resolve()),
+        "pool": pool,
+        "language": chosen.language,
+        "seed": chosen.seed,
+        "encoder": chosen.encoder,
+        "store": chosen.store if "://" in chosen.store else str(Path(chosen.store).resolve()),
+        "figures": str(Path(chosen.figures).resolve()),
+    }
+    directory, values = out or Path(chosen.results) / "notebooks", assignments(set_ or [])
+    done = run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again)
+    for path, seconds in done:
+        say(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
+    if Path(chosen.figures).is_dir():
+        gallery(chosen.figures, notebooks=source)
+    page = results_page(chosen.results, chosen.figures, directory)
+    for found in findings(next(iter(sorted(directory.glob("[0-9]*.ipynb")))))[:1]:
+        say(f"found: {found}")
+    say(f"open:  {page}")
+
+
+@verb(GROUP, "figures --remake recall-all")
+def figures(
+    directory: Annotated[
+        Path | None, typer.Argument(help="Where figures were exported to.", show_default=False)
+    ] = None,
+    remake: Annotated[
+        str | None, typer.Option(help="Make this figure again first, from its sidecar.", metavar="NAME")
+    ] = None,
+    source: opt.Source = opt.NOTEBOOKS,
+) -> None:
+    """Make the gallery of all exported figures, by notebook."""
+    from memlab.figures import gallery
+
+    chosen = in_force(figures=str(directory) if directory else None)
+    if remake:
+        from memlab.notebooks import remake as make_again
+
+        changed, edited = make_again(remake, chosen.figures, source=source)
+        say(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
+        if edited:
+            say("its notebook has changed since the figure was made")
+    say(gallery(chosen.figures, notebooks=source))
+
+
+@verb(GROUP, "serve --pipeline hybrid --port 9000")
+def serve(
+    pipeline: Annotated[str, typer.Option(help="The pipeline that ranks.")] = "best",
+    host: Annotated[str, typer.Option(help="Another than this machine's own needs a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 9000,
+    encoder: opt.EncoderName = None,
+) -> None:
+    """Serve a pipeline as a memory over HTTP; where MEMLAB_MEMORY_TOKEN is set, it is asked for as bearer token."""
+    from memlab.memories import PipelineMemory, bearer, server
+
+    token = bearer()
+    memory = PipelineMemory(pipeline, encoder=load_encoder(in_force(encoder=encoder)))
+    try:
+        running = server(memory, host=host, port=port, token=token)
+    except OSError as error:
+        raise DataError(f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port") from None
+    say(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
+    with running, suppress(KeyboardInterrupt):
+        running.serve_forever()
