@@ -56,7 +56,7 @@ def _trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Rec
             steps.append(turn(scope, f"session_{s}", n, "user", text, timestamp=_time(text)))
     if not steps:
         raise Bad("message_list", "no messages", "a list of messages, or of sessions of them")
-    asked, evidence = record.take("QA", fields.nested), list[str]()
+    asked, evidence = record.take("QA", Record), list[str]()
     for i, cited in enumerate(asked.take("target_step_id", fields.listed, [])):
         # The published files give [step, session], the samples the step alone.
         first = cited[0] if isinstance(cited, list) and cited else cited
