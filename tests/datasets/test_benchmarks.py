@@ -85,7 +85,7 @@ def test_what_is_malformed_is_named_or_set_aside(
         load(file)
     assert str(refusal.value).startswith(str(file))
     assert word in str(refusal.value)
-    aside = {"on_error": "quarantine", "quarantine_dir": tmp_path / "aside"}
+    aside: dict[str, Any] = {"on_error": "quarantine", "quarantine_dir": tmp_path / "aside"}
     if left is None:
         with pytest.raises(DataError, match="no usable message"):
             load(file, **aside)

@@ -243,7 +243,24 @@ def mutated(rng: Random, content: bytes) -> bytes:
 
 def replaced(rng: Random, value: Any) -> Any:
     """Put something else in the place of one value in JSON."""
-    odd = [None, "", "x", 0, -1, 1e300, True, [], {}, [[]], [None], {"type": "text"}, "\ud800", 10**30, ["a", 1], "1"]
+    odd: list[Any] = [
+        None,
+        "",
+        "x",
+        0,
+        -1,
+        1e300,
+        True,
+        [],
+        {},
+        [[]],
+        [None],
+        {"type": "text"},
+        "\ud800",
+        10**30,
+        ["a", 1],
+        "1",
+    ]
     inner = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
     if not inner or rng.random() < 0.15:
         return rng.choice(odd)
