@@ -46,7 +46,7 @@ def natural(name: str) -> list[str]:
     return [part.zfill(20) if part.isdecimal() else part for part in re.findall(r"\d+|\D+", name)]
 
 
-def entries(path: Path, fail: Fail) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
+def entries(path: Path, fail: Fail) -> tuple[zipfile.ZipFile, list[tuple[str, zipfile.ZipInfo]]]:
     """List the entries of an archive that may hold text, by their names; a name is a label, nothing is written.
 
     :param fail: called for an archive that is broken, encrypted, or far larger unpacked than packed.
@@ -56,11 +56,11 @@ def entries(path: Path, fail: Fail) -> tuple[zipfile.ZipFile, dict[str, zipfile.
         listed = [(entry.filename.replace("\\", "/").lstrip("/"), entry) for entry in archive.infolist()]
     except FAULTS as error:
         fail(f"is no whole ZIP archive ({error}); download it again", error)
-    kept = {name: entry for name, entry in listed if is_text(name) and not entry.is_dir()}
-    total, packed = (sum(getattr(e, size) for e in kept.values()) for size in ("file_size", "compress_size"))
+    kept = [(name, entry) for name, entry in listed if is_text(name) and not entry.is_dir()]
+    total, packed = (sum(getattr(entry, size) for _, entry in kept) for size in ("file_size", "compress_size"))
     if total > _MOST or swollen(total, packed):
         fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
-    for name, entry in kept.items():
+    for name, entry in kept:
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             fail(f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder")
-    return archive, {name: kept[name] for name in sorted(kept, key=natural)}
+    return archive, sorted(kept, key=lambda pair: natural(pair[0]))

@@ -92,24 +92,25 @@ def number(value: Any, where: str) -> int:
 
 def text(value: Any, where: str) -> str:
     """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
-    given = _expected(value, where, str, "a string")
-    if "\x00" in given:
-        raise Bad(where, f"a NUL character at {given.index(chr(0))}", "text without it")
+    if not isinstance(value, str):
+        raise Bad(where, show(value), "a string")
+    if "\x00" in value:
+        raise Bad(where, f"a NUL character at {value.index(chr(0))}", "text without it")
     try:
-        given.encode()
+        value.encode()
     except UnicodeEncodeError as error:
-        lone = f"a lone surrogate \\u{ord(given[error.start]):04x} at {error.start}"
+        lone = f"a lone surrogate \\u{ord(value[error.start]):04x} at {error.start}"
         raise Bad(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
-    return given
+    return value
 
 
 def name(value: Any, where: str) -> str:
     """Check what names a record: a string that is not blank, or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not text(value, where) or value.isspace():
+    if not (given := text(value, where)) or given.isspace():
         raise Bad(where, show(value), "a name")
-    return str(value)
+    return given
 
 
 def names(value: Any, where: str) -> list[str]:

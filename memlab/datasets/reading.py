@@ -110,7 +110,7 @@ class Source:
                 return [alone]
             archive, entries = archives.entries(self.path, self.fail)
             of = replace(alone, archive=archive)
-            return [replace(of, path=self.path / name, name=name, entry=entry) for name, entry in entries.items()]
+            return [replace(of, path=self.path / name, name=name, entry=entry) for name, entry in entries]
         found: list[Path] = []
         for pattern in patterns or ("**/*",):
             found = found or [path for path in self.path.glob(pattern) if path.is_file()]
