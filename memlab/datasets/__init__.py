@@ -3,7 +3,7 @@
 :func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as it is published
 (:mod:`memlab.datasets.benchmarks`), an export of a chat tool (:mod:`memlab.datasets.importers`), or a JSON-lines chat
 log (:mod:`memlab.datasets.chatlog`). :func:`stream` gives the same data in batches of whole scopes, for files larger
-than memory. A format is ``detect(file)`` and ``records(source)``, a generator of chat-log records over
+than memory. A format is ``records(source)``, a generator of chat-log records over
 ``reading`` (files, bad records), ``streams`` (JSON of any size) and ``fields`` (checks).
 """
 
@@ -88,7 +88,7 @@ def _of_file(file: Source) -> str:
     if "memlab" in file.first:
         return "chatlog"
     for kind, module in [*BENCHMARKS.items(), ("chatlog", chatlog)]:
-        if module.detect(file):
+        if file.first & module.KEYS:
             return kind
     file.fail(
         f"is none of the formats {', '.join(FORMATS)}: it begins with {file.head[:40]!r} and its first record has the "

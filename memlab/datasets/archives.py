@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import NoReturn, Protocol
+from typing import NoReturn
 from zlib import error as ZlibError
 
 TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
@@ -13,12 +14,6 @@ TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet"
 FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
 """What a file or a broken archive raises, when it is opened or read."""
 _MOST, _RATIO, _SMALL = 4 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
-
-
-class Fail(Protocol):
-    """Raises the error of a file."""
-
-    def __call__(self, message: str, cause: BaseException | None = None) -> NoReturn: ...
 
 
 def is_archive(path: Path) -> bool:
@@ -46,7 +41,7 @@ def natural(name: str) -> list[str]:
     return [part.zfill(20) if part.isdecimal() else part for part in re.findall(r"\d+|\D+", name)]
 
 
-def entries(path: Path, fail: Fail) -> tuple[zipfile.ZipFile, list[tuple[str, zipfile.ZipInfo]]]:
+def entries(path: Path, fail: Callable[..., NoReturn]) -> tuple[zipfile.ZipFile, list[tuple[str, zipfile.ZipInfo]]]:
     """List the entries of an archive that may hold text, by their names; a name is a label, nothing is written.
 
     :param fail: called for an archive that is broken, encrypted, or far larger unpacked than packed.

@@ -66,6 +66,7 @@ from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, conca
 from memlab.sessions import sessionize, sessions_of
 from memlab.text.analysis import LANGUAGES
 
+KEYS = {"scope", "text", "sender", "memlab"}
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
 _SCHEMA: dict[str, Any] = {**dict.fromkeys(_TEXTS, pl.String()), "timestamp": pl.Int64(), "n": pl.Int32()}
 _PACK = 50_000
@@ -75,10 +76,6 @@ _ASSISTANTS = {
     *("ai assistant", "assistant", "bard", "chatgpt", "claude", "copilot", "deepseek", "gemini", "github copilot"),
     *("gpt", "grok", "le chat", "meta ai", "microsoft copilot", "perplexity"),
 }
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"scope", "text", "sender", "memlab"})
 
 
 def records(source: Source) -> Iterator[tuple[str, Any]]:

@@ -21,6 +21,7 @@ from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 
+KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
 """Where the chats of a folder are."""
 ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
@@ -28,10 +29,6 @@ ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expecte
 _PROBING = "probing_questions/probing_questions.json"
 _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
 as_date = fields.date("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"batch_number", "plan-1", "probing_questions", "conversation_seed"})
 
 
 def records(source: Source) -> Iterator[Record]:

@@ -19,6 +19,7 @@ from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 from memlab.records import id_part
 
+KEYS = {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
 as_date = fields.date("%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023")
@@ -27,10 +28,6 @@ _CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d
 _LONGEST = 100  # turns of a range; more is a fault of typing
 _LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"})
 
 
 def records(source: Source) -> Iterator[Record]:

@@ -17,13 +17,9 @@ from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 from memlab.records import id_part
 
+KEYS = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
 as_date = fields.date("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21")
 _Haystack = dict[str, tuple[datetime, list[Any], str]]
-
-
-def detect(source: Source) -> bool:
-    known = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
-    return bool(source.first & known)
 
 
 def records(source: Source) -> Iterator[Record]:

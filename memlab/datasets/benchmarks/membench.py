@@ -23,13 +23,9 @@ from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
-_KINDS = {"highlevel", "highlevel_rec", "simple", "conditional", "comparative", "aggregative", "post_processing"}
+KEYS = {"highlevel", "highlevel_rec", "simple", "conditional", "comparative", "aggregative", "post_processing"}
 _SPEAKERS = (("user_message", "user"), ("assistant_message", "assistant", "agent"), ("message",))
 _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2}):(\d{2})")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & _KINDS)
 
 
 def records(source: Source) -> Iterator[Record]:

@@ -17,15 +17,12 @@ from memlab.datasets.fields import Record
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 
+KEYS = {"session_1", "session_1_date_time", "events_session_1"}
 FILES = ("Chat_*.json",)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 """Category number to its name in the paper."""
 _FORMS = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M")
 as_date = fields.date(*_FORMS, example="29.12.2023, 00:51:12")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"session_1", "session_1_date_time", "events_session_1"})
 
 
 def records(source: Source) -> Iterator[Record]:

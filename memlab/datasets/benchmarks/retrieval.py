@@ -31,6 +31,7 @@ from memlab.datasets.reading import Source
 from memlab.datasets.streams import lines
 from memlab.records import id_part
 
+KEYS = {"_id"}
 FILES = ("queries.jsonl", "*/queries.jsonl")
 """Where the questions of a folder are."""
 _NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
@@ -44,10 +45,6 @@ class _Scope:
 
     documents: list[str] | None = None
     asked: list[tuple[str, Record, list[str]]] = field(default_factory=list)
-
-
-def detect(source: Source) -> bool:
-    return "_id" in source.first
 
 
 def records(source: Source) -> Iterator[Record]:
