@@ -199,9 +199,10 @@ def stream(
         source.language, called, name = there.language, there.format, there.name
     if kind in IMPORTERS and _GENERIC.fullmatch(source.path.stem):
         name = name or kind
-    about = {"desc": one_line(source.path.name), "unit": " records", "delay": 2, "leave": False}
-    records = tqdm(_records(kind, source, scope), **about)
-    parts = chatlog.read(source, records, batch_turns=batch_turns, kind=called, by_place=kind in BENCHMARKS)
+    records = _records(kind, source, scope)
+    parts = chatlog.read(
+        source, _counted(records, source), batch_turns=batch_turns, kind=called, by_place=kind in BENCHMARKS
+    )
     if pool is not None:
         parts = pooling.pooled(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     if scope is not None and kind not in IMPORTERS:
@@ -238,6 +239,11 @@ def _records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str
     read = formats[kind]
     given = source.path if "path" in inspect.signature(read).parameters else source
     return chatlog.numbered(read(given))
+
+
+def _counted(records: Iterable[tuple[str, Any]], source: Source) -> Iterator[tuple[str, Any]]:
+    """Give records with a bar that counts them, shown from two seconds on after the first is asked for."""
+    yield from tqdm(records, desc=one_line(source.path.name), unit=" records", delay=2, leave=False)
 
 
 def _only(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
