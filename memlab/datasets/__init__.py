@@ -3,7 +3,7 @@
 :func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as it is published
 (:mod:`memlab.datasets.benchmarks`), an export of a chat tool (:mod:`memlab.datasets.importers`), or a JSON-lines chat
 log (:mod:`memlab.datasets.chatlog`). :func:`stream` gives the same data in batches of whole scopes, for files larger
-than memory. A format is ``detect(file)`` and ``records(source)``, a generator of chat-log records over
+than memory. A format is ``records(source)``, a generator of chat-log records over
 ``reading`` (files, bad records), ``streams`` (JSON of any size) and ``fields`` (checks).
 """
 
@@ -21,29 +21,32 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from tqdm import tqdm
+
 from memlab.datasets import benchmarks, chatlog, fetch, folders, importers, pooling
-from memlab.datasets.archives import TEXTS, is_archive
+from memlab.datasets.archives import is_archive
 from memlab.datasets.benchmarks import BENCHMARKS
 from memlab.datasets.corrections import corrected
 from memlab.datasets.importers import IMPORTERS
-from memlab.datasets.pooling import pool
 from memlab.datasets.reading import QUARANTINE, Source
-from memlab.errors import DataError
+from memlab.errors import DataError, at_least
 from memlab.records import Dataset, concat, id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
+from memlab.terminal import one_line
 from memlab.text.analysis import check_language
 
 __all__ = [
-    "FORMATS", "benchmarks", "chatlog", "corrected", "detect", "fetch", "folders", "importers", "load", "pool",
+    "FORMATS", "benchmarks", "chatlog", "corrected", "detect", "fetch", "folders", "importers", "load",
     "stream", "zone",
 ]  # fmt: skip
 
 _log = logging.getLogger("memlab")
-FORMATS = {**IMPORTERS, **BENCHMARKS, "chatlog": chatlog}
+FORMATS: dict[str, Any] = {**IMPORTERS, **BENCHMARKS, "chatlog": chatlog}
 """Format name to the module that reads it: memlab's own."""
 _PROBED = 400  # files of a folder or archive whose beginnings are looked at
 _GENERIC = re.compile(r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export")  # as every export is called
+_ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
 
 for _name, _module in FORMATS.items():
     formats.register(_module.records, name=_name)
@@ -66,15 +69,14 @@ def detect(path: str | Path) -> str:
     'chatlog'
     """
     source = Source(fetch.place(path))
-    if os.path.isdir(source.path):
-        for kind, module in BENCHMARKS.items():
-            for file in source.files(*module.FILES)[:1] if hasattr(module, "FILES") else ():
-                # A log of one's own may be called as the questions of a retrieval folder, but not have a corpus.
-                with suppress(DataError):
-                    if kind == "retrieval" or detect(file.path) == kind:
-                        return kind
-    elif not is_archive(source.path):
+    if not os.path.isdir(source.path) and not is_archive(source.path):
         return _of_file(source)
+    for kind, module in BENCHMARKS.items():
+        for file in source.files(*module.FILES)[:1] if hasattr(module, "FILES") and source.path.is_dir() else ():
+            # A log of one's own may be called as the questions of a retrieval folder, but not have a corpus.
+            with suppress(DataError):
+                if kind == "retrieval" or detect(file.path) == kind:
+                    return kind
     return _of_export(source)
 
 
@@ -86,7 +88,7 @@ def _of_file(file: Source) -> str:
     if "memlab" in file.first:
         return "chatlog"
     for kind, module in [*BENCHMARKS.items(), ("chatlog", chatlog)]:
-        if module.detect(file):
+        if file.first & module.KEYS:
             return kind
     file.fail(
         f"is none of the formats {', '.join(FORMATS)}: it begins with {file.head[:40]!r} and its first record has the "
@@ -96,22 +98,21 @@ def _of_file(file: Source) -> str:
 
 def _of_export(source: Source) -> str:
     """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
-    files, found, refused = source.files(), dict[str, str](), None
+    files, found, refusals = source.files(), dict[str, str](), list[str]()
     for file in (*files[:_PROBED], *files[_PROBED :: max(1, len(files) // _PROBED)]):
-        if file.size:
-            kind = importers.tool_of(file)
-            found |= {kind: file.name} if kind and kind not in found else {}
-            refused = refused or (None if kind else importers.refusal(file))
+        if file.size and (kind := importers.tool_of(file)):
+            found.setdefault(kind, file.name)
+        elif file.size and (refusal := importers.refusal(file)):
+            refusals.append(refusal)
         file.forget()
     if len(found) > 1:
         what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
         source.fail(f"holds exports of several tools: {what}. Give one of the files, or name the format with --format")
-    if found:
-        return next(iter(found))
-    if refused or os.path.isdir(source.path):
-        source.fail(refused or "is a directory, expected a file, an export of a chat tool, or a folder of a benchmark")
-    names = ", ".join(file.name for file in files[:5]) or f"none of {', '.join(TEXTS)}"
-    source.fail(f"is a ZIP archive without a chat that is known; its first files are {names}")
+    if not found:
+        names = ", ".join(file.name for file in files[:5]) or "none that may hold text"
+        kind = "a directory, expected a file, an export" if source.path.is_dir() else "a ZIP archive without a chat"
+        source.fail(refusals[0] if refusals else f"is {kind} of a tool that is known; its first files are {names}")
+    return next(iter(found))
 
 
 def load(path: str | Path, *, name: str | None = None, **options: Any) -> Dataset:
@@ -166,7 +167,7 @@ def stream(
     :param on_error: ``raise`` stops at the first bad record; ``quarantine`` writes bad records with their reasons to
         ``<file name>.quarantine.jsonl``, loads the rest and lists them in ``Dataset.issues``.
     :param batch_turns: a batch is given out once it has this many turns.
-    :param pool: make every LongMemEval question a haystack of this many sessions, see :func:`pool`.
+    :param pool: make every LongMemEval question a haystack of this many sessions, see :mod:`memlab.datasets.pooling`.
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
     :param language: that people speak in it, a code of :data:`memlab.text.analysis.LANGUAGES`; by default what the
         header of a chat log says, else English.
@@ -179,34 +180,31 @@ def stream(
     :param date_order: of a WhatsApp chat whose dates can be read in several ways: ``dmy``, ``mdy`` or ``ymd``.
     :raises DataError: wrong arguments at the call, bad records when they are reached.
     """
-    if on_error not in ("raise", "quarantine"):
-        raise DataError(f'on_error is {on_error!r}, expected "raise" or "quarantine"')
-    if date_order not in (None, "dmy", "mdy", "ymd"):
-        raise DataError(f"date_order is {date_order!r}, expected dmy, mdy or ymd")
-    if batch_turns < 1:
-        raise DataError(f"batch_turns is {batch_turns}, expected at least 1")
+    for option, given, known in (("on_error", on_error, _ON_ERROR), ("date_order", date_order, _ORDERS)):
+        if given not in known:
+            raise DataError(f"{option} is {given!r}, expected {' or '.join(filter(None, known))}")
+    at_least(1, batch_turns=batch_turns)
     source = Source(fetch.place(path), on_error, Path(quarantine_dir), gap, language and check_language(language))
     source.tz, source.into, source.date_order = zone(tz), into, date_order
     source.assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
-    kind = format or detect(path)
+    kind = called = format or detect(path)
     if kind not in formats:
         raise DataError(f"format is {kind!r}, expected one of {', '.join(formats)}")
     if pool is not None and kind != "longmemeval":
         raise DataError(f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out")
-    called = kind
     if into is not None:
         there = into([])
-        if kind in BENCHMARKS:
-            raise DataError(f"{path} is {kind}; only chat logs go into a dataset that is there")
-        if there.format in BENCHMARKS:
-            raise DataError(f"dataset {there.name!r} is {there.format}; only a chat log takes more messages")
+        if kind in BENCHMARKS or there.format in BENCHMARKS:
+            raise DataError(f"{path} is {kind}, {there.name!r} is {there.format}; only a chat log takes more messages")
         source.language, called, name = there.language, there.format, there.name
     if kind in IMPORTERS and _GENERIC.fullmatch(source.path.stem):
         name = name or kind
     records = _records(kind, source, scope)
-    parts = chatlog.read(source, records, batch_turns=batch_turns, kind=called, by_place=kind in BENCHMARKS)
+    parts = chatlog.read(
+        source, _counted(records, source), batch_turns=batch_turns, kind=called, by_place=kind in BENCHMARKS
+    )
     if pool is not None:
-        parts = pooling.pooled_batches(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
+        parts = pooling.pooled(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     if scope is not None and kind not in IMPORTERS:
         parts = _only(parts, scope, path)
     return (replace(part, name=name) if name else part for part in parts)
@@ -231,17 +229,21 @@ def _records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str
     """Give the records of a source, with what messages call them."""
     if kind in IMPORTERS:
         return chatlog.numbered(importers.read(kind, source, scope=scope))
+    if kind == "chatlog":
+        return chatlog.records(source)
     if kind in BENCHMARKS:
         patterns = getattr(BENCHMARKS[kind], "FILES", ())
         source.members = source.files(*patterns)
         if not source.members:
-            wanted = f"named {' or '.join(patterns)}" if patterns else f"of {kind}"
-            source.fail(f"holds no file {wanted}; name the folder that does")
-    elif kind in FORMATS:
-        return chatlog.records(source)
+            source.fail(f"holds no file of {kind} {' or '.join(patterns)}; name the folder that does")
     read = formats[kind]
     given = source.path if "path" in inspect.signature(read).parameters else source
     return chatlog.numbered(read(given))
+
+
+def _counted(records: Iterable[tuple[str, Any]], source: Source) -> Iterator[tuple[str, Any]]:
+    """Give records with a bar that counts them, shown from two seconds on after the first is asked for."""
+    yield from tqdm(records, desc=one_line(source.path.name), unit=" records", delay=2, leave=False)
 
 
 def _only(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import codecs
-import io
 import re
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NoReturn, Protocol
+from typing import NoReturn
 from zlib import error as ZlibError
 
 TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
 """Endings of the files of a folder or an archive that may hold a chat."""
-_MOST, _RATIO, _SMALL = 16 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
-_FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
-"""What a broken archive raises, when it is opened or read."""
-
-
-class Fail(Protocol):
-    """Raises the error of a file."""
-
-    def __call__(self, message: str, cause: BaseException | None = None) -> NoReturn: ...
+FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
+"""What a file or a broken archive raises, when it is opened or read."""
+_MOST, _RATIO, _SMALL = 4 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
 
 
 def is_archive(path: Path) -> bool:
@@ -48,7 +41,7 @@ def natural(name: str) -> list[str]:
     return [part.zfill(20) if part.isdecimal() else part for part in re.findall(r"\d+|\D+", name)]
 
 
-def entries(path: Path, fail: Fail) -> tuple[zipfile.ZipFile, list[tuple[str, zipfile.ZipInfo]]]:
+def entries(path: Path, fail: Callable[..., NoReturn]) -> tuple[zipfile.ZipFile, list[tuple[str, zipfile.ZipInfo]]]:
     """List the entries of an archive that may hold text, by their names; a name is a label, nothing is written.
 
     :param fail: called for an archive that is broken, encrypted, or far larger unpacked than packed.
@@ -56,46 +49,13 @@ def entries(path: Path, fail: Fail) -> tuple[zipfile.ZipFile, list[tuple[str, zi
     try:
         archive = zipfile.ZipFile(path)
         listed = [(entry.filename.replace("\\", "/").lstrip("/"), entry) for entry in archive.infolist()]
-    except _FAULTS as error:
+    except FAULTS as error:
         fail(f"is no whole ZIP archive ({error}); download it again", error)
     kept = [(name, entry) for name, entry in listed if is_text(name) and not entry.is_dir()]
-    total, packed = sum(entry.file_size for _, entry in kept), sum(entry.compress_size for _, entry in kept)
+    total, packed = (sum(getattr(entry, size) for _, entry in kept) for size in ("file_size", "compress_size"))
     if total > _MOST or swollen(total, packed):
         fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
     for name, entry in kept:
-        if entry.flag_bits & 1:
-            fail(f"{name!r} has a password; unpack the archive, and give the folder")
-        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            fail(f"{name!r} is packed by another method than deflate; unpack it, and give the folder")
+        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            fail(f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder")
     return archive, sorted(kept, key=lambda pair: natural(pair[0]))
-
-
-def opened(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, fail: Fail) -> BinaryIO:
-    """Open an entry, past a byte order mark; its faults are those of its file."""
-    try:
-        file = io.BufferedReader(_Entry(archive.open(entry), fail))
-        start = file.peek(3)
-    except _FAULTS as error:
-        fail(f"cannot be read ({error}); was the archive downloaded whole, without a password?", error)
-    file.read(3 * start.startswith(codecs.BOM_UTF8))
-    return file
-
-
-class _Entry(io.RawIOBase):
-    def __init__(self, inner: Any, fail: Fail) -> None:
-        self.inner, self.fail, self.at = inner, fail, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.at
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            chunk = self.inner.read(len(buffer))
-        except _FAULTS as error:
-            self.fail(f"cannot be unpacked ({error}); was the archive downloaded whole?", error)
-        buffer[: len(chunk)] = chunk
-        self.at += len(chunk)
-        return len(chunk)

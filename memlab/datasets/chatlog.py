@@ -43,7 +43,7 @@ of the language that people speak in it, ``en`` where it is left out (:data:`mem
 ``grouped`` promises that the lines of a scope stand together, so that the file streams scope by scope in bounded
 memory; anything else describes how the file was made. Other keys of a line are passed over.
 
-Readers of benchmarks yield the same records, **by place** (:data:`BY_PLACE`): scope by scope, a message with its
+Readers of benchmarks yield the same records, **by place**: scope by scope, a message with its
 ``session`` and its place ``n``, ids as they are, and two kinds more: a session's ``summary``, and an ``annotation``
 (:class:`memlab.records.Annotation`) with ``annotation_id``, ``kind``, ``speaker`` and ``evidence``.
 """
@@ -57,16 +57,16 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets import fields, streams
-from memlab.datasets.fields import Bad, Record, micros, moment, show
-from memlab.datasets.identity import encoded, joined, messages_of, with_session_ids, with_turn_ids
-from memlab.datasets.questions import named, names_of, read_annotation, read_question
+from memlab.datasets import fields, questions, streams
+from memlab.datasets.fields import Bad, Record, micros, show
+from memlab.datasets.identity import encoded, with_session_ids, with_stored, with_turn_ids
 from memlab.datasets.reading import Source, printable
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, frame, id_part, schema
 from memlab.sessions import sessionize, sessions_of
 from memlab.text.analysis import LANGUAGES
 
+KEYS = {"scope", "text", "sender", "memlab"}
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
 _SCHEMA: dict[str, Any] = {**dict.fromkeys(_TEXTS, pl.String()), "timestamp": pl.Int64(), "n": pl.Int32()}
 _PACK = 50_000
@@ -76,10 +76,6 @@ _ASSISTANTS = {
     *("ai assistant", "assistant", "bard", "chatgpt", "claude", "copilot", "deepseek", "gemini", "github copilot"),
     *("gpt", "grok", "le chat", "meta ai", "microsoft copilot", "perplexity"),
 }
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"scope", "text", "sender", "memlab"})
 
 
 def records(source: Source) -> Iterator[tuple[str, Any]]:
@@ -177,16 +173,16 @@ class _Log:
 
     def time(self, record: Record, where: str) -> int | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
-        time, zoned = record.take("timestamp", fields.time, (None, True))
-        if zoned or (local := moment(time)) is None:
-            return time
-        if self.source.tz is not None:
-            return micros(local.replace(tzinfo=self.source.tz))
-        if not self.zoneless:
+        time = record.take("timestamp", fields.time, None)
+        if time is None:
+            return None
+        if time.tzinfo is None and self.source.tz is not None:
+            time = time.replace(tzinfo=self.source.tz)
+        if time.tzinfo is None and not self.zoneless:
             action = "times without a zone are taken as UTC; tz= names theirs"
             self.source.note(f"{where}: timestamp", show(record["timestamp"]), action)
             self.zoneless = True
-        return time
+        return micros(time)
 
 
 def read(
@@ -202,31 +198,26 @@ def read(
     :param records: where each stands, and the record.
     :param by_place: whether they are a benchmark's, see above.
     """
-    log, grouped, current, last, begun = _Log(source, kind, by_place), by_place, None, None, set[str]()
+    log, grouped, last, begun = _Log(source, kind, by_place), by_place, None, set[str]()
+    current: str | None = None
     for place, (where, raw) in enumerate(records):
         message = None
-        if by_place:  # its reader has checked it, and yields scope by scope
-            scope = raw["scope"]
-            message = _of_place(raw, log, where)
-        else:
-            with source.record(where, raw):
-                record = raw if isinstance(raw, Record) else Record(raw)
-                if "memlab" in record:
-                    grouped, language = _header(record["memlab"], place)
-                    source.language = source.language or language
-                    continue
-                scope = record.take("scope", fields.name)
-                if grouped and scope != current:
-                    if scope in begun:
-                        raise Bad(
-                            "scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"'
-                        )
-                    begun.add(scope)
-                    current = scope
-                if "question" in record:
-                    log.asked.setdefault(scope, []).append((where, record))
-                    continue
-                message = _message(record, scope, log, where)
+        with source.record(where, raw):
+            record = raw if isinstance(raw, Record) else Record(raw)
+            if "memlab" in record:
+                grouped, language = _header(record["memlab"], place)
+                source.language = source.language or language
+                continue
+            scope = record.take("scope", fields.name)
+            if grouped and not by_place and scope != current:
+                if scope in begun:
+                    raise Bad("scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"')
+                begun.add(scope)
+                current = scope
+            if "question" in record or (by_place and "text" not in record):
+                log.asked.setdefault(scope, []).append((where, record))
+                continue
+            message = _message(record, scope, log, where)
         if message is None:
             continue
         if grouped and scope != last and log.count >= batch_turns:
@@ -245,22 +236,10 @@ def _header(raw: Any, place: int) -> tuple[bool, str]:
     header = {"format": "chatlog", "grouped": False, "language": "en", **Record(raw, "memlab")}
     if place:
         raise Bad("memlab", "a header", "it in the first line only")
-    if header["format"] != "chatlog":
-        raise Bad("memlab.format", show(header["format"]), '"chatlog"')
-    if header["language"] not in list(LANGUAGES):
-        raise Bad("memlab.language", show(header["language"]), f"one of {', '.join(LANGUAGES)}")
+    for key, known in (("format", ["chatlog"]), ("language", list(LANGUAGES))):
+        if header[key] not in known:
+            raise Bad(f"memlab.{key}", show(header[key]), f"one of {', '.join(known)}")
     return fields.flag(header["grouped"], "memlab.grouped"), header["language"]
-
-
-def _of_place(record: Record, log: _Log, where: str) -> tuple[Any, ...] | None:
-    """Take what a reader of a benchmark yields."""
-    if "text" not in record:
-        log.asked.setdefault(record["scope"], []).append((where, record))
-        return None
-    time, role = record.get("timestamp"), record["role"]
-    about = record.get("sender") or role, _ROLES.get(role.strip().lower(), "other"), record["text"]
-    behind = record.get("caption"), record.get("id"), time and micros(time), record["n"]
-    return record["scope"], record["session"], *about, *behind
 
 
 def _message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ...]:
@@ -278,7 +257,7 @@ def _message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ..
     if name is not None and log.ids.setdefault((scope, name), where) != where:
         first = log.ids[scope, name]
         raise Bad("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
-    return scope, session, speaker, role, text, caption, name, time, None
+    return scope, session, speaker, role, text, caption, name, time, record["n"] if log.by_place else None
 
 
 def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
@@ -306,15 +285,14 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
 
 def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     """Give messages their ids and places, and questions the ids of what they cite."""
-    source, names = log.source, None
+    source = log.source
     there = source.into([id_part(scope) for scope in scopes]) if source.into else None
     stamped = messages.with_columns(
         timestamp=pl.col("timestamp").cast(TIMESTAMP), raw_scope="scope", scope=encoded(messages["scope"])
     )
-    asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(log.asked.get(scope, ()))]
     if log.by_place:
         session = pl.format("{}/{}", "scope", encoded(messages["session"]))
-        whole = stamped.with_columns(session_id=session).with_columns(
+        placed = whole = stamped.with_columns(session_id=session).with_columns(
             turn_id=pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         )
     else:
@@ -325,28 +303,24 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
             if (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
                 older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
                 source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
-            whole = _placed(joined(messages_of(there.turns), own), log)
-        names = names_of(placed, whole, [record for *_, record in asked])
-    questions, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
-    rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
-    same, taken = {(of, text): name for of, text, name in rows}, {name for _, _, name in rows}
+            whole = _placed(with_stored(there.turns, own), log)
+    asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(log.asked.get(scope, ()))]
+    names = questions.names_of(placed, whole, [record for *_, record in asked])
+    taken = questions.Taken(there, log.query_ids, as_they_are=log.by_place)
+    said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
     for scope, i, where, record in asked:
         with source.record(where, record):
-            if "summary" in record:
+            if log.by_place and "summary" in record:
                 summaries[f"{id_part(scope)}/{id_part(record['session'])}"] = record["summary"]
-            elif "annotation" in record:
-                annotations.append(read_annotation(record, id_part(scope)))
+            elif log.by_place and "annotation" in record:
+                annotations.append(questions.read_annotation(record, id_part(scope)))
             else:
-                question = read_question(record, scope, names, log.time(record, where))
-                question = named(question, i, same, taken)
-                first = log.query_ids.setdefault(question.query_id, where)
-                if first != where:
-                    raise Bad("query_id", f"{question.query_id!r} again (first on {first})", "an id of its own")
-                questions.append(question)
+                question = questions.read_question(record, scope, names, log.time(record, where))
+                said.append(taken.named(question, i, where))
     sessions = sessions_of(whole, summaries=summaries)
     order = sessions.select("session_id").with_row_index("place")
     turns = whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
-    tables = turns, sessions, frame(Question, questions), frame(Annotation, annotations), source.report.take_issues()
+    tables = turns, sessions, frame(Question, said), frame(Annotation, annotations), source.report.take_issues()
     return Dataset(printable(source.path.stem), log.kind, *tables, language=source.language or "en")
 
 

@@ -52,20 +52,19 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
                 text = record.take("question", fields.name).strip()
                 wrong, right = (_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
                 asked = [row for row in rows if row["text"] == text]
-                meant = [row for row in asked if set(row["evidence"]) == there & set(_ids(wrong, row))]
-                meant = asked if len(asked) == 1 else meant
-                if len(meant) == 1:
-                    about, row, found = about + 1, meant[0], _ids(right, meant[0])
+                if len(asked) > 1:
+                    asked = [row for row in asked if set(row["evidence"]) == there & set(_ids(wrong, row))] or asked
+                if len(asked) > 1:
+                    file.note(f"error {index}", f"{len(asked)} questions with these words", "not corrected")
+                for row in asked if len(asked) == 1 else ():
+                    about, found = about + 1, _ids(right, row)
                     if lost := [turn for turn in found if turn not in there]:
-                        file.note(
-                            f"error {index}: correct_evidence", f"{lost[0]}, which is no turn", "dropped evidence"
-                        )
+                        what = f"{lost[0]}, which is no turn"
+                        file.note(f"error {index}: correct_evidence", what, "dropped evidence")
                     kept = [turn for turn in found if turn in there]
                     if set(kept) != set(row["evidence"]):
                         evidence[row["query_id"]] = kept
                         file.note(row["query_id"], ", ".join(f"D{k}:{n}" for k, n in wrong), CORRECTED)
-                elif asked:
-                    file.note(f"error {index}", f"{len(asked)} questions with these words", "not corrected")
     if not about:
         source.fail(f"corrects no question of {data.name}; expected the questions of LoCoMo in their own words")
     sessions = [list(dict.fromkeys(turn.rpartition("/")[0] for turn in turns)) for turns in evidence.values()]

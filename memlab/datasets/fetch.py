@@ -55,7 +55,7 @@ SOURCES: dict[str, Published] = {
 """Every benchmark that memlab reads by name, and what is known of its files."""
 
 
-def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, progress: bool = True) -> Path:
+def fetch(name: str, *, directory: str | Path = "data") -> Path:
     """Download a benchmark's published file and give its path; what is already there and right is not loaded again.
 
     Bytes go to ``NAME.part``, and the next call goes on where an interrupted one stopped. Only a file whose SHA-256 is
@@ -63,7 +63,6 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
 
     :param name: ``locomo``, ``longmemeval`` (the oracle file, 15 MB), ``longmemeval-s`` (277 MB) or
         ``longmemeval-m`` (2.7 GB); :func:`published` lists them.
-    :param url: another place that serves the same file, such as a mirror inside a laboratory.
     :raises DataError: when the name is unknown, the server cannot be reached or refuses, the file cannot be written,
         or what came has another SHA-256.
 
@@ -74,25 +73,26 @@ def fetch(name: str, *, directory: str | Path = "data", url: str | None = None, 
     memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval, ...
     """
     source, target = _published(name, directory)
-    part, url = target.with_name(f"{target.name}.part"), url or source.url
-    hint = f"Or download {url} by hand and put it at {target} (SHA-256 {source.sha256})"
+    part = target.with_name(f"{target.name}.part")
+    hint = f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
     try:
         if target.exists():
             if sha256(target) == source.sha256:
                 return target
             raise DataError(f"{target} is there and not the published file (SHA-256 {source.sha256}); move it away")
         target.parent.mkdir(parents=True, exist_ok=True)
-        _download(url, part, source, hint, progress)
+        _download(source, part, hint)
         if (digest := sha256(part)) != source.sha256:
             part.unlink()
-            raise DataError(f"{url} gave a file with SHA-256 {digest}, not the published one; run it again. {hint}")
+            what = f"{source.url} gave a file with SHA-256 {digest}, not the published one"
+            raise DataError(f"{what}; run it again. {hint}")
         os.replace(part, target)
     except OSError as error:
         raise DataError(f"cannot write {target} ({error}); what came so far is kept, run it again. {hint}") from error
     return target
 
 
-def _download(url: str, part: Path, source: Published, hint: str, progress: bool) -> None:
+def _download(source: Published, part: Path, hint: str) -> None:
     """Append to a part file what it lacks; begin again where the server knows no ranges, or it is too long."""
     import httpx
     from tqdm import tqdm
@@ -102,19 +102,19 @@ def _download(url: str, part: Path, source: Published, hint: str, progress: bool
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begun}-"} if begun else {})
     client = httpx.Client(follow_redirects=True, timeout=30.0, transport=httpx.HTTPTransport(retries=3))
     try:
-        with client, client.stream("GET", url, headers=headers) as response:
+        with client, client.stream("GET", source.url, headers=headers) as response:
             if response.status_code == 416:  # nothing is left to come
                 return
             response.raise_for_status()
             begun = begun if response.status_code == 206 else 0
             about = {"total": source.size, "initial": begun, "unit": "B", "unit_scale": True, "desc": part.stem}
-            with part.open("ab" if begun else "wb") as out, tqdm(**about, disable=not progress) as bar:
+            with part.open("ab" if begun else "wb") as out, tqdm(**about, disable=None) as bar:
                 for chunk in response.iter_bytes():  # of a size, it would lose the last one when the connection drops
                     bar.update(out.write(chunk))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        kept = f"what came so far is kept in {part}, run it again to go on" if part.exists() else "run it again"
         what = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        raise DataError(f"could not download {url} ({what}); {kept}. {hint}") from error
+        kept = f"what came so far is kept in {part}, run it again"
+        raise DataError(f"could not download {source.url} ({what}); {kept}. {hint}") from error
 
 
 def _published(name: str, directory: str | Path) -> tuple[Published, Path]:

@@ -43,9 +43,7 @@ class Record(dict[str, Any]):
     __slots__ = ("where",)
 
     def __init__(self, raw: Any, where: str = "") -> None:
-        if not isinstance(raw, dict):
-            raise Bad(where, show(raw), "an object {…}")
-        super().__init__(raw)
+        super().__init__(_expected(raw, where, dict, "an object {…}"))
         self.where = where
 
     def take(self, name: str, kind: Callable[[Any, str], T], default: D = MISSING) -> T | D:
@@ -73,26 +71,23 @@ def show(value: Any) -> str:
     return f"a list of {len(value)}" if isinstance(value, list) else f"an object with {list(value)[:4]}"
 
 
-def listed(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise Bad(where, show(value), "a list […]")
+def _expected(value: Any, where: str, kind: type[T], expected: str) -> T:
+    """Give a value of a type; a boolean is no number."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise Bad(where, show(value), expected)
     return value
 
 
-def nested(value: Any, where: str) -> Record:
-    return Record(value, where)
+def listed(value: Any, where: str) -> list[Any]:
+    return _expected(value, where, list, "a list […]")
 
 
 def flag(value: Any, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise Bad(where, show(value), "true or false")
-    return value
+    return _expected(value, where, bool, "true or false")
 
 
 def number(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Bad(where, show(value), "a whole number")
-    return value
+    return _expected(value, where, int, "a whole number")
 
 
 def text(value: Any, where: str) -> str:
@@ -113,9 +108,9 @@ def name(value: Any, where: str) -> str:
     """Check what names a record: a string that is not blank, or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not text(value, where) or value.isspace():
+    if not (given := text(value, where)) or given.isspace():
         raise Bad(where, show(value), "a name")
-    return str(value)
+    return given
 
 
 def names(value: Any, where: str) -> list[str]:
@@ -138,23 +133,20 @@ def points(value: Any, where: str) -> list[str] | None:
     return [text(point, f"{where}[{i}]") for i, point in enumerate(given)] or None
 
 
-def time(value: Any, where: str) -> tuple[int, bool]:
-    """Read an ISO 8601 time, an epoch or a datetime: microseconds since 1970, and whether the source gave a zone."""
-    zoned = True
-    # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
-    if isinstance(value, str) and (digits := _EPOCH_TEXT.fullmatch(value.strip())):
-        value = float(digits[0]) if digits[1] else int(digits[0])
+def time(value: Any, where: str) -> datetime:
+    """Read an ISO 8601 time, seconds or milliseconds since 1970, or a datetime; one without a zone stays so."""
     try:
-        if isinstance(value, str) and value.strip().isdecimal() and len(value.strip()) != len("20260301"):
-            raise ValueError(value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            read = round(value * (1_000 if abs(value) >= _MILLISECONDS else 1_000_000))
-        else:
-            when = value if isinstance(value, datetime) else datetime.fromisoformat(text(value, where).strip())
-            zoned = when.tzinfo is not None
-            read = micros(when if zoned else when.replace(tzinfo=UTC))
-        if _FIRST <= read <= _LAST:
-            return read, zoned
+        when = text(value, where).strip() if isinstance(value, str) else value
+        if isinstance(when, str) and _EPOCH_TEXT.fullmatch(when):
+            when = float(when)
+        elif isinstance(when, str):
+            # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
+            when = None if when.isdecimal() and len(when) != len("20260301") else datetime.fromisoformat(when)
+        if isinstance(when, (int, float)) and not isinstance(when, bool):
+            scale = 1_000 if abs(when) >= _MILLISECONDS else 1_000_000
+            when = moment(round(when * scale))
+        if isinstance(when, datetime) and _FIRST <= micros(when) <= _LAST:
+            return when
     except (ValueError, OverflowError):
         pass
     expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
@@ -184,13 +176,13 @@ def date(*forms: str, example: str) -> Callable[..., datetime]:
 
 
 def micros(moment: datetime) -> int:
-    """Give the microseconds since 1970 of a moment with a zone."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    """Give the microseconds since 1970 of a moment; one without a zone is in UTC."""
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
-def moment(time: int | None) -> datetime | None:
+def moment(time: int) -> datetime:
     """Undo :func:`micros`."""
-    return None if time is None else _EPOCH + timedelta(microseconds=time)
+    return _EPOCH + timedelta(microseconds=time)
 
 
 _FIRST, _LAST = (micros(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))

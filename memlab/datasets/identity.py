@@ -16,18 +16,6 @@ _DIGEST, _BEGUN = "~", "@"
 """What the last part of an id begins with where it is a digest, or a session is named by its first message."""
 
 
-def message_turn(scope: str, message: str) -> str:
-    """Give the turn id of a message that brings its own id.
-
-    :param scope: as it stands in the turns, encoded.
-
-    >>> from memlab.datasets.identity import message_turn
-    >>> message_turn("ann", "1699/2"), message_turn("ann", "~x")
-    ('ann/1699%2F2', 'ann/%7Ex')
-    """
-    return f"{scope}/{_part(message, _DIGEST)}"
-
-
 def _part(raw: str, mark: str) -> str:
     part = id_part(raw)
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
@@ -44,18 +32,15 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
 
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``, ``speaker`` and ``text``.
     """
-    about = messages.select("scope", pl.col("timestamp").cast(pl.Int64), "speaker", "text", "id").iter_rows()
-    ids = [
-        message_turn(scope, name) if name is not None else f"{scope}/{_DIGEST}{_digest(time, speaker, text)}"
-        for scope, time, speaker, text, name in about
-    ]
+    about = messages.select("scope", "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text").iter_rows()
+    ids = [f"{scope}/{_digest(*said) if name is None else _part(name, _DIGEST)}" for scope, name, *said in about]
     double = pl.int_range(1, pl.len() + 1).over("turn_id")
     numbered = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
     return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(turn_id=numbered)
 
 
 def _digest(time: int | None, speaker: str, text: str) -> str:
-    return hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
+    return _DIGEST + hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
 
 
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
@@ -70,22 +55,20 @@ def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     return placed.with_columns(session_id=pl.format("{}/{}", "scope", name))
 
 
-def messages_of(turns: pl.DataFrame) -> pl.DataFrame:
-    """Give stored turns of a chat log as the messages that they were: ``raw_scope``, ``named`` and ``id`` beside."""
+def with_stored(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Put messages to the stored turns of a chat log: one with the same ``turn_id`` takes the place of the other.
+
+    :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and ``id`` beside.
+    """
     scope, session, turn = (pl.col(c).str.split("/").list.last() for c in ("scope", "session_id", "turn_id"))
-    parts = turns.select(
+    parts = stored.select(
         raw_scope=scope,
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
     raw = {part: raw_part(part) for column in parts for part in column.drop_nulls().unique()}
-    return turns.with_columns(parts.select(pl.all().replace_strict(raw, default=None, return_dtype=pl.String)))
-
-
-def joined(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Put messages to stored ones: what has the same ``turn_id`` takes the place of the one before."""
+    old = stored.with_columns(parts.select(pl.all().replace_strict(raw, default=None, return_dtype=pl.String)))
     columns = ["raw_scope", "scope", "named", "speaker", "role", "text", "caption", "id", "timestamp", "turn_id"]
-    both = pl.concat([stored.select(columns), new.select(columns)]).with_row_index("_at")
+    both = pl.concat([old.select(columns), new.select(columns)]).with_row_index("_at")
     first = both.group_by("turn_id").agg(_first=pl.col("_at").min())
-    latest = both.unique("turn_id", keep="last").join(first, on="turn_id")
-    return latest.sort("_first").drop("_at", "_first")
+    return both.unique("turn_id", keep="last").join(first, on="turn_id").sort("_first").drop("_at", "_first")

@@ -10,32 +10,21 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records import Dataset, Issue, Turn, concat, frame, schema
+from memlab.records import Dataset, Issue, Turn, frame, schema
 from memlab.sessions import sessions_of
 
 
-def pool(data: Dataset, *, n_sessions: int = 48, seed: int = 0) -> Dataset:
-    """Pool an oracle dataset to haystacks: each question gets sessions of others as distractors.
+def pooled(data: Dataset, *, n_sessions: int, seed: int, batch_turns: int) -> Iterator[Dataset]:
+    """Pool an oracle dataset to haystacks, in batches of whole questions of at least ``batch_turns`` turns.
 
-    A distractor never repeats one of the question's own sessions and holds no exact copy of an evidence turn. The
-    draw depends on the seed, the question's id and the set of sessions, not on their order in the file. Sessions keep
-    their dates; equal dates are ordered by id, so that the order tells nothing. Results on such data are "pooled",
-    never LongMemEval_S.
+    Each question gets sessions of others as distractors. A distractor never repeats one of the question's own sessions
+    and holds no exact copy of an evidence turn. The draw depends on the seed, the question's id and the set of
+    sessions, not on their order in the file. Sessions keep their dates; equal dates are ordered by id, so that the
+    order tells nothing. Results on such data are "pooled", never LongMemEval_S.
 
     :param n_sessions: sessions of each haystack, own ones included; 48 is the size of LongMemEval_S.
     :raises DataError: when a question has more sessions of its own than that, or the file too few for it.
-
-    >>> from memlab.datasets import load, pool
-    >>> pool(load("longmemeval"), n_sessions=48, seed=0).describe()  # doctest: +SKIP
-    'longmemeval_oracle-pool48-seed0 (longmemeval): ...'
     """
-    return concat(pooled_batches(data, n_sessions=n_sessions, seed=seed, batch_turns=1 << 62))
-
-
-def pooled_batches(data: Dataset, *, n_sessions: int, seed: int, batch_turns: int) -> Iterator[Dataset]:
-    """Give what :func:`pool` does in batches of whole questions of at least ``batch_turns`` turns."""
-    if data.format != "longmemeval":
-        raise DataError(f"{data.name} is {data.format}; only LongMemEval data, one question a scope, can be pooled")
     if isinstance(n_sessions, bool) or n_sessions < 1:
         raise DataError(f"n_sessions (pool) is {n_sessions!r}, expected a number of sessions from 1")
     plan = _draw(data, n_sessions, seed)

@@ -3,100 +3,101 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Bad, Record, moment, show
 from memlab.datasets.identity import encoded
-from memlab.records import Annotation, Question, id_part
+from memlab.records import Annotation, Dataset, Question, id_part
 
-
-def named(question: Question, i: int, same: dict[tuple[str, str], str], taken: set[str]) -> Question:
-    """Name a question without an id: as the same question where it is there, else by the next number that is free."""
-    name = question.query_id or same.get((question.scope, question.text), "")
-    while not name:
-        name = f"{question.scope}/q{i}" if f"{question.scope}/q{i}" not in taken else ""
-        i += 1
-    taken.add(name)
-    return replace(question, query_id=name)
-
-
-_Form = tuple[pl.DataFrame, tuple[str, ...]]
 Names = dict[tuple[str, str], tuple[str, str]]
 """(scope, what a question may call a turn or a session) to the turn's id and its session's."""
+_CITED = ("evidence", "stale", "evidence_sessions")
 
 
-def names_of(placed: pl.DataFrame, whole: pl.DataFrame, questions: list[Record]) -> dict[str, Names]:
+class Taken:
+    """The ids of questions that are taken, in the dataset that is there and in the file.
+
+    :param seen: the ids of the file, with where they stand.
+    :param as_they_are: whether ids are parts of ids already, as those of benchmarks.
+    """
+
+    def __init__(self, there: Dataset | None, seen: dict[str, str], *, as_they_are: bool) -> None:
+        rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
+        self.same, self.ids = {(of, text): name for of, text, name in rows}, {name for *_, name in rows}
+        self.seen, self.as_they_are = seen, as_they_are
+
+    def named(self, question: Question, i: int, where: str) -> Question:
+        """Name a question by its id, as the same question where it is there, else by the next number that is free."""
+        name = question.query_id
+        if not self.as_they_are:
+            name = "/".join(part and id_part(part) for part in name.split("/"))
+        name = name or self.same.get((question.scope, question.text), "")
+        while not name:
+            name = f"{question.scope}/q{i}" if f"{question.scope}/q{i}" not in self.ids else ""
+            i += 1
+        self.ids.add(name)
+        if (first := self.seen.setdefault(name, where)) != where:
+            raise Bad("query_id", f"{name!r} again (first on {first})", "an id of its own")
+        return replace(question, query_id=name)
+
+
+def names_of(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]) -> dict[str, Names]:
     """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
     places = placed.with_columns(encoded(placed["session"]).alias("part"))
     first = places.filter(pl.col("n") == 1)
-    turns: list[_Form] = [(places, (*form, "n")) for form in (("session",), ("part",), ("scope", "part"))]
-    turns += [(whole, ("turn_id",)), (whole, ("id",))]
-    sessions: list[_Form] = [(whole, ("session_id",))]
-    sessions += [(first, form) for form in (("scope", "part"), ("part",), ("session",))]
+    forms = [(places, ("session", "n")), (places, ("part", "n")), (places, ("scope", "part", "n"))]
+    of_turns = [*forms, (whole, ("turn_id",)), (whole, ("id",))]
+    of_sessions = [(whole, ("session_id",)), (first, ("scope", "part")), (first, ("part",)), (first, ("session",))]
     now, found = whole.select("turn_id", "session_id"), dict[str, Names]()
-    for field_, forms in (("evidence", turns), ("stale", turns), ("evidence_sessions", sessions)):
-        cited = [value for record in questions for value in _listed(record.get(field_))]
+    for field in _CITED:
+        cited = [value for record in asked if isinstance(record.get(field), list) for value in record[field]]
         wanted = {str(name) for name in cited if isinstance(name, (str, int))}
         # A lone surrogate names no turn, and no frame can take it.
         wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
-        if not wanted:
-            found[field_] = {}
-            continue
         hits = [
-            table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/")).filter(
-                pl.col("name").is_in(wanted)
-            )
-            for table, form in forms
+            table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/"))
+            for table, form in (of_sessions if field == "evidence_sessions" else of_turns)
+            if wanted
         ]
-        rows = pl.concat(hits).join(now, on="turn_id", maintain_order="left").select("raw_scope", "name", *now.columns)
-        found[field_] = {(scope, name): (turn, session) for scope, name, turn, session in rows.iter_rows()}
+        rows = [hit.filter(pl.col("name").is_in(wanted)).join(now, on="turn_id", maintain_order="left") for hit in hits]
+        named = [row for hit in rows for row in hit.select("raw_scope", "name", *now.columns).iter_rows()]
+        found[field] = {(scope, name): (turn, session) for scope, name, turn, session in named}
     return found
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def read_question(record: Record, scope: str, names: dict[str, Names] | None, time: int | None) -> Question:
+def read_question(record: Record, scope: str, names: dict[str, Names], time: int | None) -> Question:
     """Read a question; one without an id has an empty one.
 
-    :param names: of what it may cite; ``None`` where it cites ids, as a benchmark's does.
+    :param time: when it is asked, in microseconds since 1970.
     """
-    called = record.take("query_id", fields.name, "")
-    cited = _resolve(record, "evidence", scope, names)
-    named = _resolve(record, "evidence_sessions", scope, names)
-    stale = _resolve(record, "stale", scope, names)
+    cited, stale, sessions = (_resolve(record, field, scope, names) for field in _CITED)
     if both := stale.keys() & cited.keys():
         raise Bad("stale", show(min(both)), "no turn that is evidence too")
     return Question(
-        query_id="/".join(part and id_part(part) for part in called.split("/")) if names is not None else called,
+        query_id=record.take("query_id", fields.name, ""),
         scope=id_part(scope),
         text=record.take("question", fields.name),
         answer=record.take("answer", fields.answer, None),
         question_type=record.take("type", fields.name, "unspecified"),
-        timestamp=moment(time),
+        timestamp=None if time is None else moment(time),
         evidence=[*cited],
-        evidence_sessions=[*dict.fromkeys((named or cited).values())],
+        evidence_sessions=[*dict.fromkeys((sessions or cited).values())],
         abstention=record.take("abstention", fields.flag, False),
         rubric=record.take("rubric", fields.points, None),
         stale=[*stale] or None,
     )
 
 
-def _resolve(record: Record, field_: str, scope: str, names: dict[str, Names] | None) -> dict[str, str]:
+def _resolve(record: Record, field: str, scope: str, names: dict[str, Names]) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
-    cited = record.take(field_, fields.names, [])
-    if names is None:
-        sessions = cited if field_ == "evidence_sessions" else [turn.rpartition("/")[0] for turn in cited]
-        return dict(zip(cited, sessions, strict=True))
+    cited = record.take(field, fields.names, [])
     for i, value in enumerate(cited):
-        if (scope, value) not in names[field_]:
-            what = "a session" if field_ == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
-            raise Bad(f"{field_}[{i}]", show(value), f"{what} of scope {scope!r}")
-    return dict(names[field_][scope, value] for value in cited)
+        if (scope, value) not in names[field]:
+            what = "a session" if field == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
+            raise Bad(f"{field}[{i}]", show(value), f"{what} of scope {scope!r}")
+    return dict(names[field][scope, value] for value in cited)
 
 
 def read_annotation(record: Record, scope: str) -> Annotation:

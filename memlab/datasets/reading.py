@@ -21,15 +21,13 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, NoReturn
 
 import polars as pl
-from tqdm import tqdm
 
 from memlab.datasets import archives, streams
-from memlab.datasets.archives import is_archive, is_text, natural
+from memlab.datasets.archives import FAULTS, is_archive, is_text, natural
 from memlab.datasets.fields import Bad, Record
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, frame
 from memlab.sessions import GAP
-from memlab.terminal import one_line
 
 QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD = 1 << 16
@@ -43,6 +41,7 @@ class Report:
 
     :param counts: by action, kind in the plural, and scope.
     :param seen: scope and id of every message that an importer gave.
+    :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
     """
 
     issues: list[Issue] = field(default_factory=list)
@@ -99,56 +98,53 @@ class Source:
     def size(self) -> int:
         return self.entry.file_size if self.entry else self.path.stat().st_size
 
-    # Files
-
     def files(self, *patterns: str) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
         pattern, all files of a folder or an archive that may hold text; 2 stands before 10.
 
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
+        alone = replace(self, members=[])
         if not os.path.isdir(self.path):
             if patterns or not is_archive(self.path):
-                return [replace(self, members=[])]
+                return [alone]
             archive, entries = archives.entries(self.path, self.fail)
-            of = replace(self, archive=archive, members=[])
+            of = replace(alone, archive=archive)
             return [replace(of, path=self.path / name, name=name, entry=entry) for name, entry in entries]
-        found = [path for path in self.path.rglob("*") if not patterns and path.is_file()]
-        for pattern in patterns:
-            if found := [path for path in self.path.glob(pattern) if path.is_file()]:
-                break
-        names = {path: path.relative_to(self.path).as_posix() for path in found}
-        kept = [path for path, name in names.items() if patterns or is_text(name)]
-        return [replace(self, path=p, name=names[p], members=[]) for p in sorted(kept, key=lambda p: natural(names[p]))]
+        found: list[Path] = []
+        for pattern in patterns or ("**/*",):
+            found = found or [path for path in self.path.glob(pattern) if path.is_file()]
+        names = {path.relative_to(self.path).as_posix(): path for path in found}
+        kept = sorted((name for name in names if patterns or is_text(name)), key=natural)
+        return [replace(alone, path=names[name], name=name) for name in kept]
 
-    def open(self) -> BinaryIO:
-        """Open the file, past a byte order mark; a missing, unreadable or empty one is a :class:`DataError`."""
-        if self.archive is not None and self.entry is not None:
-            return archives.opened(self.archive, self.entry, self.fail)
+    def open(self, most: int = -1) -> BinaryIO:
+        """Open the file, past a byte order mark; of an entry of an archive, at most so many bytes are unpacked.
+
+        :raises DataError: when it is missing, unreadable or empty.
+        """
         if os.path.isdir(self.path):
             self.fail("is a directory, expected a file; name one of the files in it")
         try:
-            file = self.path.open("rb")
+            if self.archive is None or self.entry is None:
+                file: BinaryIO = self.path.open("rb")
+            else:
+                with self.archive.open(self.entry) as packed:
+                    file = io.BytesIO(packed.read(most))
             start = file.read(4)
-        except OSError as error:
-            self.fail(f"cannot be read ({error.strerror}); check the path and its permissions", error)
+        except FAULTS as error:
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            self.fail(f"cannot be read ({why}); check the path, and that it was downloaded whole", error)
         if start in (b"", codecs.BOM_UTF8):
             file.close()
             self.fail("is empty, expected conversations; check that it was written or downloaded whole")
-        file.seek(3 if start.startswith(codecs.BOM_UTF8) else 0)
+        file.seek(3 * start.startswith(codecs.BOM_UTF8))
         return file
-
-    def progress(self) -> Any:
-        """Give a progress bar over the bytes of the file, shown from two seconds on."""
-        about = {"desc": one_line(PurePosixPath(self.name).name), "unit": "B", "unit_scale": True}
-        return tqdm(total=self.size, delay=2, leave=False, **about)
-
-    # What is known from the beginning of a file
 
     @cached_property
     def head(self) -> str:
         """The beginning of the file as text."""
-        with self.open() as file:
+        with self.open(_HEAD) as file:
             start = file.read(_HEAD)
         return start.decode("utf-16" if start.startswith(_UTF16) else "utf-8", "replace")
 
@@ -182,16 +178,12 @@ class Source:
         for read in ("head", "keys", "first", "columns"):
             self.__dict__.pop(read, None)
 
-    # The whole of a file
-
     def values(self) -> Iterator[tuple[int, Any]]:
         """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1."""
         if self.columns:
             for number, row in enumerate(self.frame().iter_rows(named=True), 1):
-                yield (
-                    number,
-                    {key.strip(): cell for key, cell in row.items() if cell not in (None, "") or key == "text"},
-                )
+                kept = {key.strip(): cell for key, cell in row.items() if cell not in (None, "") or key == "text"}
+                yield number, kept
         elif self.name.lower().endswith((".jsonl", ".ndjson")):
             yield from streams.lines(self)
         else:
@@ -202,16 +194,15 @@ class Source:
 
         :raises DataError: when it cannot be read.
         """
+        with self.open() as file:
+            raw = self.path if self.head.startswith("PAR1") and not self.archive else io.BytesIO(file.read())
         try:
-            with self.open() as file:
-                if self.head.startswith("PAR1"):
-                    packed = io.BytesIO(file.read()) if self.archive else self.path
-                    n = pl.scan_parquet(packed).select(pl.len()).collect().item()
-                    if archives.swollen(16 * n, self.size):  # a text takes as much, however often it is repeated
-                        self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
-                    return pl.read_parquet(packed, n_rows=rows)
-                raw = io.BytesIO(file.read())
-            return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
+            if not self.head.startswith("PAR1"):
+                return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
+            n = pl.scan_parquet(raw).select(pl.len()).collect().item()
+            if archives.swollen(16 * n, self.size):  # a text takes as much, however often it is repeated
+                self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
+            return pl.read_parquet(raw, n_rows=rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
             self.fail(f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?", error)
 
@@ -229,8 +220,6 @@ class Source:
             byte = f"a byte that is not {encoding.upper()} (0x{raw[error.start]:02x}, byte {error.start + 1})"
             self.fail(f"found {byte}; save the file as UTF-8", error)
 
-    # What was odd or bad
-
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(printable(f"{self.path}: {message}")) from cause
 
@@ -242,9 +231,9 @@ class Source:
         """Count what is left out, by kind in the plural."""
         self.report.counts["left out", kind, scope] += n
 
-    def keep(self, kind: str, scope: str = "", how: str = "kept") -> None:
+    def keep(self, kind: str, scope: str = "", how: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""
-        self.report.counts[how, kind, scope] += 1
+        self.report.counts[how, kind, scope] += n
 
     def read_each(self, label: str, read: Callable[[Record], Any]) -> Iterator[Any]:
         """Give what a function makes of each value of the file; one that is bad is rejected as a whole."""
@@ -255,20 +244,20 @@ class Source:
             yield from made
 
     @contextmanager
-    def record(self, label: str, raw: Any) -> Iterator[Label]:
+    def record(self, label: str, raw: Any) -> Iterator[None]:
         """Read a record in a ``with`` block, which ends where the record is bad.
 
-        :param label: names it in messages; ``label.text`` changes that once more is known.
+        :param label: names it in messages.
         :param raw: the record as it was read, or as much of it as could be.
         """
-        given, noted = Label(label), len(self.report.issues)
+        noted = len(self.report.issues)
         try:
-            yield given
+            yield
         except Bad as bad:
             # What was noted of it goes with it, but not what was set aside.
             since = self.report.issues[noted:]
             self.report.issues[noted:] = [issue for issue in since if issue.action == "quarantined"]
-            self.reject(given.text, bad, raw)
+            self.reject(label, bad, raw)
 
     def reject(self, record: str, bad: Bad, raw: Any) -> None:
         """Stop at a bad record, or write it to the side file with its reason."""
@@ -276,9 +265,8 @@ class Source:
             self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
         self.report.bad += 1
         if self.report.bad > _MOST_BAD:
-            self.fail(
-                f"{record}: {bad}; {_MOST_BAD:,} records before it are bad too: is this its format (format=)?", bad
-            )
+            most = f"{_MOST_BAD:,} records before it are bad too: is this its format (format=)?"
+            self.fail(f"{record}: {bad}; {most}", bad)
         about = {"source": str(self.path), "record": record, "reason": str(bad)}
         try:
             line = json.dumps({**about, "raw": raw}, default=str)
@@ -297,13 +285,6 @@ class Source:
             why = f"it could not be set aside in {target} ({error}): give quarantine_dir="
             self.fail(f"{record}: {bad}; and {why}", error)
         self.note(record, str(bad), "quarantined")
-
-
-@dataclass
-class Label:
-    """What a record is called in messages."""
-
-    text: str
 
 
 def printable(text: str) -> str:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from memlab.datasets.reading import Source
 
 _CHUNK = 1 << 20
-_TOKEN = 16  # an honest cut through a token that is no string leaves fewer characters than this
+_TOKEN = 16  # a cut through a token that is no string leaves fewer characters than this
 _SNIPPET = 2_000
 _LONGEST = 1 << 29  # characters of one value
-_NESTED = "nested deeper than Python reads: about a thousand lists and objects in each other"
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the decoder makes of such bytes
 
 
 def _refuse(constant: str) -> None:
@@ -33,20 +33,19 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 def objects(source: Source) -> Iterator[tuple[int, Any]]:
     """Stream the values of a JSON list (or of values one after the other) with their index, one held at a time."""
-    with source.open() as file, source.progress() as bar:
-        text, index = _Text(file, bar), 0
+    index = -1
+    with source.open() as file:
+        text = _Window(file)
         try:
-            if text.peek() == "[":
-                for _ in _between(text, "[", "]"):
-                    yield index, text.value()
-                    index += 1
-                if text.peek():
-                    raise text.broken("something after the end of the list", text.at)
+            wanted = {""} if text.peek() == "[" else set[str]()
             while text.peek():
-                yield index, text.value()
-                index += 1
+                for _, value in _walk(text, "", wanted):
+                    index += 1
+                    yield index, value
+                if wanted and text.peek():
+                    raise text.broken("something after the end of the list", text.at)
         except Bad as bad:
-            source.reject(f"record {index}", bad, text.rest())
+            source.reject(f"record {index + 1}", bad, text.text[text.at : text.at + _SNIPPET])
 
 
 def members(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
@@ -54,31 +53,28 @@ def members(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
 
     :param lists: paths of lists whose elements are given one by one; the objects around them are gone into.
     """
-    inside = {path[:at] for path in lists for at, letter in enumerate(path) if letter == "."}
-    with source.open() as file, source.progress() as bar:
-        text = _Text(file, bar)
+    with source.open() as file:
+        text = _Window(file)
         try:
-            yield from _object(text, "", inside, set(lists))
+            yield from _walk(text, "", set(lists))
             if text.peek():
                 raise text.broken("something after the end of the object", text.at)
         except Bad as bad:
-            source.reject("the file", bad, text.rest())
+            source.reject("the file", bad, text.text[text.at : text.at + _SNIPPET])
 
 
 def lines(source: Source) -> Iterator[tuple[int, Record]]:
     """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
-    with source.open() as file, source.progress() as bar:
+    with source.open() as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
-            bar.update(len(line))
             if len(line) == _LONGEST:
                 source.fail(f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line")
-            raw = line.rstrip(b"\r\n")
-            if not raw or raw.isspace():
+            if not line.strip():
                 continue
             try:
-                record = Record(_line(raw))
+                record = Record(_line(line.rstrip(b"\r\n")))
             except Bad as bad:
-                source.reject(f"line {number}", bad, raw.decode("utf-8", "surrogateescape"))
+                source.reject(f"line {number}", bad, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape"))
             else:
                 yield number, record
 
@@ -88,38 +84,35 @@ def _line(raw: bytes) -> Any:
         return _DECODER.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         found = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1} of the line)"
-        raise Bad("", found, "UTF-8") from None
     except json.JSONDecodeError as error:
         found = f"broken JSON at column {error.colno}: {error.msg}"
-    except RecursionError:
-        found = f"JSON that is {_NESTED}"
-    except ValueError as error:
-        found = f"JSON that cannot be read: {error}"
-    raise Bad("", found, "one whole JSON object on the line")
+    except (ValueError, RecursionError) as error:
+        found = f"JSON that cannot be read: {_fault(error)}"
+    raise Bad("", found, "one whole JSON object on the line, in UTF-8") from None
 
 
-class _Text:
+def _fault(error: Exception) -> str:
+    nested = isinstance(error, RecursionError)
+    return "nested deeper than Python reads: about a thousand levels" if nested else str(error)
+
+
+class _Window:
     """A window of decoded text that moves over a file and knows its line and byte."""
 
-    def __init__(self, file: BinaryIO, bar: Any) -> None:
-        self.file, self.bar, self.decoder = file, bar, codecs.getincrementaldecoder("utf-8")()
-        self.text, self.at, self.byte, self.line = "", 0, file.tell(), 1
-        self.undecodable = ""
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.decoder = file, codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self.text, self.at, self.byte, self.line, self.fault = "", 0, file.tell(), 1, ""
 
     def more(self) -> bool:
         """Drop what was used and read on, twice as much as is held, so that long values are retried seldom."""
         self.byte += len(self.text[: self.at].encode())
         self.line += self.text.count("\n", 0, self.at)
-        self.text, self.at = self.text[self.at :], 0
-        pending = self.decoder.getstate()[0]
-        chunk = b"" if self.undecodable else self.file.read(max(_CHUNK, len(self.text)))
-        self.bar.update(len(chunk))
-        try:
-            new = self.decoder.decode(chunk, final=not chunk) if not self.undecodable else ""
-        except UnicodeDecodeError as error:
-            new = (pending + chunk)[: error.start].decode()
-            self.undecodable = f"a byte that is not UTF-8 (0x{error.object[error.start]:02x})"
-        self.text += new
+        chunk = b"" if self.fault else self.file.read(max(_CHUNK, len(self.text) - self.at))
+        new = self.decoder.decode(chunk, final=not chunk)
+        if wrong := _NOT_UTF8.search(new):
+            self.fault = f"a byte that is not UTF-8 (0x{ord(wrong[0]) - 0xDC00:02x})"
+            new = new[: wrong.start()]
+        self.text, self.at = self.text[self.at :] + new, 0
         return bool(chunk)
 
     def peek(self) -> str:
@@ -130,6 +123,12 @@ class _Text:
                 self.at += 1
             if self.at < rest or not self.more():
                 return self.text[self.at : self.at + 1]
+
+    def skip(self, wanted: str, otherwise: str) -> None:
+        """Go past a character that must stand here."""
+        if self.peek() != wanted:
+            raise self.broken(otherwise, self.at)
+        self.at += 1
 
     def value(self) -> Any:
         """Parse the next value; one that the window cuts is parsed again with more text, a number too."""
@@ -142,69 +141,56 @@ class _Text:
                     raise self.broken(f"a value of more than {_LONGEST:,} characters", self.at) from None
                 if not (cut and self.more()):
                     raise self.broken(error.msg, len(self.text) if cut else error.pos) from None
-            except RecursionError:
-                raise self.broken(_NESTED, self.at) from None
-            except ValueError as error:
-                raise self.broken(str(error), self.at) from None
-            else:
-                growing = not isinstance(value, (dict, list, str)) and end >= len(self.text) - _TOKEN
-                size = end - self.at
-                if growing and self.more():
-                    continue
+                continue
+            except (ValueError, RecursionError) as error:
+                raise self.broken(_fault(error), self.at) from None
+            size = end - self.at
+            whole = isinstance(value, (dict, list, str)) or end < len(self.text) - _TOKEN
+            if whole or not self.more():
                 self.at += size
                 return value
 
-    def rest(self) -> str:
-        """Give the beginning of what is not read yet."""
-        return self.text[self.at : self.at + _SNIPPET]
-
     def broken(self, why: str, pos: int) -> Bad:
-        byte = self.byte + len(self.text[:pos].encode())
-        line = self.line + self.text.count("\n", 0, pos)
-        what = self.undecodable or ("the file ends here" if pos >= len(self.text) else why)
+        byte, line = self.byte + len(self.text[:pos].encode()), self.line + self.text.count("\n", 0, pos)
+        what = self.fault or ("the file ends here" if pos >= len(self.text) else why)
         found = f"broken JSON at line {line}, byte {byte}: {what}"
         return Bad("", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)")
 
 
-def _object(text: _Text, path: str, inside: set[str], lists: set[str]) -> Iterator[tuple[str, Any]]:
-    for _ in _between(text, "{", "}"):
-        key = text.value()
-        if not isinstance(key, str) or text.peek() != ":":
-            raise text.broken("no name and colon before a value", text.at)
-        text.at += 1
-        here, following = f"{path}.{key}" if path else key, text.peek()
-        if here in inside and following == "{":
-            yield from _object(text, here, inside, lists)
-        elif here in lists and following == "[":
-            for _ in _between(text, "[", "]"):
-                yield here, text.value()
-        else:
-            yield here, text.value()
+def _walk(text: _Window, path: str, lists: set[str]) -> Iterator[tuple[str, Any]]:
+    """Give path and value of what stands here: the elements of a wanted list, the fields of an object around one."""
+    opening = text.peek()
+    if path in lists and opening == "[":
+        for _ in _between(text, "[", "]"):
+            yield path, text.value()
+    elif opening == "{" and any(wanted.startswith(f"{path}." if path else path) for wanted in lists - {""}):
+        for _ in _between(text, "{", "}"):
+            key = text.value()
+            text.skip(":" if isinstance(key, str) else "", "no name and colon before a value")
+            yield from _walk(text, f"{path}.{key}" if path else key, lists)
+    else:
+        yield path, text.value()
 
 
-def _between(text: _Text, begin: str, end: str) -> Iterator[None]:
+def _between(text: _Window, begin: str, end: str) -> Iterator[None]:
     """Go past a bracket, the commas and the bracket that closes it, with a stop before each element."""
-    if text.peek() != begin:
-        raise text.broken(f"no {begin}", text.at)
-    text.at += 1
+    text.skip(begin, f"no {begin}")
     first = True
-    while (following := text.peek()) != end:
+    while text.peek() != end:
         if not first:
-            if following != ",":
-                raise text.broken("no comma between two values", text.at)
-            text.at += 1
+            text.skip(",", "no comma between two values")
             text.peek()
         first = False
         yield
     text.at += 1
 
 
-# A string that the piece cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
+# A string that the excerpt cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
 _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
-    """Give the dotted paths of the keys in a piece of JSON, as far as the piece goes; lists count for nothing.
+    """Give the dotted paths of the keys in an excerpt of JSON, as far as it goes; lists count for nothing.
 
     :param first: of the first object alone.
 

@@ -14,7 +14,7 @@ question  ``<scope>/q<i>`` or native  ``conv-26/q0``
 
 from memlab.records.dataset import Dataset, concat
 from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Node, Summary
-from memlab.records.rows import (
+from memlab.records.row_types import (
     TIMESTAMP,
     Annotation,
     Issue,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records.rows import Annotation, Issue, Question, frame
+from memlab.records.row_types import Annotation, Issue, Question, frame
 
 
 @dataclass(frozen=True, eq=False, repr=False)

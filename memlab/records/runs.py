@@ -88,19 +88,10 @@ class Run:
                 "query_id", "doc_id", evidence=pl.lit("✔")
             )
             shown = shown.join(marks, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        head = "".join(f"<th>{html.escape(c)}</th>" for c in shown.columns)
-        cells = ("".join(f"<td style='text-align:left'>{_cell(v)}</td>" for v in row) for row in shown.iter_rows())
-        rows = "".join(f"<tr>{row}</tr>" for row in (head, *cells))
         n = self.frame["query_id"].n_unique()
         title = f"{self.name}: {n:,} queries, {self.frame.height:,} {self.level}s ranked"
-        return f"<p>{html.escape(title)}</p><table>{rows}</table>"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    text = f"{value:.4f}" if isinstance(value, float) else str(value)
-    return html.escape(text if len(text) <= 160 else text[:159] + "…")
+        with pl.Config(fmt_str_lengths=160, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
+            return f"<p>{html.escape(title)}</p>{shown._repr_html_()}"
 
 
 def top(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

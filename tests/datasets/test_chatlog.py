@@ -107,7 +107,7 @@ BAD_LINES = {
     "bad time": (message() | {"timestamp": "yesterday"}, "timestamp: found 'yesterday' (a string)"),
     "time is true": (message() | {"timestamp": True}, "timestamp: found true"),
     "time far off": (message() | {"timestamp": 10**30}, "timestamp: found"),
-    "not a number": ('{"scope": "a", "sender": "A", "text": NaN}', "found JSON that cannot be read: NaN is no"),
+    "not a number": ('{"scope": "a", "sender": "A", "text": NaN}', "found JSON that cannot be read: NaN"),
     "NUL": (message(text="a\x00b"), "text: found a NUL character at 1"),
     "lone surrogate": ('{"scope": "a", "sender": "A", "text": "\\ud83d!"}', "text: found a lone surrogate"),
     "same id": (message(1, id="m"), "id: found 'm' again in scope 'ann' (first on line 1)"),
@@ -120,7 +120,7 @@ BAD_LINES = {
     "answer is true": (ASKED | {"answer": True}, "answer: found true"),
     "abstention is 1": (ASKED | {"abstention": 1}, "abstention: found 1 (a number)"),
     "stale evidence": (ASKED | {"evidence": ["m"], "stale": ["m"]}, "stale: found 'ann/m'"),
-    "deep": ("[" * 100_000, "found JSON that is nested deeper than Python reads"),
+    "deep": ("[" * 100_000, "found JSON that cannot be read: nested"),
 }
 
 

@@ -81,64 +81,36 @@ def test_a_missing_file_a_directory_and_an_empty_file(tmp_path: Path) -> None:
             load(tmp_path / name)
 
 
-def test_wrong_arguments_are_named_at_the_call(tmp_path: Path) -> None:
-    path = write(tmp_path, MESSAGE)
-    with pytest.raises(DataError, match="format is 'csv', expected one of"):
-        stream(path, format="csv")
-    with pytest.raises(DataError, match="on_error is 'ignore'"):
-        stream(path, on_error="ignore")
-    with pytest.raises(DataError, match="batch_turns is 0"):
-        stream(path, batch_turns=0)
-    with pytest.raises(DataError, match="pool=48 is for LongMemEval files, this one is chatlog"):
-        stream(path, pool=48)
-    with pytest.raises(DataError, match=r"line 1: memlab.format: found 'csv'"):
-        load(write(tmp_path, {"memlab": {"format": "csv"}}))
+@pytest.mark.parametrize(
+    "option", [{"format": "csv"}, {"on_error": "ignore"}, {"batch_turns": 0}, {"pool": 48}, {"date_order": "xyz"}]
+)
+def test_wrong_arguments_are_named_at_the_call(tmp_path: Path, option: dict[str, Any]) -> None:
+    (name,) = option
+    with pytest.raises(DataError, match=name):
+        stream(write(tmp_path, MESSAGE), **option)
 
 
-TIME = "29.12.2023, 00:51:12"
+def golden(case: str) -> list[Any]:
+    whole = json.loads((Path(__file__).parent / "golden" / case).read_text())
+    return whole if isinstance(whole, list) else [whole]
+
+
 WHOLE: dict[str, list[Any]] = {
-    "locomo": [
-        {"sample_id": f"c{i}", "session_summary": {"session_1_summary": "x"},
-         "qa": [{"question": "?", "answer": "x", "evidence": ["D1:1; D1:2"], "category": 1}],
-         "conversation": {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [
-             {"speaker": "A", "dia_id": f"D1:{n}", "text": "x", "blip_caption": "y"} for n in (1, 2)]},
-         "observation": {"session_1_observation": {"A": [["x", "D1:1"]]}},
-         "event_summary": {"events_session_1": {"A": ["x"], "date": "8 May, 2023"}}}
-        for i in range(2)],
-    "longmemeval": [
-        {"question_id": f"q{i}", "question_type": "x", "question": "?", "answer": "x",
-         "question_date": "2023/05/30 (Tue) 23:40", "haystack_dates": ["2023/05/20 (Sat) 02:21"],
-         "haystack_session_ids": ["s"], "answer_session_ids": ["s"],
-         "haystack_sessions": [[{"role": "user", "content": "x", "has_answer": True}]]}
-        for i in range(2)],
-    "beam": [
-        {"conversation_id": f"{i}", "chat": [{"batch_number": 1, "time_anchor": None, "turns": [
-            [{"role": "user", "id": n, "time_anchor": "May-08-2024", "content": "x"} for n in (0, 1)]]}],
-         "probing_questions": {
-             "abstention": [{"question": "?", "ideal_response": "x", "rubric": ["x"]}],
-             "knowledge_update": [{"question": "?", "answer": "x", "source_chat_ids": {"a": [0], "b": [[1]]}}]}}
-        for i in range(2)],
-    "realtalk": [
-        {"name": {"speaker_1": "A"}, "session_1_date_time": TIME,
-         "session_1": [{"clean_text": "x", "speaker": "A", "date_time": TIME, "dia_id": f"D{i}:{n}"} for n in (1, 2)],
-         "qa": [{"question": "?", "answer": "x", "evidence": [f"D{i}:1-2"], "category": 1}]}
-        for i in range(2)],
-    "convomem": [
-        {"evidence_items": [{
-            "question": "?", "answer": "x", "message_evidences": [{"speaker": "User", "text": "x"}],
-            "conversations": [{"id": "c", "messages": [{"speaker": "User", "text": "x"}]}]}]}] * 2,
-    "membench": [
-        {"simple": {"roles": [{
-            "tid": 0, "message_list": [[{"user": "x", "assistant": "y", "time": "'2024-10-01 08:00' Tuesday"}]],
-            "QA": {"question": "?", "answer": ["x"], "target_step_id": [[0, 0]], "time": "'2024-10-01 08:00'"}}]}}] * 2,
+    "locomo": golden("locomo/talk/talk.json"),
+    "longmemeval": golden("longmemeval/haystacks/haystack.json"),
+    "beam": golden("beam/chat/chat.json"),
+    "realtalk": golden("realtalk/chat/Chat_1_Emi_Elise.json"),
+    "convomem": golden("convomem/items/user_evidence/2_evidence/p_Sales.json"),
+    "membench": golden("membench/published/FirstAgentDataHighLevel.json"),
     "chatlog": [
         {"memlab": {"format": "chatlog", "grouped": True}},
         {"scope": "a", "sender": "A", "text": "x", "timestamp": 1.5, "id": "m", "session": "s", "caption": "c"},
         {"scope": "a", "role": "user", "text": "x", "timestamp": "2026-03-01T09:00"},
         {"question": "?", "scope": "a", "evidence": ["m", "s/1"], "evidence_sessions": ["s"], "abstention": False},
         {"question": "?", "scope": "a", "query_id": "q", "answer": "x", "type": "t", "timestamp": "2026-03-02"},
-        {"scope": "b", "sender": "B", "text": "x"}],
-}  # fmt: skip
+        {"scope": "b", "sender": "B", "text": "x"},
+    ],
+}
 JUNK = [None, True, 0, -1.5, 10**40, "", " ", "x", "a\x00b", "\udc00", "D9:9", [], {}, [[]], {"\udc00": 1}, [None]]
 
 
@@ -158,7 +130,7 @@ def test_what_took_minutes_or_gigabytes_is_refused_clearly(tmp_path: Path) -> No
         load(path)
 
 
-@pytest.mark.parametrize("depth", [900, 990, 1_000, 30_000])
+@pytest.mark.parametrize("depth", [990, 1_000, 30_000])
 def test_deep_nesting_is_an_error_of_ours(tmp_path: Path, depth: int) -> None:
     path, deep = tmp_path / "x.jsonl", "[" * depth + "]" * depth
     for text in ('{"memlab": {"format": %s}}', '{"scope": "a", "sender": %s, "text": "x"}', '[{"sample_id": %s}]'):
@@ -172,12 +144,13 @@ def test_deep_nesting_is_an_error_of_ours(tmp_path: Path, depth: int) -> None:
 def test_a_value_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_LONGEST", 1 << 20)
     path = tmp_path / "x.json"
-    path.write_text('[{"sample_id": "' + "a" * (3 << 20))
-    with pytest.raises(DataError, match="a value of more than 1,048,576 characters"):
-        load(path, format="locomo")
-    path.write_text('{"scope": "' + "a" * (3 << 20))
-    with pytest.raises(DataError, match="line 1: has 1,048,576 bytes and more"):
-        load(path, format="chatlog")
+    for text, format, word in (
+        ('[{"sample_id": "', "locomo", "more than 1,048,576 characters"),
+        ('{"scope": "', "chatlog", "1,048,576 bytes and more"),
+    ):
+        path.write_text(text + "a" * (3 << 20))
+        with pytest.raises(DataError, match=word):
+            load(path, format=format)
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -194,9 +167,9 @@ def test_whatever_is_broken_is_an_error_of_ours_or_set_aside(
 ) -> None:
     records = deepcopy(WHOLE[format])
     for _ in range(random.randint(0, 2)):
-        container, key = random.choice(_places(records))
+        container, key = random.choice(_places(records) or [(records, slice(0))])
         kind = random.choice(["drop", "rename", "replace", "replace"])
-        if kind == "drop":
+        if kind == "drop" or isinstance(key, slice):
             del container[key]
         elif kind == "rename" and isinstance(container, dict):
             container[random.choice(["session_2", "session_01", "\udc00", "x/y"])] = container.pop(key)

@@ -145,7 +145,7 @@ def shown_run(n: int = 3, evidence: Qrels | None = None) -> Run:
 def test_nothing_in_the_view_is_markup() -> None:
     shown = shown_run()._repr_html_()
     tags = set(re.findall(r"<\s*/?\s*([a-zA-Z]+)", shown))
-    assert tags == {"p", "table", "tr", "th", "td"}
+    assert tags == {"p", "div", "style", "table", "thead", "tbody", "tr", "th", "td"}
     assert "&lt;script&gt;q&lt;/script&gt;" in shown
     assert "&lt;b&gt;name&lt;/b&gt;: 1 queries, 3 turns ranked" in shown
 

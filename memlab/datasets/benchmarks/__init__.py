@@ -1,7 +1,7 @@
-"""Benchmarks as they are published: one module each, with ``detect(file)`` and ``records(source)``.
+"""Benchmarks as they are published: one module each, with ``records(source)``.
 
-``FILES`` of a module are patterns of the files that it reads out of a folder. The records are those of
-:mod:`memlab.datasets.chatlog`, by place.
+``KEYS`` of a module are those by which the first record of a file is known, ``FILES`` patterns of the files that it
+reads out of a folder. The records are those of :mod:`memlab.datasets.chatlog`, by place.
 """
 
 from __future__ import annotations

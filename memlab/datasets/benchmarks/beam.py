@@ -21,6 +21,7 @@ from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 
+KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
 """Where the chats of a folder are."""
 ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
@@ -28,10 +29,6 @@ ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expecte
 _PROBING = "probing_questions/probing_questions.json"
 _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
 as_date = fields.date("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"batch_number", "plan-1", "probing_questions", "conversation_seed"})
 
 
 def records(source: Source) -> Iterator[Record]:
@@ -49,22 +46,18 @@ def records(source: Source) -> Iterator[Record]:
                 if name in seen:
                     raise Bad("conversation_id", f"{name!r} again", "an id of its own")
                 seen.add(name)
-                yield from _chat(file, name, _plans(row), _literal(row["probing_questions"]))
+                plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.listed, []))]
+                written = [{f"plan-{k}": plan.take("chat", fields.listed)} for k, plan in enumerate(plans, 1)]
+                yield from _chat(file, name, written or row.take("chat", fields.listed), _literal(raw))
         if batches:
             name = file.stem.removesuffix("/chat") if "/" in file.name else file.path.resolve().parent.name
             with file.record(name, None):
                 yield from _chat(file, name, batches, _probing(file))
 
 
-def _plans(row: Record) -> list[Any]:
-    """Give the chat of a row of the published table; the largest chats stand in their plans."""
-    plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.listed, []))]
-    written = [{f"plan-{k}": plan.take("chat", fields.listed)} for k, plan in enumerate(plans, 1)]
-    return written or row.take("chat", fields.listed)
-
-
-def _literal(value: Any) -> Any:
+def _literal(row: dict[str, Any]) -> Any:
     """Read the questions of a row of the published table, which writes them as Python does."""
+    value = row["probing_questions"]
     try:
         return ast.literal_eval(value) if isinstance(value, str) else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
@@ -86,20 +79,24 @@ def _chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Re
     turns = [*_turns(file, name, chat, places)]
     if not turns:
         raise Bad("", "no messages", "batches with turns")
-    abilities, q, asked = Record(probing, "probing_questions"), 0, list[Record]()
+    abilities, asked, q = Record(probing, "probing_questions"), list[Record](), 0
     for ability in abilities:
         fields.name(ability, "ability")
         for i, raw in enumerate(abilities.take(ability, fields.listed)):
             where = f"{name}: {ability}[{i}]"
             with file.record(where, raw):
-                record, abstention = Record(raw), ability == "abstention"
+                record, evidence = Record(raw), list[str]()
+                if ability != "abstention":
+                    numbers = _numbers(record.get("source_chat_ids"), "source_chat_ids")
+                    evidence = _evidence(file, [*numbers], places, f"{where}: source_chat_ids")
                 answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                numbers = [] if abstention else [*_numbers(record.get("source_chat_ids"), "source_chat_ids")]
-                more: dict[str, Any] = {"answer": record.take(answered, fields.answer, None), "abstention": abstention}
-                more["rubric"] = record.take("rubric", fields.points, None)
+                more: dict[str, Any] = {
+                    "answer": record.take(answered, fields.answer, None),
+                    "abstention": ability == "abstention",
+                }
+                more |= {"rubric": record.take("rubric", fields.points, None), "evidence": evidence}
                 text, kind = record.take("question", fields.name), ability.replace("_", "-")
-                evidence = [] if abstention else _evidence(file, numbers, places, f"{where}: source_chat_ids")
-                asked.append(question(name, q, text, type=kind, evidence=evidence, **more))
+                asked.append(question(name, q, text, type=kind, **more))
             q += 1
     yield from (*turns, *asked)
 
@@ -132,12 +129,11 @@ def _turns(file: Source, name: str, chat: list[Any], places: dict[int, list[str]
 
 def _evidence(file: Source, numbers: list[int], places: dict[int, list[str]], where: str) -> list[str]:
     """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
-    turns = []
+    turns: list[str] = []
     for number in dict.fromkeys(numbers):
         holders = places.get(number, [])
-        if len(holders) == 1:
-            turns += holders
-        else:
+        turns += holders if len(holders) == 1 else []
+        if len(holders) != 1:
             what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
             file.note(where, what, "dropped evidence")
     if not turns:
@@ -147,12 +143,9 @@ def _evidence(file: Source, numbers: list[int], places: dict[int, list[str]], wh
 
 def _numbers(value: Any, where: str) -> Iterator[int]:
     """Give the numbers in lists and objects of whatever depth."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _numbers(inner, f"{where}.{key}")
-    elif isinstance(value, list):
-        for i, inner in enumerate(value):
-            yield from _numbers(inner, f"{where}[{i}]")
+    if isinstance(value, (dict, list)):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _numbers(inner, f"{where}[{key}]")
     elif value is not None:
         yield int(value) if isinstance(value, str) and value.strip().isdecimal() else fields.number(value, where)
 

@@ -20,12 +20,9 @@ from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 
+KEYS = {"evidence_items", "evidenceItems"}
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
 _RUBRICS = ("preference", "implicit-connection")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"evidence_items", "evidenceItems"})
 
 
 def records(source: Source) -> Iterator[Record]:

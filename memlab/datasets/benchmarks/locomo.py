@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from memlab.datasets import fields
@@ -21,6 +19,7 @@ from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 from memlab.records import id_part
 
+KEYS = {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
 as_date = fields.date("%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023")
@@ -31,30 +30,24 @@ _LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 
-def detect(source: Source) -> bool:
-    return bool(source.first & {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"})
-
-
 def records(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
     seen: set[str] = set()
     for file in source.members:
         for index, raw in objects(file):
-            with file.record(f"conversation {index}", raw) as label:
+            with file.record(f"conversation {index}", raw):
                 record = Record(raw)
-                label.text = record.take("sample_id", fields.name)
-                if label.text in seen:
-                    raise Bad("sample_id", f"{label.text!r} again", "an id of its own")
-                talk, asked = Record(record.take("conversation", fields.nested)), record.take("qa", fields.listed)
-                seen.add(label.text)
-                chat = Chat(file, label.text)
-                turns = [*chat.sessions(talk, _turns)]
-                if not turns:
-                    raise Bad("conversation", "no turns", "session_1, session_2 … with turns")
-                if idle := [key for key in talk if key.endswith("_date_time") and key[:-10] not in talk]:
-                    dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
-                    chat.note("session_date_time", dates, "ignored")
-                yield from (*turns, *chat.questions(asked), *chat.statements(record))
+                chat = Chat(file, record.take("sample_id", fields.name), CATEGORIES)
+                with file.record(chat.name, raw):
+                    if chat.name in seen:
+                        raise Bad("sample_id", f"{chat.name!r} again", "an id of its own")
+                    talk, asked = Record(record.take("conversation", Record)), record.take("qa", fields.listed)
+                    seen.add(chat.name)
+                    turns = chat.sessions(talk, _turns, "conversation")
+                    if idle := [key for key in talk if key.endswith("_date_time") and key[:-10] not in talk]:
+                        dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
+                        chat.note("session_date_time", dates, "ignored")
+                    yield from (*turns, *chat.questions(asked), *chat.statements(record))
 
 
 def cited(text: str) -> list[tuple[int, int]]:
@@ -72,30 +65,39 @@ def cited(text: str) -> list[tuple[int, int]]:
     return turns
 
 
-@dataclass
+def dia_id(message: Record) -> tuple[int, int]:
+    """Read the session and the number that a message is cited by."""
+    written = message.take("dia_id", fields.text)
+    if (found := re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", written)) is None:
+        raise Bad("dia_id", show(written), '"D<k>:<n>"')
+    return int(found[1]), int(found[2])
+
+
 class Chat:
-    """Reads the parts of one conversation; what is bad in it is set aside one by one.
+    """Reads the parts of one conversation, in LoCoMo or REALTALK; what is bad in it is set aside one by one."""
 
-    :param turn_ids: the turn of each session and number that evidence may cite.
-    """
-
-    source: Source
-    name: str
-    categories: Mapping[int, str] = field(default_factory=lambda: CATEGORIES)
-    turn_ids: dict[tuple[int, int], str] = field(default_factory=dict)
+    def __init__(self, source: Source, name: str, categories: Mapping[int, str]) -> None:
+        self.source, self.name, self.categories = source, name, categories
+        self.turn_ids: dict[tuple[int, int], str] = {}  # by what evidence cites: session and number
 
     def note(self, where: str, found: str, action: str) -> None:
         self.source.note(f"{self.name}: {where}", found, action)
 
-    def sessions(self, talk: Record, read: Callable[[Chat, Record, str], Iterator[Record]]) -> Iterator[Record]:
-        """Read the sessions in order of their numbers."""
+    def sessions(
+        self, talk: Record, read: Callable[[Chat, Record, str], Iterator[Record]], where: str = ""
+    ) -> list[Record]:
+        """Read the turns of the sessions in order of their numbers."""
+        turns: list[Record] = []
         for k in sorted(int(found[1]) for key in talk if (found := _SESSION.fullmatch(key))):
             key = f"session_{k}"
             with self.source.record(self.name, talk[key]):
                 if not talk.take(key, fields.listed):
                     self.note(key, "a session without turns", "dropped empty session")
                 else:
-                    yield from read(self, talk, key)
+                    turns += read(self, talk, key)
+        if not turns:
+            raise Bad(where, "no turns", "session_1, session_2 … with turns")
+        return turns
 
     def turn(self, cited: tuple[int, int], session: str, n: int, text: str, **said: Any) -> Record:
         """Give the record of a turn that evidence cites so."""
@@ -145,7 +147,7 @@ class Chat:
         there = {turn.split("/")[1] for turn in self.turn_ids.values()}
         for part in ("session_summary", "observation", "event_summary"):
             with self.source.record(self.name, record.get(part)):
-                said = record.take(part, fields.nested, Record({}))
+                said = record.take(part, Record, Record({}))
                 for key in said:
                     found = _SESSION.search(key)
                     if not found or found[0] not in there:
@@ -154,42 +156,36 @@ class Chat:
                     with self.source.record(self.name, said[key]):
                         about = {"scope": self.name, "session": found[0]}
                         if part != "session_summary":
-                            yield from self._annotations(about, part, Record(said[key], f"{part}.{key}"))
+                            kind = "event" if part == "event_summary" else part
+                            yield from self._annotations(about | {"kind": kind}, Record(said[key], f"{part}.{key}"))
                         elif fields.text(said[key], f"{part}.{key}").strip():
                             yield Record(about | {"summary": said[key]})
 
-    def _annotations(self, about: dict[str, Any], part: str, said: Record) -> Iterator[Record]:
+    def _annotations(self, about: dict[str, Any], said: Record) -> Iterator[Record]:
         """Read the statements about a session; the number of one is its place in its session, never renumbered."""
-        kind, n = "event" if part == "event_summary" else part, 0
-        for speaker in said:
-            if speaker == "date":  # the session's own
-                continue
+        kind, n = about["kind"], 0
+        for speaker in (key for key in said if key != "date"):
             where = f"{said.where}.{speaker}"
             with self.source.record(self.name, said[speaker]):
                 fields.name(speaker, f"{said.where}: speaker")
                 for i, raw in enumerate(said.take(speaker, fields.listed)):
                     with self.source.record(f"{self.name}: {where}[{i}]", raw):
-                        text, evidence = (raw, []) if kind == "event" else _pair(raw)
-                        text = fields.text(text, "text")
+                        if kind != "event" and (not isinstance(raw, list) or len(raw) != 2):
+                            raise Bad("", show(raw), "a list of a text and its evidence")
+                        text, evidence = (raw, []) if kind == "event" else raw
                         turns = self.evidence(evidence, f"{where}[{i}]")
-                        if text.strip():
+                        if fields.text(text, "text").strip():
                             number = f"{id_part(self.name)}/{about['session']}/{kind}{n}"
-                            one = {"annotation": text, "annotation_id": number, "kind": kind, "speaker": speaker}
+                            one = {"annotation": text, "annotation_id": number, "speaker": speaker}
                             yield Record(about | one | {"evidence": turns})
                         else:
                             self.note(f"{where}[{i}]", "an empty text", "ignored")
                     n += 1
 
 
-def _pair(raw: Any) -> tuple[Any, Any]:
-    if not isinstance(raw, list) or len(raw) != 2:
-        raise Bad("", show(raw), "a list of a text and its evidence")
-    return raw[0], raw[1]
-
-
 def _turns(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
     """Read the turns of a session, whose date is the time of each."""
-    time: datetime | None = None
+    time = None
     if f"{key}_date_time" not in talk:
         chat.note(f"{key}_date_time", "no date", "kept without a time")
     else:
@@ -198,9 +194,9 @@ def _turns(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
     for place, raw in enumerate(talk[key]):
         with chat.source.record(f"{chat.name}: {key}[{place}]", raw):
             said = Record(raw)
-            dia = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", said.take("dia_id", fields.text))
-            if dia is None or f"session_{int(dia[1])}" != key or int(dia[2]) < 1:
+            k, n = dia_id(said)
+            if f"session_{k}" != key or n < 1:
                 raise Bad("dia_id", show(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
             speaker, text = said.take("speaker", fields.name), said.take("text", fields.text)
             about = {"sender": speaker, "caption": said.take("blip_caption", fields.text, None), "timestamp": time}
-            yield chat.turn((int(dia[1]), int(dia[2])), key, int(dia[2]), text, **about)
+            yield chat.turn((k, n), key, n, text, **about)

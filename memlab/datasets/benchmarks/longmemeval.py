@@ -11,19 +11,15 @@ from datetime import datetime
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import turn
+from memlab.datasets.chatlog import turn, turn_id
 from memlab.datasets.fields import Bad, Record
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 from memlab.records import id_part
 
+KEYS = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
 as_date = fields.date("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21")
 _Haystack = dict[str, tuple[datetime, list[Any], str]]
-
-
-def detect(source: Source) -> bool:
-    known = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
-    return bool(source.first & known)
 
 
 def records(source: Source) -> Iterator[Record]:
@@ -31,16 +27,18 @@ def records(source: Source) -> Iterator[Record]:
     seen: dict[str, int] = {}
     for file in source.members:
         for index, raw in objects(file):
-            with file.record(f"question {index}", raw) as label:
+            with file.record(f"question {index}", raw):
                 record = Record(raw)
                 name = record.take("question_id", fields.name)
-                label.text = f"question {index} ({name!r})"
-                if name in seen:
-                    raise Bad("question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own")
-                haystack = _haystack(record, file, label.text)
-                read = [*_turns(name, haystack), _question(record, name, haystack)]
-                seen[name] = index
-                yield from read
+                with file.record(label := f"question {index} ({name!r})", raw):
+                    if name in seen:
+                        raise Bad("question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own")
+                    haystack = _haystack(record, file, label)
+                    evidence: list[str] = []
+                    turns = [*_turns(name, haystack, evidence)]
+                    asked = _question(record, name, haystack)
+                    seen[name] = index
+                    yield from (*turns, Record(asked | {"evidence": evidence}))
 
 
 def _haystack(record: Record, file: Source, label: str) -> _Haystack:
@@ -68,27 +66,23 @@ def _haystack(record: Record, file: Source, label: str) -> _Haystack:
     return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
 
 
-def _turns(scope: str, haystack: _Haystack) -> Iterator[Record]:
+def _turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterator[Record]:
+    """Read the turns of a haystack, and fill in the ids of those that are marked as evidence."""
     for session, (date, turns, where) in haystack.items():
         for n, raw in enumerate(turns, 1):
             said = Record(raw, f"{where}[{n - 1}]")
             role, text = said.take("role", fields.name), said.take("content", fields.text)
-            said.take("has_answer", fields.flag, False)
-            yield turn(scope, session, n, role, text, timestamp=date)
+            given = turn(scope, session, n, role, text, timestamp=date)
+            if said.take("has_answer", fields.flag, False):
+                evidence.append(turn_id(given))
+            yield given
 
 
 def _question(record: Record, scope: str, haystack: _Haystack) -> Record:
     answers = record.take("answer_session_ids", fields.names)
     if unknown := [name for name in answers if name not in haystack]:
         raise Bad("answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids")
-    session_of = {name: f"{id_part(scope)}/{id_part(name)}" for name in haystack}
-    marked = [
-        f"{session_of[name]}/{n}"
-        for name, (_, turns, _) in haystack.items()
-        for n, turn in enumerate(turns, 1)
-        if turn.get("has_answer")
-    ]
-    about = {"scope": scope, "query_id": id_part(scope), "abstention": scope.endswith("_abs"), "evidence": marked}
+    about = {"scope": scope, "query_id": id_part(scope), "abstention": scope.endswith("_abs")}
     about |= {"question": record.take("question", fields.name), "type": record.take("question_type", fields.name)}
     about |= {"answer": record.take("answer", fields.answer), "timestamp": record.take("question_date", as_date)}
-    return Record(about | {"evidence_sessions": [session_of[name] for name in dict.fromkeys(answers)]})
+    return Record(about | {"evidence_sessions": [f"{id_part(scope)}/{id_part(name)}" for name in answers]})

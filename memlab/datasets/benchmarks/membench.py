@@ -23,13 +23,9 @@ from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
-_KINDS = {"highlevel", "highlevel_rec", "simple", "conditional", "comparative", "aggregative", "post_processing"}
+KEYS = {"highlevel", "highlevel_rec", "simple", "conditional", "comparative", "aggregative", "post_processing"}
 _SPEAKERS = (("user_message", "user"), ("assistant_message", "assistant", "agent"), ("message",))
 _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2}):(\d{2})")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & _KINDS)
 
 
 def records(source: Source) -> Iterator[Record]:
@@ -56,7 +52,7 @@ def _trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Rec
             steps.append(turn(scope, f"session_{s}", n, "user", text, timestamp=_time(text)))
     if not steps:
         raise Bad("message_list", "no messages", "a list of messages, or of sessions of them")
-    asked, evidence = record.take("QA", fields.nested), list[str]()
+    asked, evidence = record.take("QA", Record), list[str]()
     for i, cited in enumerate(asked.take("target_step_id", fields.listed, [])):
         # The published files give [step, session], the samples the step alone.
         first = cited[0] if isinstance(cited, list) and cited else cited

@@ -9,24 +9,20 @@ meant is repaired, and the rest is dropped, with an issue each. Event annotation
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from memlab.datasets import fields
-from memlab.datasets.benchmarks.locomo import Chat
-from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.benchmarks.locomo import Chat, dia_id
+from memlab.datasets.fields import Record
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import objects
 
+KEYS = {"session_1", "session_1_date_time", "events_session_1"}
 FILES = ("Chat_*.json",)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 """Category number to its name in the paper."""
 _FORMS = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M")
 as_date = fields.date(*_FORMS, example="29.12.2023, 00:51:12")
-
-
-def detect(source: Source) -> bool:
-    return bool(source.first & {"session_1", "session_1_date_time", "events_session_1"})
 
 
 def records(source: Source) -> Iterator[Record]:
@@ -37,10 +33,7 @@ def records(source: Source) -> Iterator[Record]:
             with file.record(chat.name, raw):
                 record = Record(raw)
                 asked = record.take("qa", fields.listed)
-                turns = [*chat.sessions(record, _messages)]
-                if not turns:
-                    raise Bad("", "no turns", "session_1, session_2 … with messages")
-                yield from (*turns, *chat.questions(asked))
+                yield from (*chat.sessions(record, _messages), *chat.questions(asked))
 
 
 def _messages(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
@@ -49,15 +42,9 @@ def _messages(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
     for n, raw in enumerate(talk[key], 1):
         with chat.source.record(f"{chat.name}: {key}[{n - 1}]", raw):
             message = Record(raw)
-            dia = re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", message.take("dia_id", fields.text))
-            if dia is None:
-                raise Bad("dia_id", show(message["dia_id"]), '"D<k>:<n>"')
-            text, caption = (
-                message.take("clean_text", fields.text, None),
-                message.take("blip_caption", fields.text, None),
-            )
+            cited, text = dia_id(message), message.take("clean_text", fields.text, None)
+            caption = message.take("blip_caption", fields.text, None)
             if text is None and caption is None:
                 chat.note(f"{key}[{n - 1}]: clean_text", "nothing", "kept without a text")
             sender, time = message.take("speaker", fields.name), message.take("date_time", as_date, day)
-            cited = int(dia[1]), int(dia[2])
             yield chat.turn(cited, key, n, text or "", sender=sender, caption=caption, timestamp=time)

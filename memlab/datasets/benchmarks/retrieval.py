@@ -20,19 +20,22 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.fields import Bad, Record, moment, show
+from memlab.datasets.chatlog import turn, turn_id
+from memlab.datasets.fields import Bad, Record, show
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import lines
 from memlab.records import id_part
 
+KEYS = {"_id"}
 FILES = ("queries.jsonl", "*/queries.jsonl")
 """Where the questions of a folder are."""
 _NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
+_KEPT = ("answer", "type", "timestamp", "rubric")
 _QRELS = ("qrels.tsv", "qrels/test.tsv", "qrels/*.tsv")
 
 
@@ -44,14 +47,14 @@ class _Scope:
     asked: list[tuple[str, Record, list[str]]] = field(default_factory=list)
 
 
-def detect(source: Source) -> bool:
-    return "_id" in source.first
-
-
 def records(source: Source) -> Iterator[Record]:
     """Read the scopes of a folder; the corpus is held whole."""
     folder = source if source.path.is_dir() else replace(source, path=source.path.parent)
-    corpus = {_id(record): record for _, record in _identified(_file(folder, "corpus.jsonl"))}
+    above = folder.path.resolve().parent
+    paths = [path for place in (folder.path, above) if (path := place / "corpus.jsonl").is_file()]
+    if not paths:
+        folder.fail("holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one")
+    corpus = {_id(record): record for _, record in _identified(replace(folder, path=paths[0], name=paths[0].name))}
     of_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
         of_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
@@ -61,18 +64,24 @@ def records(source: Source) -> Iterator[Record]:
     if scopes.keys() & of_scope.keys():  # a memory of which nothing is asked is one still
         scopes |= {scope: _Scope(of_scope[scope]) for scope in of_scope if scope and scope not in scopes}
     for name, about in scopes.items():
-        turns: dict[str, tuple[str, str]] = {}
-        yield from _turns(folder, name, corpus, corpus if about.documents is None else about.documents, turns)
+        turns, counts = dict[str, Record](), Counter[str]()
+        for doc_id in corpus if about.documents is None else about.documents:
+            if doc_id not in corpus:
+                what = f"{doc_id!r}, which corpus.jsonl does not hold"
+                folder.note(f"candidates.jsonl: {name}", what, "ignored")
+                continue
+            with folder.record(f"corpus.jsonl: {doc_id!r}", corpus[doc_id]):
+                turns[doc_id] = _turn(name, doc_id, corpus[doc_id], counts)
+        yield from turns.values()
         for query, record, cited in about.asked:
             with folder.record(f"queries.jsonl: {query!r}", record):
-                evidence = dict(turns[doc_id] for doc_id in cited if doc_id in turns)
                 if lost := [doc_id for doc_id in cited if doc_id not in turns]:
-                    found = f"{lost[0]!r}, which its scope does not hold"
-                    folder.note(f"qrels: {query}", found, "dropped evidence")
+                    what = f"{lost[0]!r}, which its scope does not hold"
+                    folder.note(f"qrels: {query}", what, "dropped evidence")
+                evidence = [turns[doc_id]["id"] or turn_id(turns[doc_id]) for doc_id in cited if doc_id in turns]
                 text = record.take("text", fields.name)
-                about_it = {"scope": name, "query_id": record["query_id"], "question": text, "evidence": [*evidence]}
-                kept = {key: record[key] for key in ("answer", "type", "timestamp", "rubric") if key in record}
-                yield Record(about_it | kept | {"evidence_sessions": [*dict.fromkeys(evidence.values())]})
+                said = {"scope": name, "query_id": record["query_id"], "question": text, "evidence": evidence}
+                yield Record(said | {key: record[key] for key in _KEPT if key in record})
 
 
 def _ask(folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: dict[str, _Scope]) -> None:
@@ -100,45 +109,25 @@ def _ask(folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: d
             record["query_id"] = query if "scope" in record else encoded  # written from a dataset, it is its id
             record["type"] = record.take("type", fields.name, kind.replace("_", "-") or "unspecified")
             scopes.setdefault(scope, _Scope(documents)).asked.append((query, record, evidence.pop(query, [])))
-    for query in list(evidence)[:1]:
-        what = f"{len(evidence)} questions that {file.path.name} does not hold ({query!r} …)"
+    if evidence:
+        what = f"{len(evidence)} questions that {file.path.name} does not hold ({next(iter(evidence))!r} …)"
         folder.note(f"{kind or own.path.name}: qrels", what, "ignored")
 
 
-def _turns(
-    folder: Source, scope: str, corpus: dict[str, Record], documents: Any, turns: dict[str, tuple[str, str]]
-) -> Iterator[Record]:
-    """Read the documents of a scope.
+def _turn(scope: str, doc_id: str, record: Record, counts: Counter[str]) -> Record:
+    """Read a document as a turn; a title stands before the text, as MTEB and LMEB join them.
 
-    :param turns: filled with the turn and the session of each document.
+    :param counts: the turns that each session has.
     """
-    counts: dict[str, int] = {}
-    for doc_id in documents:
-        record = corpus.get(doc_id)
-        if record is None:
-            found = f"{doc_id!r}, which corpus.jsonl does not hold"
-            folder.note(f"candidates.jsonl: {scope}", found, "ignored")
-            continue
-        with folder.record(f"corpus.jsonl: {doc_id!r}", record):
-            session = record.take("session", fields.name, "s1")
-            n = counts[session] = counts.get(session, 0) + 1
-            session_id = f"{id_part(scope)}/{id_part(session)}"
-            own = "scope" in record and doc_id.startswith(
-                f"{id_part(scope)}/"
-            )  # written from a dataset, whose id it is
-            about = {"scope": scope, "session": session, "n": n, "id": doc_id if own else None, **_said(record)}
-            about["timestamp"] = moment(record.take("timestamp", fields.time, (None, True))[0])
-            turns[doc_id] = doc_id if own else f"{session_id}/{n}", session_id
-            yield Record(about)
-
-
-def _said(record: Record) -> dict[str, str | None]:
-    """Give speaker, role, text and caption; a title stands before the text, as MTEB and LMEB join them."""
+    session = record.take("session", fields.name, "s1")
+    counts[session] += 1
     text, caption = record.take("text", fields.text), record.take("caption", fields.text, None)
     speaker, role = record.take("speaker", fields.name, None), record.take("role", fields.name, "other")
     title = record.take("title", fields.text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
-    return {"sender": speaker or "document", "role": role, "text": text, "caption": caption}
+    own = "scope" in record and doc_id.startswith(f"{id_part(scope)}/")  # written from a dataset, it is its id
+    more = {"id": doc_id if own else None, "caption": caption, "timestamp": record.take("timestamp", fields.time, None)}
+    return turn(scope, session, counts[session], role, text, sender=speaker or "document", **more)
 
 
 def _id(record: Record) -> str:
@@ -155,14 +144,6 @@ def _identified(file: Source) -> Iterator[tuple[int, Record]]:
             if seen.setdefault(called, number) != number:
                 raise Bad("_id", f"{called!r} again (first on line {seen[called]})", "an id of its own")
             yield number, record
-
-
-def _file(folder: Source, name: str) -> Source:
-    """Give a file of the folder, or of the one above."""
-    for place in (folder.path, folder.path.resolve().parent):
-        if (place / name).is_file():
-            return replace(folder, path=place / name, name=name)
-    folder.fail(f"holds no {name}, and the folder above it neither; a retrieval folder has one")
 
 
 def _evidence(folder: Source) -> dict[str, list[str]]:
@@ -187,11 +168,9 @@ def _evidence(folder: Source) -> dict[str, list[str]]:
 
 def _scenes(own: Source, folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
-    paths = [each.path / "candidates.jsonl" for each in (own, folder)]
+    paths = [path for each in (own, folder) if (path := each.path / "candidates.jsonl").is_file()]
     scenes: dict[str, list[str]] = {}
-    for path in [path for path in paths if path.is_file()][:1]:
-        file = replace(folder, path=path, name=path.name)
-        for number, record in lines(file):
-            with file.record(f"line {number}", record):
-                scenes[record.take("scene_id", fields.name)] = record.take("candidate_doc_ids", fields.names)
+    for number, record in lines(file := replace(folder, path=paths[0], name=paths[0].name)) if paths else ():
+        with file.record(f"line {number}", record):
+            scenes[record.take("scene_id", fields.name)] = record.take("candidate_doc_ids", fields.names)
     return scenes

@@ -1,4 +1,4 @@
-"""Exports of chat tools: one module a tool, each with ``detect(file)`` and ``records(source)``.
+"""Exports of chat tools: an importer each, with ``detect(file)`` and ``records(source)``.
 
 ``detect`` knows a file from its beginning; ``records`` yields the records of :mod:`memlab.datasets.chatlog`. What an
 importer leaves out or changes it counts by kind, and :func:`read` puts the counts into the issues of the dataset.
@@ -8,20 +8,52 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from importlib import import_module
-from typing import Any
+from typing import NamedTuple
 
 from memlab.datasets.fields import Bad
+from memlab.datasets.importers import (
+    chatgpt,
+    claude_ai,
+    claude_code,
+    discord,
+    letta,
+    lists,
+    slack,
+    telegram,
+    traces,
+    whatsapp,
+)
+from memlab.datasets.importers.common import Message
 from memlab.datasets.reading import Source
 from memlab.records import raw_part
 
-_NAMES = (
-    "chatgpt claude_ai claude_code discord letta langsmith langfuse telegram slack mem0 table sharegpt openai_messages"
-)
-IMPORTERS = {name: import_module(f"{__name__}.{name}") for name in (*_NAMES.split(), "whatsapp")}
-"""Format name to the module that reads it; the first that knows a file has it."""
+
+class Importer(NamedTuple):
+    """What knows the files of a tool from their beginnings, and what reads them."""
+
+    detect: Callable[[Source], bool]
+    records: Callable[[Source], Iterator[Message]]
+
+
+IMPORTERS = {
+    "chatgpt": Importer(chatgpt.detect, chatgpt.records),
+    "claude_ai": Importer(claude_ai.detect, claude_ai.records),
+    "claude_code": Importer(claude_code.detect, claude_code.records),
+    "discord": Importer(discord.detect, discord.records),
+    "letta": Importer(letta.detect, letta.records),
+    "langsmith": Importer(traces.is_langsmith, traces.langsmith),
+    "langfuse": Importer(traces.is_langfuse, traces.langfuse),
+    "telegram": Importer(telegram.detect, telegram.records),
+    "slack": Importer(slack.detect, slack.records),
+    "mem0": Importer(lists.is_mem0, lists.mem0),
+    "table": Importer(lists.is_table, lists.table),
+    "sharegpt": Importer(lists.is_sharegpt, lists.sharegpt),
+    "openai_messages": Importer(lists.is_openai, lists.openai_messages),
+    "whatsapp": Importer(whatsapp.detect, whatsapp.records),
+}
+"""Format name to what reads it; the first that knows a file has it."""
 
 _HTML = r"(?s)\s*<.*"
 _DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/conversations.md)"
@@ -65,14 +97,14 @@ def refusal(file: Source) -> str | None:
     return None
 
 
-def read(kind: str, source: Source, *, scope: str | None = None) -> Iterator[dict[str, Any]]:
+def read(kind: str, source: Source, *, scope: str | None = None) -> Iterator[Message]:
     """Read an export; at its end, what was left out or changed is in the issues of the source.
 
     :param scope: names the memory of an export that has one; of several it chooses the one called so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
     source = replace(source, members=_members(kind, source))
-    records, rename = _records(kind, source), dict[str, str]()
+    records, rename, n = _records(kind, source), dict[str, str](), 0
     if scope is not None:
         records = [*records]
         there = list(dict.fromkeys(str(record.get("scope")) for record in records))
@@ -80,7 +112,6 @@ def read(kind: str, source: Source, *, scope: str | None = None) -> Iterator[dic
         if scope not in there and len(there) > 1:
             source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
         rename = {there[0]: scope} if scope not in there and there else {scope: scope}
-    n = 0
     for record in records:
         if not rename or str(record.get("scope")) in rename:
             n += 1
@@ -88,29 +119,31 @@ def read(kind: str, source: Source, *, scope: str | None = None) -> Iterator[dic
     counts = Counter[tuple[str, str]]()
     for (how, what, of), count in source.report.counts.items():
         counts[how, what] += count if not rename or of in {"", *rename} else 0
-    for (how, what), count in sorted(counts.items()):
-        if count:
-            source.note("export", f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}", how)
+    counted = {key: count for key, count in sorted(counts.items()) if count}
+    for (how, what), count in counted.items():
+        source.note("export", f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}", how)
     if not n:
-        left = ", ".join(f"{count:,} {what}" for (_, what), count in sorted(counts.items()) if count)
-        source.fail(f"holds no message that memlab keeps ({kind}); left out: {left or 'nothing'}")
+        left = ", ".join(f"{count:,} {what}" for (_, what), count in counted.items()) or "nothing"
+        source.fail(f"holds no message that memlab keeps ({kind}); left out: {left}")
 
 
 def _members(kind: str, source: Source) -> list[Source]:
-    """Choose the files that the importer of a tool reads."""
+    """Choose the files that the importer of a tool reads; a file that is given alone it reads in any case."""
     files, known = source.files(), list[Source]()
     for file in files:
-        if len(files) == 1 or (file.size and IMPORTERS[kind].detect(file)):
+        if file.size and IMPORTERS[kind].detect(file):
             known.append(file)
         file.forget()
+    if len(files) == 1 and not known:
+        if other := tool_of(files[0]):
+            source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
+        return files
     if not known:
         source.fail(f"holds no file that looks like {kind}")
-    if len(files) == 1 and not IMPORTERS[kind].detect(known[0]) and (other := tool_of(known[0])):
-        source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
     return known
 
 
-def _records(kind: str, source: Source) -> Iterable[dict[str, Any]]:
+def _records(kind: str, source: Source) -> Iterable[Message]:
     try:
         yield from IMPORTERS[kind].records(source)
     except Bad as bad:

@@ -10,20 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.common import (
-    ME,
-    Message,
-    any_of,
-    content,
-    dig,
-    items,
-    message,
-    name,
-    newest_branch,
-    time,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import ME, Message, any_of, dig, items
 from memlab.datasets.reading import Source
 
 _TEXT = {"text", "multimodal_text"}
@@ -43,10 +32,10 @@ def records(source: Source) -> Iterator[Message]:
 
 
 def _conversation(source: Source, conversation: Record) -> Iterator[Message]:
-    mapping = conversation.take("mapping", fields.nested)
+    mapping = conversation.take("mapping", Record)
     session = any_of(conversation, "conversation_id", "id", "title")
     parents = {key: dig(node, "parent") for key, node in mapping.items()}
-    branch = newest_branch(parents, conversation.get("current_node"), lambda key: _age(mapping[key]))
+    branch = common.newest_branch(parents, conversation.get("current_node"), lambda key: _age(mapping[key]))
     others = [dig(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
     source.drop("messages of other branches", ME, sum(role in ("user", "assistant") for role in others))
     for key in branch:
@@ -57,22 +46,19 @@ def _conversation(source: Source, conversation: Record) -> Iterator[Message]:
         if dropped := _dropped(each, role, dig(each, "content", "content_type")):
             source.drop(dropped, ME)
             continue
-        text, caption = content(source, ME, items(dig(each, "content", "parts")))
-        files = [_file(given) for given in items(dig(each, "metadata", "attachments")) if any_of(given, "name")]
+        text, caption = common.content(source, ME, items(dig(each, "content", "parts")))
+        given = items(dig(each, "metadata", "attachments"))
+        files = [common.attached(file, called) for file in given if (called := any_of(file, "name"))]
         if files:  # They name the images that the text points to.
             caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
-        more = {"role": role, "session": session, "caption": caption, "timestamp": time(each.get("create_time"))}
-        yield from message(source, ME, role, _CITATION.sub("", text), id=name(each.get("id"), key), **more)
+        more = {"role": role, "session": session, "caption": caption, "timestamp": common.time(each.get("create_time"))}
+        own = common.name(each.get("id"), key)
+        yield from common.message(source, ME, role, _CITATION.sub("", text), id=own, **more)
 
 
 def _age(node: Any) -> float:
     when = dig(node, "message", "create_time")
     return when if isinstance(when, (int, float)) else 0.0 if dig(node, "message") else -1.0
-
-
-def _file(attachment: Any) -> str:
-    image = any_of(attachment, "mime_type").startswith("image")
-    return f"{'image' if image else 'file'}: {any_of(attachment, 'name')}"
 
 
 def _dropped(each: Any, role: Any, kind: Any) -> str:

@@ -11,19 +11,8 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.common import (
-    ME,
-    Message,
-    any_of,
-    content,
-    dig,
-    items,
-    message,
-    name,
-    newest_branch,
-    role_of,
-    time,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import ME, Message, any_of, dig, items
 from memlab.datasets.reading import Source
 
 
@@ -39,7 +28,7 @@ def records(source: Source) -> Iterator[Message]:
 
 
 def _conversation(source: Source, record: Record, accounts: dict[str, str]) -> Iterator[Message]:
-    account = name(dig(record, "account", "uuid"))
+    account = any_of(record.get("account"), "uuid")
     scope = accounts.setdefault(account, account if accounts else ME)
     session, every = any_of(record, "uuid", "name"), record.take("chat_messages", fields.listed)
     listed = [each for each in every if isinstance(each, dict)]
@@ -47,12 +36,11 @@ def _conversation(source: Source, record: Record, accounts: dict[str, str]) -> I
     kept = _branch(listed, record.get("current_leaf_message_uuid"))
     source.drop("messages of other branches", scope, len(listed) - len(kept))
     for each in kept:
-        role = role_of(each.get("sender"))
-        if role not in ("user", "assistant"):
-            source.drop("system messages" if role == "system" else "unreadable messages", scope)
+        role = common.role_of(each.get("sender"))
+        if not common.speaks(source, scope, role):
             continue
         blocks = items(each.get("content"))
-        text, caption = content(source, scope, blocks or each.get("text"))
+        text, caption = common.content(source, scope, blocks or each.get("text"))
         files = [file for key in ("attachments", "files", "files_v2") for file in items(each.get(key))]
         names = dict.fromkeys(any_of(file, "file_name") for file in files)
         caption = "; ".join([caption] * bool(caption) + [f"file: {given}" for given in names if given])
@@ -61,7 +49,8 @@ def _conversation(source: Source, record: Record, accounts: dict[str, str]) -> I
         if not text.strip() and not caption and any(dig(block, "type") != "text" for block in blocks):
             continue  # Its blocks are counted.
         more = {"session": session, "id": any_of(each, "uuid"), "role": role, "caption": caption}
-        yield from message(source, scope, role, text, timestamp=time(each.get("created_at")), **more)
+        when = common.time(each.get("created_at"))
+        yield from common.message(source, scope, str(role), text, timestamp=when, **more)
 
 
 def _branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
@@ -71,4 +60,4 @@ def _branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
     known = any(isinstance(parent, str) and parent in by_id for parent in parents.values())
     if not known or len(by_id) < len(listed):
         return listed
-    return [by_id[key] for key in newest_branch(parents, leaf, lambda key: any_of(by_id[key], "created_at"))]
+    return [by_id[key] for key in common.newest_branch(parents, leaf, lambda key: any_of(by_id[key], "created_at"))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -108,7 +108,14 @@ def role_of(value: Any) -> str | None:
     return role or ("tool" if re.search("tool|function|observation|ipython", called) else None)
 
 
-def newest_branch(parents: dict[str, Any], current: Any, age: Any) -> list[str]:
+def speaks(source: Source, scope: str, role: str | None) -> bool:
+    """Say whether a role is a person's or an assistant's; a message of another is counted."""
+    if role not in ("user", "assistant"):
+        source.drop({"system": "system messages", "tool": "tool calls"}.get(role or "", "unreadable messages"), scope)
+    return role in ("user", "assistant")
+
+
+def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], Any]) -> list[str]:
     """Give the nodes of a tree from the root to the current one; where that is not there, to the newest leaf.
 
     :param parents: node to its parent, in the order of the file.
@@ -116,9 +123,8 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Any) -> list[str]:
     """
     if not (isinstance(current, str) and current in parents):
         answered = {parent for parent in parents.values() if isinstance(parent, str)}
-        leaves = [key for key in parents if key not in answered]
         # max gives the first of equals, and of equals the last of the file is the newest.
-        current = max(reversed(leaves), key=age, default="")
+        current = max((key for key in reversed(parents) if key not in answered), key=age, default="")
     path: dict[str, None] = {}
     while isinstance(current, str) and current in parents and current not in path:
         path[current] = None
@@ -137,34 +143,33 @@ def content(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     for part in parts if isinstance(parts, list) else [parts]:
         if isinstance(part, str):
             texts.append(part)
-        elif isinstance(part, dict):
-            kind = any_of(part, "type", "content_type")
-            if kind in _THOUGHTS:
-                source.drop("thoughts", scope)
-            elif re.search("tool|function_call|execution|code_interpreter", kind):
-                source.drop("tool calls", scope)
-            elif re.search("image|video|audio|file|document|media", kind):
-                texts.append(name(part.get("transcript"), dig(part, "input_audio", "transcript"), part.get("text")))
-                if texts[-1]:
-                    source.keep("recordings", scope, "kept as their transcripts")
-                else:
-                    captions.append(_described(source, scope, part, kind))
-            elif isinstance(text := part.get("text", part.get("refusal")), (str, dict)):
-                texts.append(text if isinstance(text, str) else name(text.get("value")))
-            elif kind:
-                source.drop(f"parts of the kind {kind!r}", scope)
+        if not isinstance(part, dict):
+            continue
+        kind = any_of(part, "type", "content_type")
+        if kind in _THOUGHTS:
+            source.drop("thoughts", scope)
+        elif re.search("tool|function_call|execution|code_interpreter", kind):
+            source.drop("tool calls", scope)
+        elif re.search("image|video|audio|file|document|media", kind):
+            if spoken := name(part.get("transcript"), dig(part, "input_audio", "transcript"), part.get("text")):
+                texts.append(spoken)
+                source.keep("recordings", scope, "kept as their transcripts")
+                continue
+            what = next((word for word in ("image", "video", "audio") if word in kind), "file")
+            source.keep(f"{what}s", scope, "described in captions")
+            called = any_of(part, "alt", "title", "file_name", "filename", "name")
+            known = name(dig(part, "metadata", "dalle", "prompt"), called, dig(part, "file", "filename"))
+            captions.append(f"{what}: {known}" if known else what)
+        elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
+            texts.append(said if isinstance(said, str) else name(said.get("value")))
+        elif kind:
+            source.drop(f"parts of the kind {kind!r}", scope)
     return "\n".join(text for text in texts if text), "; ".join(captions)
 
 
-def _described(source: Source, scope: str, part: dict[str, Any], kind: str) -> str:
-    """Describe an image or a file by what is known of it, and count it."""
-    what = next((word for word in ("image", "video", "audio") if word in kind), "file")
-    source.keep(f"{what}s", scope, "described in captions")
-    known = name(
-        dig(part, "metadata", "dalle", "prompt"), any_of(part, "alt", "title", "file_name", "filename", "name")
-    )
-    known = known or name(dig(part, "file", "filename"))
-    return f"{what}: {known}" if known else what
+def attached(file: Any, called: str) -> str:
+    """Describe an attached file: an image where its type says so."""
+    return f"{'image' if any_of(file, 'mime_type', 'mimetype').startswith('image') else 'file'}: {called}"
 
 
 def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
@@ -182,13 +187,11 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role"), inner.get("type")]
         called += [*items(raw.get("id"))[-1:], raw.get("type")]
         role = next((role for value in called if (role := role_of(value))), None)
-        said = next((inner[key] for key in ("content", "value", "text", "parts") if inner.get(key) is not None), None)
         if raw.get("type") in ("function_call", "function_call_output", "reasoning"):
             role = "tool"
-        if role not in ("user", "assistant"):
-            kinds = {"system": "system messages", "tool": "tool calls", None: "unreadable messages"}
-            source.drop(kinds[role], scope)
+        if not speaks(source, scope, role):
             continue
+        said = next((inner[key] for key in ("content", "value", "text", "parts") if inner.get(key) is not None), None)
         calls = items(inner.get("tool_calls")) or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
         text, caption = content(source, scope, said)
@@ -199,11 +202,13 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         yield {"role": role, "text": text, "caption": caption, "id": own or None, "timestamp": when}
 
 
-def conversation(source: Source, about: dict[str, Any], listed: Iterable[Any], session: str) -> Iterator[Message]:
-    """Give the messages of one conversation; its time is that of messages without one."""
-    scope = name(about.get("user_id"), about.get("user"), dig(about, "metadata", "user_id")) or ME
-    when = time(about.get("created_at"), about.get("created"), about.get("timestamp"))
-    for turn in turns(source, scope, listed):
+def spoken(source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None) -> Iterator[Message]:
+    """Give the messages of a session whose senders are their roles.
+
+    :param listed: as of :func:`turns`.
+    :param when: the time of messages without one.
+    """
+    for turn in listed:
         text, turn["timestamp"] = turn.pop("text"), turn["timestamp"] or when
         yield from message(source, scope, turn["role"], text, session=session, **turn)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.common import Message, any_of, content, decoded, dig, items, message, time
+from memlab.datasets.importers.common import Message, any_of, content, decoded, dig, items, message, speaks, time
 from memlab.datasets.reading import Source
 
 _OLD = {"messages", "core_memory", "llm_config", "in_context_message_ids", "in_context_message_indices"}
@@ -24,20 +24,19 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope."""
+
+    def agents(record: Record) -> Iterator[Message]:
+        for agent in record.take("agents", fields.listed, []) or [record]:
+            for each in items(dig(agent, "messages")):
+                yield from _message(source, any_of(agent, "name", "id") or "agent", each)
+
     for file in source.members:
-        yield from file.read_each("agent file", lambda record: _agents(source, record))
-
-
-def _agents(source: Source, record: Record) -> Iterator[Message]:
-    for agent in record.take("agents", fields.listed, []) or [record]:
-        for each in items(dig(agent, "messages")):
-            yield from _message(source, any_of(agent, "name", "id") or "agent", each)
+        yield from file.read_each("agent file", agents)
 
 
 def _message(source: Source, scope: str, each: Any) -> Iterator[Message]:
     role = dig(each, "role")
-    if role not in ("user", "assistant"):
-        source.drop("tool calls" if role == "tool" else "system messages" if role else "unreadable messages", scope)
+    if not speaks(source, scope, role if role in ("user", "assistant", "tool") else "system" if role else None):
         return
     text, caption = content(source, scope, each.get("text") if each.get("content") is None else each["content"])
     if role == "user":
@@ -47,7 +46,8 @@ def _message(source: Source, scope: str, each: Any) -> Iterator[Message]:
             return
         text = any_of(wrapped, "message") or text
     calls = [call for call in items(each.get("tool_calls")) if isinstance(call, dict)]
-    said = [words for call in calls if (words := _said(call))]
+    sent = [call["function"] for call in calls if dig(call, "function", "name") == "send_message"]
+    said = [words for function in sent if (words := any_of(decoded(dig(function, "arguments")), "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))
     if calls:
         source.drop("thoughts", scope, bool(text.strip()))
@@ -56,10 +56,3 @@ def _message(source: Source, scope: str, each: Any) -> Iterator[Message]:
             return
     more = {"role": role, "caption": caption, "timestamp": time(each.get("created_at"))}
     yield from message(source, scope, role, text, id=any_of(each, "id"), **more)
-
-
-def _said(call: dict[str, Any]) -> str:
-    """Give what a call of ``send_message`` says; empty for another tool."""
-    function = call.get("function")
-    sends = dig(function, "name") == "send_message"
-    return any_of(decoded(dig(function, "arguments")), "message") if sends else ""

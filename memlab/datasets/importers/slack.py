@@ -9,12 +9,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
-from memlab.datasets.importers.common import Message, Names, any_of, dig, items, message, name, time
+from memlab.datasets.importers.common import Message, Names, any_of, attached, dig, items, message, name, time
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
 
@@ -22,6 +22,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.jsonl?)?")
 _LISTS = ("channels.json", "groups.json", "dms.json", "mpims.json")
 _TALK = {"", "thread_broadcast", "reply_broadcast", "me_message", "file_share", "file_comment", "file_mention"}
 _TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
+_GONE = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -34,7 +35,8 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
     tables = {PurePosixPath(file.name).name: file for file in source.files()}
-    people = {any_of(user, "id"): _called(user) for user in _listed(source, tables, "users.json") if _called(user)}
+    named = {any_of(user, "id"): _called(user) for user in _listed(source, tables, "users.json")}
+    people = {key: called for key, called in named.items() if called}
     names, channels = Names(), dict[str, str]()
     for each in (each for table in _LISTS for each in _listed(source, tables, table)):
         members = ", ".join(people.get(name(user), name(user)) for user in items(dig(each, "members")))
@@ -42,10 +44,10 @@ def records(source: Source) -> Iterator[Message]:
     for file in source.members:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
-        channel = _Channel(source, names.give(place, channels.get(place) or place), people, channels)
+        scope = names.give(place, channels.get(place) or place)
         for _, raw in file.values():
             for each in items(dig(raw, "messages")) or [raw]:
-                yield from channel.message(each)
+                yield from _message(source, scope, each, people, channels)
 
 
 def _listed(source: Source, tables: dict[str, Source], table: str) -> list[Any]:
@@ -66,67 +68,59 @@ def _called(user: Any) -> str:
     return name(*(dig(about, key) for key in keys for about in (user, profile)), dig(user, "name"))
 
 
-@dataclass
-class _Channel:
-    """A channel, with the names of people and channels by their ids."""
+def _message(
+    source: Source, scope: str, each: Any, people: dict[str, str], channels: dict[str, str]
+) -> Iterator[Message]:
+    """Read a message.
 
-    source: Source
-    scope: str
-    people: dict[str, str]
-    channels: dict[str, str]
-
-    def message(self, each: Any) -> Iterator[Message]:
-        source, scope, kind = self.source, self.scope, any_of(each, "subtype")
-        if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
-            gone = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
-            source.drop(gone.get(kind, "system messages"), scope)
-            return
-        user, bot = any_of(each, "user"), any_of(each, "bot_id")
-        sender = self.people.get(user) or _called(each.get("user_profile")) or any_of(each, "username")
-        sender = sender or any_of(each.get("bot_profile"), "name") or user or bot
-        sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
-        text = self.plain(any_of(each, "text")) or self.plain(_blocks(each))
-        files = [file for file in items(each.get("files")) or [each.get("file")] if isinstance(file, dict)]
-        caption = "; ".join(_file(source, scope, file) for file in files)
-        if each.get("edited"):
-            source.keep("edited messages", scope)
-        automatic = kind in ("bot_message", "slackbot_response") or (bot and not self.people.get(user))
-        role = "assistant" if is_assistant(sender, source.assistants) else "other" if automatic else None
-        thread, ts = any_of(each, "thread_ts"), any_of(each, "ts")
-        more = {"session": f"thread {thread}" if thread else None, "timestamp": time(each.get("ts")), "role": role}
-        yield from message(source, scope, sender, text, id=ts, caption=caption, **more)
-
-    def plain(self, text: str) -> str:
-        """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``, ``<url|label>``."""
-
-        def written(found: re.Match[str]) -> str:
-            mark, target, label = found[1], found[2], found[3]
-            if mark == "@":
-                return f"@{self.people.get(target) or label or target}"
-            if mark == "#":
-                return f"#{label or self.channels.get(target) or target}"
-            if mark == "!":
-                return label if label and label.startswith("@") else f"@{label or target.partition('^')[0]}"
-            address = target.removeprefix("mailto:")
-            return f"{label} ({target})" if label and label not in (target, address) else address
-
-        return html.unescape(_LINK.sub(written, text))
+    :param people: and ``channels``: names by their ids.
+    """
+    kind = any_of(each, "subtype")
+    if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
+        source.drop(_GONE.get(kind, "system messages"), scope)
+        return
+    user, bot = any_of(each, "user"), any_of(each, "bot_id")
+    sender = people.get(user) or _called(each.get("user_profile")) or any_of(each, "username")
+    sender = sender or any_of(each.get("bot_profile"), "name") or user or bot
+    sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
+    text = _plain(any_of(each, "text"), people, channels) or _plain(_blocks(each), people, channels)
+    files = [file for file in items(each.get("files")) or [each.get("file")] if isinstance(file, dict)]
+    there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
+    source.drop("deleted files", scope, len(files) - len(there))
+    source.keep("files", scope, "described in captions", len(there))
+    # A deleted file leaves the place between two separators empty.
+    caption = "; ".join(attached(f, any_of(f, "title", "name") or "without a name") * (f in there) for f in files)
+    if each.get("edited"):
+        source.keep("edited messages", scope)
+    automatic = kind in ("bot_message", "slackbot_response") or (bot and not people.get(user))
+    role = "assistant" if is_assistant(sender, source.assistants) else "other" if automatic else None
+    thread, ts = any_of(each, "thread_ts"), any_of(each, "ts")
+    more = {"session": f"thread {thread}" if thread else None, "timestamp": time(each.get("ts")), "role": role}
+    yield from message(source, scope, sender, text, id=ts, caption=caption, **more)
 
 
-def _file(source: Source, scope: str, file: dict[str, Any]) -> str:
-    if file.get("mode") in ("tombstone", "hidden_by_limit"):
-        source.drop("deleted files", scope)
-        return ""
-    source.keep("files", scope, "described in captions")
-    image = any_of(file, "mimetype").startswith("image")
-    return f"{'image' if image else 'file'}: {any_of(file, 'title', 'name') or 'without a name'}"
+def _plain(text: str, people: dict[str, str], channels: dict[str, str]) -> str:
+    """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``, ``<url|label>``."""
+
+    def written(found: re.Match[str]) -> str:
+        mark, target, label = found[1], found[2], found[3]
+        if mark == "@":
+            return f"@{people.get(target) or label or target}"
+        if mark == "#":
+            return f"#{label or channels.get(target) or target}"
+        if mark == "!":
+            return label if label and label.startswith("@") else f"@{label or target.partition('^')[0]}"
+        address = target.removeprefix("mailto:")
+        return f"{label} ({target})" if label and label not in (target, address) else address
+
+    return html.unescape(_LINK.sub(written, text))
 
 
 def _blocks(each: dict[str, Any]) -> str:
     """Give the text of a message that has it in attachments or blocks alone."""
-    attached = items(each.get("attachments"))
-    parts = [any_of(one, key) for one in attached for key in ("pretext", "title", "text")]
-    parts += [any_of(one, "fallback") for one in attached if not any_of(one, "text")]
+    attachments = items(each.get("attachments"))
+    parts = [any_of(one, key) for one in attachments for key in ("pretext", "title", "text")]
+    parts += [any_of(one, "fallback") for one in attachments if not any_of(one, "text")]
     found, left = [part for part in parts if part], list(items(each.get("blocks")))
     while left and not parts:
         block = left.pop(0)

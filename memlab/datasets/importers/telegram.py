@@ -18,22 +18,10 @@ _TYPES = re.compile(
 )
 _KEYS = {"messages.date_unixtime", "messages.from_id", "messages.actor_id", "messages.text_entities"}
 _KEYS |= {"chats.list.messages", "personal_information.user_id", "left_chats.list"}
-_MEDIA = {
-    "sticker": "stickers",
-    "voice_message": "voice messages",
-    "video_message": "video messages",
-    "animation": "animations",
-    "video_file": "videos",
-    "audio_file": "audio files",
-}
-_OTHERS = {
-    "file": "files",
-    "location_information": "locations",
-    "contact_information": "contacts",
-    "game_title": "games",
-    "invoice_information": "invoices",
-    "giveaway_information": "giveaways",
-}
+_MEDIA = {"video_file": "videos", "audio_file": "audio files"}
+_MEDIA |= {kind: f"{kind.replace('_', ' ')}s" for kind in ("sticker", "voice_message", "video_message", "animation")}
+_OTHERS = {f"{kind}_information": f"{kind}s" for kind in ("location", "contact", "invoice", "giveaway")}
+_OTHERS = {"file": "files", **_OTHERS, "game_title": "games"}
 
 
 def detect(file: Source) -> bool:
@@ -63,9 +51,15 @@ def _message(source: Source, names: Names, chat: dict[str, Any], each: Any) -> I
         call = str(dig(each, "action")).endswith("call")
         source.drop("unsupported messages" if kind == "unsupported" else "calls" if call else "system messages", scope)
         return
-    text, caption = _said(source, scope, each)
-    if not text and not caption and _media(each):
+    text, what, caption = _text(source, scope, each), _media(each), ""
+    person = " ".join(any_of(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
+    known = any_of(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or person
+    if what and not text.strip() and not known:
+        source.drop(f"{what} without text", scope)
         return
+    if what:
+        source.keep(what, scope, "described in captions")
+        caption = what.removesuffix("s") + f": {known}" * bool(known)
     sender = any_of(each, "from", "actor", "from_id") or "Deleted Account"
     bot = chat.get("type") == "bot_chat" and any_of(each, "from_id") == f"user{chat.get('id')}"
     for key, kept in (("edited", "edited messages"), ("forwarded_from", "forwarded messages")):
@@ -76,35 +70,25 @@ def _message(source: Source, names: Names, chat: dict[str, Any], each: Any) -> I
     yield from message(source, scope, sender, text, timestamp=when, **more)
 
 
-def flat(text: Any) -> str:
+def _text(source: Source, scope: str, each: dict[str, Any]) -> str:
+    """Give the text of a message, or its poll."""
+    if not (poll := each.get("poll")):
+        return _flat(each.get("text"))
+    source.keep("polls", scope, "kept as text")
+    answers = [_flat(dig(answer, "text")) for answer in items(dig(poll, "answers"))]
+    return f"{_flat(dig(poll, 'question'))}\n{' / '.join(answers)}".strip()
+
+
+def _flat(text: Any) -> str:
     """Join a text of parts; a link behind a word is put after it."""
     if isinstance(text, dict):
-        inner, href = flat(text.get("text")), any_of(text, "href")
+        inner, href = _flat(text.get("text")), any_of(text, "href")
         return f"{inner} ({href})" if href and href != inner else inner
-    return "".join(map(flat, text)) if isinstance(text, list) else text if isinstance(text, str) else ""
+    return "".join(map(_flat, text)) if isinstance(text, list) else text if isinstance(text, str) else ""
 
 
 def _media(each: dict[str, Any]) -> str:
     """Name what a message carries beside text, in the plural; empty if nothing."""
-    kind = any_of(each, "media_type")
-    if kind or each.get("photo"):
-        return _MEDIA.get(kind, "media") if kind else "photos"
-    return next((what for key, what in _OTHERS.items() if each.get(key)), "")
-
-
-def _said(source: Source, scope: str, each: dict[str, Any]) -> tuple[str, str]:
-    """Give the text, or the poll, and the caption of media that have a name; media without either are counted."""
-    text, what = flat(each.get("text")), _media(each)
-    if poll := each.get("poll"):
-        answers = [flat(dig(answer, "text")) for answer in items(dig(poll, "answers"))]
-        text = f"{flat(dig(poll, 'question'))}\n{' / '.join(answers)}".strip()
-        source.keep("polls", scope, "kept as text")
-    contact = each.get("contact_information")
-    person = " ".join(any_of(contact, key) for key in ("first_name", "last_name")).strip()
-    known = any_of(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or person
-    if what and (text.strip() or known):
-        source.keep(what, scope, "described in captions")
-        return text, f"{what.removesuffix('s')}: {known}" if known else what.removesuffix("s")
-    if what:
-        source.drop(f"{what} without text", scope)
-    return text, ""
+    if kind := any_of(each, "media_type"):
+        return _MEDIA.get(kind, "media")
+    return "photos" if each.get("photo") else next((what for key, what in _OTHERS.items() if each.get(key)), "")

@@ -1,12 +1,19 @@
-"""What the importers of traces share: a conversation out of runs that each repeat what was said before them."""
+"""Traces of LangSmith and Langfuse: conversations out of runs that each repeat what was said before them.
+
+Layouts: LangSmith's page on the run data format, as its API and bulk export give it; Langfuse's pages on exports. A
+trace that holds what was asked and answered itself is read by that, another by the runs of its models; traces of one
+thread (LangSmith) or session (Langfuse) are a session.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets.importers.common import Message, decoded, dig, message, turns
+from memlab.datasets.importers.common import ME, Message, any_of, decoded, dig, items, name, spoken, time, turns
 from memlab.datasets.reading import Source
 
 _ASKED = (
@@ -17,10 +24,16 @@ _ANSWERED = (
     *("messages", "message", "choices", "generations", "output", "answer", "response", "result"),
     *("text", "content"),
 )
+_KINDS = ("llm", "chain", "prompt", "parser", "", "agent")
+_THREAD = ("session_id", "thread_id", "conversation_id")
+_TRACE = {"observations", "traceId", "trace_id", "data.traceId", "traces.observations", "traces.input", "trace.id"}
+_MORE = {"input", "output", "startTime", "start_time", "projectId", "data.input", "traces.input", "trace.input"}
+_MORE |= {"traces.id"}
+_MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
 
 @dataclass
-class Step:
+class _Step:
     """A run of a model or of a whole application.
 
     :param key: what it is sorted by within its conversation.
@@ -35,9 +48,98 @@ class Step:
     ended: Any = None
 
 
-def conversations(source: Source, steps: list[Step]) -> Iterator[Message]:
+def is_langsmith(file: Source) -> bool:
+    keys = file.keys or file.columns
+    return bool({"run_type", "runs.run_type"} & keys) and bool({"inputs", "outputs", "runs.inputs"} & keys)
+
+
+def langsmith(source: Source) -> Iterator[Message]:
+    """Read the messages that went into models and came out of them, each once."""
+    traces: dict[str, list[tuple[bool, _Step]]] = {}
+    for file in source.members:
+        for number, raw in file.values():
+            for run in items(dig(raw, "runs")) or [raw]:
+                kind = any_of(run, "run_type")
+                if not isinstance(run, dict) or kind not in _KINDS:
+                    source.drop("tool calls" if kind == "tool" else "runs of other kinds", ME)
+                    continue
+                trace = any_of(run, "trace_id", "id") or str(number)
+                traces.setdefault(trace, []).append((not run.get("parent_run_id"), _step(run)))
+    steps: list[_Step] = []
+    for trace, runs in traces.items():
+        thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
+        scope = next((step.scope for _, step in runs if step.scope != ME), ME)
+        roots = [step for root, step in runs if root and step.asked and step.answered]
+        steps += [replace(step, session=thread, scope=scope) for step in roots or [step for _, step in runs]]
+    yield from _conversations(source, steps)
+
+
+def _step(run: dict[str, Any]) -> _Step:
+    about = dig(decoded(run.get("extra")), "metadata") or decoded(run.get("metadata")) or {}
+    thread = any_of(about, *_THREAD) or any_of(run, "thread_id")
+    scope = any_of(about, "user_id", "user", "ls_user_id") or ME
+    begun, ended = _utc(run.get("start_time")), _utc(run.get("end_time"))
+    asked, answered = decoded(run.get("inputs")), decoded(run.get("outputs"))
+    return _Step(scope, thread, f"{begun} {any_of(run, 'dotted_order')}", asked, answered, begun, ended)
+
+
+def _utc(value: Any) -> Any:
+    """Give a time of a run, which is in UTC where it names no zone."""
+    if isinstance(value, str) and "T" in value:
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else time(value)
+
+
+def is_langfuse(file: Source) -> bool:
+    keys = file.keys or file.columns
+    if "run_type" in keys or "mapping" in keys:
+        return False
+    session = {"sessionId", "input", "output"} <= keys or {"data.sessionId", "data.input"} <= keys
+    return session or (bool(_TRACE & keys) and bool(_MORE & keys))
+
+
+def langfuse(source: Source) -> Iterator[Message]:
+    """Read the messages that went into models and came out of them, each once."""
+    traces: dict[str, dict[str, Any]] = {}
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for file in source.members:
+        for number, raw in file.values():
+            for each in items(dig(raw, "data")) or items(dig(raw, "traces")) or [raw]:
+                if not isinstance(each, dict):
+                    source.drop("unreadable messages", ME)
+                elif observed := any_of(each, "traceId", "trace_id"):
+                    runs.setdefault(observed, []).append(each)
+                else:
+                    about = each["trace"] if isinstance(each.get("trace"), dict) else each
+                    key, session = any_of(about, "id") or str(number), any_of(raw, "id") if each is not raw else None
+                    traces[key] = {"sessionId": session} | about
+                    within = items(decoded(each.get("observations")))
+                    runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
+    keys = dict.fromkeys((*traces, *runs))
+    steps = [step for key in keys for step in _steps(source, key, traces.get(key, {}), runs.get(key, []))]
+    yield from _conversations(source, steps)
+
+
+def _steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
+    everything = [trace, *runs]
+    session = name(*(run.get(each) for run in everything for each in ("sessionId", "session_id"))) or f"trace {key}"
+    scope = name(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or ME
+    kinds = [any_of(run, "type").upper() for run in runs]
+    talk = [run for run, kind in zip(runs, kinds, strict=True) if kind in _MODELS]
+    models = [run for run, kind in zip(runs, kinds, strict=True) if kind == "GENERATION"] or talk
+    whole = bool(trace.get("input") and trace.get("output"))
+    source.drop("tool calls", scope, kinds.count("TOOL"))
+    source.drop("observations of other kinds", scope, len(runs) - kinds.count("TOOL") - (0 if whole else len(models)))
+    for run in [trace] if whole else models:
+        begun = time(run.get("startTime") or run.get("start_time") or run.get("timestamp"))
+        ended = time(run.get("endTime") or run.get("end_time"))
+        yield _Step(scope, session, str(begun), decoded(run.get("input")), decoded(run.get("output")), begun, ended)
+
+
+def _conversations(source: Source, steps: list[_Step]) -> Iterator[Message]:
     """Give every message once, session by session: a run takes up what the runs before it ended with."""
-    sessions: dict[tuple[str, str], list[Step]] = {}
+    sessions: dict[tuple[str, str], list[_Step]] = {}
     for step in steps:
         sessions.setdefault((step.scope, step.session), []).append(step)
     for (scope, session), runs in sessions.items():
@@ -48,9 +150,7 @@ def conversations(source: Source, steps: list[Step]) -> Iterator[Message]:
                 heard = list(turns(source, scope, listed))
                 new = heard[_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
-        for turn in said:
-            text = turn.pop("text")
-            yield from message(source, scope, turn["role"], text, session=session, **turn)
+        yield from spoken(source, scope, session, said)
 
 
 def _overlap(said: list[Message], heard: list[Message]) -> int:

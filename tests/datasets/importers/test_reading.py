@@ -18,6 +18,7 @@ from memlab.datasets import detect, stream
 from memlab.datasets.importers import IMPORTERS
 
 EXPORTS = Path(__file__).parents[1] / "exports"
+GOLDEN = Path(__file__).parents[1] / "golden"
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 ROUNDS = 50  # mutations of each sample
 SAMPLES = {
@@ -200,11 +201,6 @@ def test_a_scope_is_named_or_chosen(tmp_path: Path) -> None:
     assert memlab.load(tmp_path / "log.parquet", scope="5").turns.height == 1
 
 
-def test_arguments_are_looked_at_before_a_file_is_read() -> None:
-    with pytest.raises(memlab.DataError, match="date_order is 'xyz'"):
-        stream(EXPORTS / "discord.json", date_order="xyz")
-
-
 def test_an_export_goes_on_the_memory_that_is_there(tmp_path: Path) -> None:
     store = memlab.MemoryStore.open(tmp_path / "store")
     store.ingest(memlab.load(EXPORTS / "chatgpt", name="mine"))
@@ -232,14 +228,6 @@ def test_search_says_where_nothing_matches(caplog: pytest.LogCaptureFixture) -> 
         memlab.search(data, "???")
 
 
-def test_search_is_by_the_encoder_that_is_asked_for() -> None:
-    data = memlab.load(EXPORTS / "claude_ai")
-    one, other = (
-        memlab.search(data, "When do we sign the lease?", pipeline="dense", encoder=f"hashing:{n}") for n in (64, 256)
-    )
-    assert one["score"].to_list() != other["score"].to_list()
-
-
 def mutated(rng: Random, content: bytes) -> bytes:
     """Cut, double, swap or change pieces of a file, or its JSON values."""
     broken = bytearray(content)
@@ -255,7 +243,24 @@ def mutated(rng: Random, content: bytes) -> bytes:
 
 def replaced(rng: Random, value: Any) -> Any:
     """Put something else in the place of one value in JSON."""
-    odd = [None, "", "x", 0, -1, 1e300, True, [], {}, [[]], [None], {"type": "text"}, "\ud800", 10**30, ["a", 1], "1"]
+    odd: list[Any] = [
+        None,
+        "",
+        "x",
+        0,
+        -1,
+        1e300,
+        True,
+        [],
+        {},
+        [[]],
+        [None],
+        {"type": "text"},
+        "\ud800",
+        10**30,
+        ["a", 1],
+        "1",
+    ]
     inner = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
     if not inner or rng.random() < 0.15:
         return rng.choice(odd)
@@ -282,6 +287,25 @@ def test_broken_files_raise_only_what_is_said(tmp_path: Path, name: str) -> None
         for format in (None, kind):
             with suppress(memlab.MemlabError):
                 memlab.load(file, format=format)
+
+
+def test_one_day_of_slack_finds_the_names_above_it() -> None:
+    data = memlab.load(GOLDEN / "slack/export/general/2026-03-01.json")
+    assert (data.format, data.turns["speaker"][0]) == ("slack", "Ann Moe")
+
+
+def test_times_of_an_old_telegram_are_of_the_zone_that_is_named(tmp_path: Path) -> None:
+    message = {"id": 1, "type": "message", "date": "2026-03-01T10:00:00", "from": "Ann", "text": "old"}
+    chat = {"name": "B", "type": "personal_chat", "id": 1, "messages": [message]}
+    (tmp_path / "result.json").write_text(json.dumps(chat))
+    assert str(memlab.load(tmp_path / "result.json", tz="Europe/Oslo").turns["timestamp"][0])[:13] == "2026-03-01 09"
+
+
+def test_memories_without_messages_are_refused(tmp_path: Path) -> None:
+    dump = {"results": [{"id": "m", "memory": "Likes tea", "hash": "h", "user_id": "ann"}]}
+    (tmp_path / "dump.json").write_text(json.dumps(dump))
+    with pytest.raises(memlab.DataError, match=r"\(mem0\); left out: 1 fact"):
+        memlab.load(tmp_path / "dump.json")
 
 
 def test_a_bad_conversation_is_set_aside(tmp_path: Path) -> None:

@@ -1,0 +1,128 @@
+"""Lists of messages: of the OpenAI API, ShareGPT and its kin, mem0's dumps, and tables of chat-log records.
+
+Layouts: axolotl's page on conversation data sets; mem0's history of memories, or what was given to ``add``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+from memlab.datasets.importers.common import (
+    ME,
+    Message,
+    any_of,
+    decoded,
+    dig,
+    items,
+    name,
+    place,
+    spoken,
+    time,
+    turns,
+)
+from memlab.datasets.reading import Source
+
+_LISTS = ("conversations", "conversation", "items")
+_PAIR = {
+    "user": ("human", "user", "input", "instruction", "prompt"),
+    "assistant": ("gpt", "assistant", "output", "response", "bot"),
+}
+_TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
+_MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
+_MEMORY |= {"results.memory", "results.memory_id", "results.old_memory"}
+_ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
+_FIELDS = ("scope", "session", "id", "sender", "role", "text", "timestamp", "caption")
+
+
+def is_openai(file: Source) -> bool:
+    keys = file.keys
+    if keys & {"agents", "run_type", "scope"}:
+        return False
+    return {"messages.role", "messages.content"} <= keys or "body.messages.role" in keys or {"role", "content"} <= keys
+
+
+def openai_messages(source: Source) -> Iterator[Message]:
+    """Read every conversation as a session; a list of single messages is one."""
+    for file in source.members:
+        for number, raw in file.values():
+            listed = decoded(dig(raw, "messages") or dig(raw, "body", "messages"))
+            listed = listed if isinstance(listed, list) else None
+            session = any_of(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
+            if listed is None and isinstance(raw, list):
+                raw, listed, session = {}, raw, ""
+            yield from _conversation(source, file, number, raw, listed, session)
+
+
+def is_sharegpt(file: Source) -> bool:
+    turns = {f"{key}.{part}" for key in _LISTS for part in _TURN}
+    return (bool(file.keys & turns) and "evidence_items" not in file.keys) or {"from", "value"} <= file.keys
+
+
+def sharegpt(source: Source) -> Iterator[Message]:
+    """Read every conversation as a session of one scope; a pair of question and answer is two messages."""
+    for file in source.members:
+        for number, raw in file.values():
+            listed = next((found for key in _LISTS if isinstance(found := decoded(dig(raw, key)), list)), None)
+            if listed is not None:
+                source.drop("system messages", ME, bool(any_of(raw, "system", "system_prompt")))
+                listed = [turn for each in listed for turn in _pair(each)]
+            session = any_of(raw, "id", "conversation_id", "conversation_hash")
+            yield from _conversation(source, file, number, raw, listed, session)
+
+
+def _pair(raw: Any) -> Iterator[Any]:
+    if not isinstance(raw, dict) or {"from", "role", "value", "content"} & raw.keys():
+        yield raw
+        return
+    for role, keys in _PAIR.items():
+        if said := next((raw[key] for key in keys if isinstance(raw.get(key), str)), None):
+            yield {"role": role, "content": said}
+
+
+def _conversation(
+    source: Source, file: Source, number: int, raw: Any, listed: list[Any] | None, session: str
+) -> Iterator[Message]:
+    """Give the messages of one conversation, whose time is that of messages without one; without a list, a message."""
+    if listed is None:
+        raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
+    scope = name(raw.get("user_id"), raw.get("user"), dig(raw, "metadata", "user_id")) or ME
+    when = time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
+    yield from spoken(source, scope, session or place(source, file, number), turns(source, scope, listed), when)
+
+
+def is_mem0(file: Source) -> bool:
+    return bool(_MEMORY & file.keys) and bool(_ABOUT & file.keys) and "scope" not in file.keys
+
+
+def mem0(source: Source) -> Iterator[Message]:
+    """Read the messages that memories were made of; a memory alone is no message, and is counted."""
+    for file in source.members:
+        for number, raw in file.values():
+            for entry in items(dig(raw, "results")) or items(dig(raw, "memories")) or [raw]:
+                scope = any_of(entry, "user_id", "agent_id") or ME
+                listed = items(dig(entry, "input")) or items(dig(entry, "messages"))
+                source.drop("facts without their messages", scope, not listed)
+                said = list(turns(source, scope, listed))
+                key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
+                if said and key in source.report.seen:  # One call makes several memories, each with its messages.
+                    source.drop("repeated messages", scope, len(said))
+                    continue
+                source.report.seen.add(key)
+                session = any_of(entry, "run_id", "session_id") or place(source, file, number)
+                yield from spoken(source, scope, session, said, time(dig(entry, "created_at")))
+
+
+def is_table(file: Source) -> bool:
+    if columns := file.columns:
+        return "text" in columns and bool(columns & {"sender", "role"})
+    return file.head.lstrip()[:1] == "[" and {"scope", "text"} <= file.keys and "qa" not in file.keys
+
+
+def table(source: Source) -> Iterator[Message]:
+    """Read every row of a JSON list, a CSV or a Parquet file; one without scopes is one, named by its file."""
+    for file in source.members:
+        for record in file.read_each("row", lambda record: [record]):
+            row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
+            yield {"scope": file.path.stem, **row, "text": "" if row.get("text") is None else row["text"]}
