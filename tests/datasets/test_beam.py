@@ -13,7 +13,7 @@ import pytest
 
 from memlab.datasets import detect, load
 from memlab.errors import DataError
-from memlab.evaluate import describe_questions
+from memlab.evaluate.groups import describe_questions
 from memlab.records import Dataset, qrels
 
 CHAT: list[dict[str, Any]] = [

@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.evaluate import MULTI_SESSION, curve, dissect, evaluate, independent_hits
+from memlab.evaluate import curve, evaluate
+from memlab.evaluate.groups import MULTI_SESSION
+from memlab.evaluate.views import dissect, independent_hits
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 
 CUTOFFS = (1, 3, 5, 10)

@@ -14,7 +14,8 @@ from talk import excerpt
 
 import memlab
 from memlab.errors import DataError
-from memlab.experiments import BOUNDS, answer_questions, system_contexts
+from memlab.experiments import answer_questions
+from memlab.experiments.contexts import BOUNDS, system_contexts
 from memlab.records import Dataset
 
 
@@ -45,7 +46,7 @@ def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
 
 def test_contexts_of_pipelines_memories_and_runs(data: Dataset, tmp_path: Path) -> None:
     bench = memlab.Bench.of(data, encoder=None)
-    memlab.evaluate.write_run(memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec")
+    memlab.evaluate.trec.write_run(memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec")
     made = system_contexts(["bm25", latest], data, runs=[tmp_path / "theirs.trec"], encoder=None, budget=120)
     assert [*made.texts] == ["bm25", "latest", "theirs", *BOUNDS]
     for name in ("bm25", "latest", "theirs"):
@@ -73,7 +74,7 @@ def test_the_whole_chain_with_answerer_and_judge(data: Dataset, server: ModelSer
     service = server.service(name="one", record=record, input_price=1.0, output_price=2.0)
     judge = server.service(name="two", model="j", record=record)
 
-    def ask() -> memlab.experiments.Answers:
+    def ask() -> memlab.experiments.answering.Answers:
         bounds = ["evidence", "nothing"]
         return answer_questions("bm25", data, service=service, judge_by=judge, encoder=None, bounds=bounds)
 

@@ -13,7 +13,8 @@ import memlab
 from memlab import Bench, Dataset, evaluate, pipeline
 from memlab.errors import DataError
 from memlab.evaluate import Report
-from memlab.experiments import Experiment, measurable, sweep
+from memlab.experiments import Experiment, sweep
+from memlab.experiments.running import measurable
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)", "dense | budget(tokens=60)")
 MEASURE = "recall_all@10"

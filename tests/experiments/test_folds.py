@@ -12,7 +12,8 @@ from stand_in import StandIn
 from talk import purchases
 
 from memlab import rerank
-from memlab.experiments import folds, train_folds
+from memlab.experiments import folds
+from memlab.experiments.folds import train_folds
 from memlab.records import Dataset
 from memlab.rerank import learned, listwise, training
 from memlab.retrieve import Bench, hybrid

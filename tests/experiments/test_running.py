@@ -19,7 +19,8 @@ from talk import excerpt, write
 import memlab
 from memlab import Bench, Dataset, MemoryStore, datasets, embed
 from memlab.errors import DataError, PipelineError, StoreError
-from memlab.experiments import Experiment, benches, code, identity, reopen, run
+from memlab.experiments import Experiment, reopen, replaying, run, running
+from memlab.experiments.replaying import RANKS, code
 
 WORKER = Path(grid_worker.__file__)
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
@@ -89,7 +90,7 @@ def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: t
     assert again.cells["run_id"].equals(grid.cells["run_id"])
     assert_same(grid, again)
     for report, read in zip(grid.reports, again.reports, strict=True):
-        assert str(report.to_dict()) == str(read.to_dict()), "a report does not show that its run was read"
+        assert str(report.provenance) == str(read.provenance), "a report does not show that its run was read"
 
 
 @pytest.mark.slow
@@ -112,7 +113,7 @@ def test_a_run_of_something_else_is_not_read(
     assert read(header=("participants",))
     asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert not read(data=replace(data, questions=asked))
-    monkeypatch.setattr(benches, "code", lambda: "memlab 99 (abc)")
+    monkeypatch.setattr(running, "code", lambda: "memlab 99 (abc)")
     assert not read()
     monkeypatch.undo()
     assert read()
@@ -124,7 +125,7 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
         (package / room).mkdir(parents=True)
         (package / room / "a.py").write_text("1")
     (package / "__init__.py").touch()
-    monkeypatch.setattr(identity.memlab, "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(replaying.memlab, "__file__", str(package / "__init__.py"))
     names = []
     for room in ("", "explorer", "retrieve"):
         if room:
@@ -136,10 +137,10 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
 
 def test_every_stage_and_every_encoder_is_part_of_it() -> None:
     root = Path(memlab.__file__).parent
-    assert all((root / name).is_dir() or (root / f"{name}.py").exists() for name in identity.RANKS)
+    assert all((root / name).is_dir() or (root / f"{name}.py").exists() for name in RANKS)
     functions = [*map(memlab.stages.__getitem__, memlab.stages), *map(memlab.encoders.__getitem__, memlab.encoders)]
     rooms = {function.__module__.split(".")[1] for function in functions if function.__module__.startswith("memlab.")}
-    assert rooms <= set(identity.RANKS)
+    assert rooms <= set(RANKS)
 
 
 @pytest.mark.slow
@@ -224,7 +225,7 @@ def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_d
     assert_same(reopen(tmp_path / "store", done.name), done)
     held = run("bm25", data, bench=Bench.of(data, encoder=None))
     assert held.cells["run_id"].null_count() == held.cells.height, "in memory nothing is saved"
-    with pytest.raises(DataError, match=r"a dataset is what memlab\.datasets\.load gives, or a file, not Bench"):
+    with pytest.raises(DataError, match="each a file or what"):
         run("bm25", [Bench.of(data, encoder=None)])  # type: ignore[list-item]
     with pytest.raises(DataError, match="bench= is for one dataset in memory"):
         run("bm25", data, bench=Bench.of(data, encoder=None), store=tmp_path / "store")

@@ -80,7 +80,7 @@ def test_scopes_that_fail_count_as_not_answered(data: Dataset) -> None:
 
 def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.write_run(run, tmp_path / "theirs.trec")
+    memlab.evaluate.trec.write_run(run, tmp_path / "theirs.trec")
     ids = {q: rows["doc_id"].to_list() for (q,), rows in run.frame.group_by("query_id", maintain_order=True)}
     (tmp_path / "ids.json").write_text(json.dumps(ids))
     files = [tmp_path / "theirs.trec", tmp_path / "ids.json"]
@@ -124,7 +124,7 @@ def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> 
     assert "**Against mine_cli:search**" in done.out
     assert {"systems.json", "systems.md"} <= {path.name for path in (tmp_path / "out").iterdir()}
     run = memlab.run("bm25", tmp_path / "talk.jsonl", encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.write_run(run, tmp_path / "release.trec")
+    memlab.evaluate.trec.write_run(run, tmp_path / "release.trec")
     gate = memlab_cli(*arguments, "--baseline", "release.trec", "--fail-below", "0.02", cwd=tmp_path)
     assert gate.code == 1
     assert "mine_cli:search 0.000" in gate.err

@@ -10,7 +10,7 @@ import pytest
 from drawn_words import drawn
 
 from memlab.errors import DataError
-from memlab.evaluate import CAUSES
+from memlab.evaluate.misses import CAUSES
 from memlab.figures import bars, curves, intervals, style
 from memlab.knowledge import confidence
 from memlab.knowledge.decay import FAMILIES

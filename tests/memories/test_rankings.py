@@ -81,7 +81,7 @@ def test_of_which_nothing_can_be_used_is_refused(
 def test_no_mutated_ranking_raises_anything_else(data: Dataset, tmp_path: Path) -> None:
     rng = random.Random(0)
     run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.write_run(run, tmp_path / "a.trec")
+    memlab.evaluate.trec.write_run(run, tmp_path / "a.trec")
     ids = {"ann/q0": ["m1", "m2"], "bo/q0": ["m1"]}
     rows = [{"query_id": q, "text": "x", "source_ids": t, "score": 1.5} for q, t in ids.items()]
     whole = {
