@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,9 +40,7 @@ def saved(store: MemoryStore, data: Dataset, text: str, *, level: Any = "turn", 
     ("text", "level"),
     [
         ("bm25", "session"),
-        ("dense(k=7)", "turn"),
         ("hybrid | mmr(k=5) | budget(tokens=80, content='sentences')", "turn"),
-        ("hybrid | mmr(k=5)", "session"),
     ],
 )
 def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Dataset, text: str, level: Any) -> None:
@@ -100,20 +97,15 @@ def test_ranks_that_differ(store: MemoryStore, data: Dataset, monkeypatch: pytes
         replay(store, run_id)
 
 
-@pytest.fixture
-def with_model(monkeypatch: pytest.MonkeyPatch) -> Callable[[Run, Bench], Run]:
+def test_a_model_file_is_what_is_in_it(
+    store: MemoryStore, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memlab import run
+
     def toy(run: Run, bench: Bench, *, model: str = "") -> Run:
         return run
 
     monkeypatch.setitem(stages, "toy", toy)
-    return toy
-
-
-def test_a_model_file_is_what_is_in_it(
-    store: MemoryStore, data: Dataset, tmp_path: Path, with_model: Callable[..., Run]
-) -> None:
-    from memlab import run
-
     file = tmp_path / "model.bin"
     file.write_text("one")
     chosen = pipeline(f"bm25 | toy(model={str(file)!r}) | toy(model='a/name')")
