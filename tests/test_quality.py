@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from memlab import Bench, Experiment, datasets, run
-from memlab.evaluate import MULTI_SESSION, Report
+from memlab.evaluate import Report
+from memlab.evaluate.groups import MULTI_SESSION
 
 pytestmark = [pytest.mark.slow, pytest.mark.shared_data]
 

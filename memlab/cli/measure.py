@@ -49,8 +49,11 @@ def evaluate(
     and runs the rest.
     """
     from memlab.datasets.corrections import CORRECTED, corrected
-    from memlab.evaluate import stale_table, to_markdown
-    from memlab.experiments import distinct, estimate, measurable, run
+    from memlab.evaluate import stale_table
+    from memlab.evaluate.printing import to_markdown
+    from memlab.experiments import run
+    from memlab.experiments.costs import estimate
+    from memlab.experiments.running import distinct, measurable
     from memlab.records import known_scope
     from memlab.retrieve import Bench
 

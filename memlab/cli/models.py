@@ -82,7 +82,8 @@ def answer(
     --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
     about for every question: leave it out (name the others with --bound) where tokens cost.
     """
-    from memlab.experiments import BOUNDS, answer_questions, prompt_examples, system_contexts
+    from memlab.experiments import answer_questions
+    from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
 
     chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     import_systems(system or [])

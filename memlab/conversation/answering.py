@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import polars as pl
 from pydantic import BaseModel, StringConstraints
@@ -40,24 +40,15 @@ RUBRICS = {
 }
 """The rule that goes with the general one, by kind of question.
 
-After the judge prompts of LongMemEval (``src/evaluation/evaluate_qa.py`` of its repository) and BEAM's rubric
-(``src/prompts.py``).
+After the judge prompts of LongMemEval (``src/evaluation/evaluate_qa.py`` of its repository).
 """
-POINT = (
-    "You check an answer to a question against one point that a good answer meets: something that it says, or "
-    "something that it does not. Judge by meaning, not by wording, length or tone, and numbers and dates by value. "
-    "An answer to another question meets no point. Say why in one short sentence, then whether the point is met fully, "
-    "partly (some of it, or with a slight fault) or not."
-)
 VERSION = 3
 PROMPTS = {
     "answer": SYSTEM,
     "judge": JUDGE,
     **{f"judge, {name}": text for name, text in RUBRICS.items()},
-    "point": POINT,
 }
 
-_MET = {"fully": 1.0, "partly": 0.5, "not": 0.0}
 _KINDS = {
     "temporal": ("temporal", "ordering"),
     "knowledge-update": ("knowledge-update", "changes"),
@@ -80,13 +71,6 @@ class Verdict(BaseModel, extra="forbid"):
 
     reason: _Reason
     correct: bool
-
-
-class Met(BaseModel, extra="forbid"):
-    """How far an answer meets a point, and why."""
-
-    reason: _Reason
-    met: Literal["fully", "partly", "not"]
 
 
 def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
@@ -118,29 +102,17 @@ def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm
 def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
     """Judge answers against the gold answers, by the rubric of each question's kind.
 
-    A question whose answer the conversations do not hold is judged by whether the answer says so. A question with
-    points (``rubric``, as BEAM has them) is judged point by point, and is correct where all are met. An answer that is
-    missing is not judged, nor is a question without a gold answer or points.
+    A question whose answer the conversations do not hold is judged by whether the answer says so. An answer that is
+    missing is not judged, nor is a question without a gold answer.
 
     :param answered: what :func:`answer` gave.
-    :returns: ``query_id``, ``rubric`` (a key of :data:`RUBRICS`, or ``points``), ``score`` from 0 to 1, ``correct`` and
-        ``reason`` (null where not judged), and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
+    :returns: ``query_id``, ``rubric`` (a key of :data:`RUBRICS`), ``correct`` and ``reason`` (null where not judged),
+        and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
     """
-    points = pl.col("rubric") if "rubric" in questions.columns else pl.lit(None, pl.List(pl.String))
-    pointed = pl.col("points").list.len().fill_null(0) > 0
-    about = questions.select("query_id", "abstention", gold="answer", question="text", points=points)
-    kind = pl.when(pointed).then(pl.lit("points")).otherwise(rubrics(questions))
-    rows = answered.select("query_id", "answer").join(
-        about.with_columns(rubric=kind), on="query_id", how="left", maintain_order="left"
-    )
-    there = rows.filter(pl.col("answer").is_not_null())
-    whole = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
-    verdicts = _asked(whole["query_id"], [_case(row) for row in whole.iter_rows(named=True)], service, Verdict)
-    verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
-    each = there.filter(pointed).explode("points").drop_nulls("points")
-    if each.height:
-        scored = _asked(each["query_id"], [_point(row) for row in each.iter_rows(named=True)], service, Met)
-        verdicts = pl.concat([verdicts, _together(scored)], how="diagonal")
+    about = questions.select("query_id", "abstention", rubrics(questions), gold="answer", question="text")
+    rows = answered.select("query_id", "answer").join(about, on="query_id", how="left", maintain_order="left")
+    judged = rows.filter(pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention")))
+    verdicts = _asked(judged["query_id"], [_case(row) for row in judged.iter_rows(named=True)], service, Verdict)
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
 
 
@@ -168,25 +140,9 @@ def _case(row: dict[str, Any]) -> llm.Request:
     return _request("judge", Verdict, JUDGE, **said)
 
 
-def _point(row: dict[str, Any]) -> llm.Request:
-    return _request("point", Met, POINT, question=row["question"], point=row["points"], answer=row["answer"])
-
-
 def _request(task: str, shape: type[BaseModel], system: str, **said: str) -> llm.Request:
     prompt = json.dumps({name.replace("_", " "): text for name, text in said.items() if text}, ensure_ascii=False)
     return llm.Request(task, VERSION, tuple(said.values()), prompt, shape, system)
-
-
-def _together(scored: pl.DataFrame) -> pl.DataFrame:
-    """Make one row a question of its points; one without a verdict leaves it without a score."""
-    met = pl.col("met").replace_strict(_MET, return_dtype=pl.Float64)
-    rows = scored.group_by("query_id", maintain_order=True).agg(
-        pl.when(pl.col("met").null_count() == 0).then(met.mean()).alias("score"),
-        pl.col("reason").str.join(" | "),
-        pl.col("error").filter(pl.col("error") != "").first().fill_null(""),
-        pl.col("seconds", "tokens_read", "tokens_written").sum(),
-    )
-    return rows.with_columns(correct=pl.col("score") == 1)
 
 
 def _asked(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
-from memlab.evaluate.measures import Measure, log_discount, longmemeval_discount
+from memlab.evaluate.measures import Measure, Named, log_discount, longmemeval_discount
 from memlab.evaluate.measures import measure as read_measure
 
 _CELLS = 4_000_000
@@ -17,42 +17,42 @@ _CLOSED = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_long
 _AT_BEST_ONE = {*_CLOSED, "alpha_ndcg", "precision_returned"}
 
 
-def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
+def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named) -> np.ndarray:
     """Give the best value that any ranking can reach at the measure's cutoff.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) evidence items of each query, at least 1.
-    :returns: (q,) values.
+    :returns: (q,) values; NaN for measures that others added.
 
-    >>> from memlab.evaluate import ceiling
+    >>> from memlab.evaluate.bounds import ceiling
     >>> ceiling([600, 600], [4, 20], "recall_all@10").tolist(), ceiling(600, 20, "recall@10").tolist()
     ([1.0, 0.0], [0.5])
     """
     n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
+    found = np.minimum(m, k)
     if wanted.name == "recall_all":
         return (m <= k).astype(np.float64)
     if wanted.name == "recall":
-        return np.minimum(1.0, k / m)
+        return found / m
     if wanted.name == "precision":
-        return np.minimum(m, k) / (wanted.k or n)
+        return found / k
     if wanted.name == "f1":
-        return 2 * np.minimum(m, k) / (np.minimum(m, k) + m)
+        return 2 * found / (found + m)
     return np.full(len(n), 1.0 if wanted.name in _AT_BEST_ONE else np.nan)
 
 
-def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure) -> np.ndarray:
+def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
-    Draws without replacement (hypergeometric), exact. NaN where the expectation depends on more than these counts:
-    ``alpha_ndcg`` (how the evidence is spread over sessions), ``precision_returned`` and ``f1`` (how much is
-    returned), and measures that others added. Relevance is taken as binary.
+    Draws without replacement (hypergeometric), exact, with binary relevance. NaN where the expectation depends on more
+    than these counts: ``alpha_ndcg``, ``precision_returned``, ``f1``, and measures that others added.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) evidence items of each query, from 1 to n_docs.
     :returns: (q,) values.
     :raises DataError: when a query has no evidence, or more than it has documents.
 
-    >>> from memlab.evaluate import chance
+    >>> from memlab.evaluate.bounds import chance
     >>> chance([20, 20], [1, 2], "recall@10").tolist(), chance(20, 2, "recall_all@10").round(4).tolist()
     ([0.5, 0.5], [0.2368])
     """
@@ -93,16 +93,12 @@ def _expected(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 
 def _sizes(
-    n_docs: ArrayLike, n_relevant: ArrayLike, measure: str | Measure
+    n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Measure]:
     wanted = read_measure(measure)
-    n, m = np.broadcast_arrays(np.atleast_1d(np.asarray(n_docs)), np.atleast_1d(np.asarray(n_relevant)))
-    n, m = n.astype(np.int64), m.astype(np.int64)
-    wrong = np.flatnonzero((m < 1) | (m > n))
-    if len(wrong):
-        at = int(wrong[0])
+    n, m = (np.atleast_1d(each).astype(np.int64) for each in np.broadcast_arrays(n_docs, n_relevant))
+    for at in np.flatnonzero((m < 1) | (m > n))[:1]:
         raise DataError(
-            f"query {at} has {m[at]} evidence items among {n[at]} documents; expected 1 to {n[at]}: "
-            "check that the evidence is in the query's own scope"
+            f"query {at} has {m[at]} evidence items among {n[at]} documents of its scope; expected 1 to {n[at]}"
         )
     return n, m, n if wanted.k is None else np.full_like(n, wanted.k), wanted

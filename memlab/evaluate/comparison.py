@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.groups import split_by
-from memlab.evaluate.measures import Measure
+from memlab.evaluate.measures import Measure, Named
 from memlab.evaluate.printing import BOUNDS, Table
-from memlab.evaluate.report import Report, of_unit
-from memlab.evaluate.significance import ALPHA, Unit, bootstrap_interval, holm, paired, randomisation_test
+from memlab.evaluate.report import Report
+from memlab.evaluate.significance import ALPHA, bootstrap_interval, holm, paired, randomisation_test
 
 
 def compare(
     reports: Sequence[Report],
     *,
-    measure: str | Measure,
+    measure: Named,
     baseline: str | None = None,
     stepwise: bool = False,
     where: pl.Expr | str | None = None,
-    unit: Unit = "query",
+    unit: Literal["query", "scope"] = "query",
 ) -> Table:
     """Compare systems with a baseline on the same questions: paired tests, intervals, wins and losses.
 
@@ -34,79 +34,67 @@ def compare(
         ``pl.col("n_evidence_sessions") >= 2``.
     :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
     :returns: a row a system: ``system``, ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and the
-        columns of :func:`paired`; those of the baseline itself are null.
+        columns of :func:`~memlab.evaluate.significance.paired`; those of the baseline itself are null.
     :raises DataError: when reports share a name, differ in level or questions, or nothing is left to compare.
+
+    >>> import memlab
+    >>> done = memlab.run(["bm25", "bm25(b=0)"], memlab.sample(turns=200), encoder=None, levels=["turn"])
+    >>> memlab.evaluate.compare(done.reports, measure="recall_all@10").columns[:3]
+    ['system', 'n', 'mean']
     """
-    names, base = comparable(reports, baseline)
-    wanted = reports[0].pick(measure)[0]
-    asked = where_kept(reports[0].per_query, where)
-    for report in reports:
-        report.pick(wanted)
-    values = aligned(asked, [report.per_query for report in reports], str(wanted))
-    seed, scopes = reports[0].seed, of_unit(asked, unit)
+    names = _comparable(reports)
+    if baseline is not None and baseline not in names:
+        raise DataError(f"no report is called {baseline!r}; there are {', '.join(names)}")
+    if unit not in ("query", "scope"):
+        raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
+    asked = _kept(reports[0].per_query, where)
+    ((column, *_),) = {tuple(map(str, report.pick(measure))) for report in reports}
+    values = _aligned(asked["query_id"], [report.per_query for report in reports], column)
+    seed, scopes = reports[0].seed, asked["scope"].to_numpy() if unit == "scope" else None
     low, high = bootstrap_interval(values, scopes=scopes, seed=seed)
     means = {"system": names, "n": [len(values)] * len(names), "mean": values.mean(axis=0)}
+    base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
     intervals = pl.DataFrame({**means, "mean_low": low, "mean_high": high}).fill_nan(None)
     return Table(intervals.hstack(paired(values, reference, scopes=scopes, seed=seed)))
 
 
-def where_kept(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
-    """Keep the questions that pass a predicate.
-
-    :raises DataError: when it is none over these columns, or keeps no question.
-    """
-    if where is not None:
-        try:
-            asked = asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
-        except (pl.exceptions.PolarsError, TypeError) as error:
-            reason = str(error).splitlines()[0].split(";")[0]
-            raise DataError(
-                f"where={where!s} keeps no questions ({reason}); write a predicate such as 'n_evidence_sessions >= 2' "
-                f"over {', '.join(asked.columns)}"
-            ) from None
-    if not asked.height:
-        raise DataError("no question passes `where`; nothing to compare: loosen it")
-    return asked
+def _kept(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
+    """Keep the questions that pass a predicate, and refuse one that is none, or that none passes."""
+    try:
+        kept = asked if where is None else asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
+    except (pl.exceptions.PolarsError, TypeError) as error:
+        raise DataError(f"where={where!s} is no predicate over {', '.join(asked.columns)}: {error}") from None
+    if kept.is_empty():
+        raise DataError(f"no question passes where={where!s}; nothing to compare: loosen it")
+    return kept
 
 
-def aligned(asked: pl.DataFrame, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
+def _aligned(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
-    key = asked.select("query_id")
-    values = (table.select("query_id", column) for table in tables)
-    rows = [key.join(each, on="query_id", how="left", maintain_order="left") for each in values]
+    rows = (key.to_frame().join(each, on="query_id", how="left", maintain_order="left") for each in tables)
     return np.stack([each[column].to_numpy() for each in rows], axis=1)
 
 
-def comparable(reports: Sequence[Report], baseline: str | None = None) -> tuple[list[str], int]:
-    """Check that reports can stand in one table; give their names and the place of the baseline."""
-    if not reports:
-        raise DataError("no report to compare; give at least one")
-    names = [r.name for r in reports]
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise DataError(f"two reports are called {twice!r}; give each run its own name")
-    if baseline is not None and baseline not in names:
-        raise DataError(f"no report is called {baseline!r}; there are {', '.join(names)}")
-    first = reports[0]
-    asked = first.per_query["query_id"].sort()
-    for report in reports[1:]:
-        if report.level != first.level:
+def _comparable(reports: Sequence[Report]) -> list[str]:
+    """Check that reports can stand in one table, and give their names."""
+    names = [report.name for report in reports]
+    if not names or len(set(names)) < len(names):
+        raise DataError(f"reports are called {names}; give at least one, and each its own name")
+    first, asked = reports[0], set(reports[0].per_query["query_id"])
+    for other in reports[1:]:
+        if other.level != first.level or set(other.per_query["query_id"]) != asked:
             raise DataError(
-                f"{first.name!r} ranks {first.level}s and {report.name!r} {report.level}s; compare level by level"
+                f"{first.name!r} ranks {first.level}s for {len(asked)} questions and {other.name!r} {other.level}s for "
+                f"{other.per_query.height}; compare reports of one level on the same questions"
             )
-        if not report.per_query["query_id"].sort().equals(asked):
-            raise DataError(
-                f"{first.name!r} ({asked.len()} questions) and {report.name!r} ({report.per_query.height}) were not "
-                "measured on the same questions; evaluate both on one dataset"
-            )
-    return names, names.index(baseline) if baseline is not None else 0
+    return names
 
 
 def results_table(
     reports: Sequence[Report],
     *,
-    measures: str | Measure | Iterable[str | Measure] | None = None,
+    measures: Named | Iterable[Named] | None = None,
     by: str = "all",
     group: str = "all",
 ) -> Table:
@@ -119,7 +107,7 @@ def results_table(
         significantly the best: against each other one a paired randomisation test, corrected by Holm, with p < .05.
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
-    comparable(reports)
+    _comparable(reports)
     groups = split_by(reports[0].per_query, by)
     if group not in groups:
         raise DataError(f"no group {group!r} by {by!r}; there are {', '.join(groups)}")
@@ -127,12 +115,12 @@ def results_table(
     return _wide(reports, by, f"system (n = {groups[group].height:,})", columns)
 
 
-def groups_table(reports: Sequence[Report], measure: str | Measure, *, by: str = "question_type") -> Table:
+def groups_table(reports: Sequence[Report], measure: Named, *, by: str) -> Table:
     """Give systems × groups of questions on one measure, with rows for the ceiling and chance.
 
     :returns: ``system`` and a column a group, ``name (n = …)``; otherwise as :func:`results_table`.
     """
-    comparable(reports)
+    _comparable(reports)
     (wanted,) = reports[0].pick(measure)
     groups = split_by(reports[0].per_query, by)
     columns = {f"{group} (n = {part.height:,})": (wanted, group) for group, part in groups.items()}
@@ -145,22 +133,21 @@ def _wide(reports: Sequence[Report], by: str, label: str, columns: Mapping[str, 
     best: dict[str, str] = {}
     cells: dict[str, list[Any]] = {label: [*(report.name for report in reports), *BOUNDS]}
     for name, (measure, group) in columns.items():
-        of_group = pl.col("group") == group
-        rows = [r.summary(by, measures=measure).row(by_predicate=of_group, named=True) for r in reports]
+        rows = [r.summary(by, measures=measure).row(by_predicate=pl.col("group") == group, named=True) for r in reports]
         cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
-        winner = _significantly_best(reports, [part[group] for part in parts], str(measure))
+        of_group = [part[group] for part in parts]
+        winner = _significantly_best(_aligned(of_group[0]["query_id"], of_group, str(measure)), reports[0].seed)
         if winner is not None:
-            best[name] = winner
+            best[name] = reports[winner].name
     return Table(cells, best=best, strict=False)
 
 
-def _significantly_best(reports: Sequence[Report], parts: Sequence[pl.DataFrame], measure: str) -> str | None:
-    """Name the system that tests find better than every other on these questions, if one is."""
-    values = aligned(parts[0], parts, measure)
+def _significantly_best(values: np.ndarray, seed: int) -> int | None:
+    """Find the system (a column) that tests find better than every other on these questions, if one is."""
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
     p: list[float] = []
     for other in others:  # the nearest first: most columns are a tie with it, which is all that need be tested
-        p.append(randomisation_test(values[:, first] - values[:, other], seed=reports[0].seed))
+        p.append(randomisation_test(values[:, first] - values[:, other], seed=seed))
         if p[-1] >= ALPHA:
             return None
-    return reports[first].name if p and holm(np.array(p)).max() < ALPHA else None
+    return first if p and holm(np.array(p)).max() < ALPHA else None

@@ -78,7 +78,6 @@ class Annotations:
     """
 
     scope: str
-    style: str
     log: Path
     dates: tuple[datetime, ...]
     closed: bool
@@ -119,8 +118,7 @@ def read_gold(folder: str | Path) -> list[Annotations]:
 def _read(file: Path) -> Annotations:
     head, *rows = json_lines(file)
     log = file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl")
-    if not log.exists():
-        log = file.with_name(TOGETHER)
+    log = log if log.exists() else file.with_name(TOGETHER)
     messages = [row for row in json_lines(log) if "text" in row and row.get("scope", head["scope"]) == head["scope"]]
     times = {row["id"]: datetime.fromisoformat(row["timestamp"]) for row in messages}
     people = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
@@ -128,33 +126,21 @@ def _read(file: Path) -> Annotations:
     for n, row in enumerate(rows, 2):
         try:
             entry = _entry(row, people)
-        except KeyError as error:
-            raise DataError(f"{file}, line {n}: {error} is missing, or is not among the people") from None
-        if entry.mode not in POLARITIES or entry.since not in times or (entry.until or entry.since) not in times:
-            raise DataError(f"{file}, line {n}: mode {entry.mode!r} or a message of {entry.id!r} is not there")
+            if entry.mode not in POLARITIES or not {entry.since, entry.until or entry.since} <= times.keys():
+                raise ValueError(f"mode {entry.mode!r}, or a message of it that the chat does not have")
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{file}, line {n}: {error!r}; see data/README.md for what a line holds") from None
         entries.append(entry)
     dates = tuple(datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"])
     texts, closed = {row["id"]: row["text"] for row in messages}, head.get("closed", False)
-    return Annotations(
-        head["scope"], head["style"], log, dates, closed, times, texts, tuple(people.values()), tuple(entries)
-    )
+    return Annotations(head["scope"], log, dates, closed, times, texts, tuple(people.values()), tuple(entries))
 
 
 def _entry(row: Mapping[str, Any], people: Mapping[str, tuple[str, ...]]) -> Entry:
-    return Entry(
-        row["id"],
-        row["is"],
-        row["subject"],
-        people[row["subject"]],
-        tuple(row["value"]),
-        row.get("since") or row["message"],
-        tuple(row.get("about", ())),
-        row.get("mode", "is"),
-        row.get("until"),
-        row.get("corrected", False),
-        row.get("kind"),
-        row.get("same"),
-    )
+    same = {name: row[name] for name in ("id", "subject", "mode", "until", "corrected", "same") if name in row}
+    words: dict[str, Any] = {name: tuple(row.get(name, ())) for name in ("value", "about")}
+    words["names"] = people[row["subject"]]
+    return Entry(kind=row["is"], trap=row.get("kind"), since=row.get("since") or row["message"], **words, **same)
 
 
 def json_lines(file: str | Path) -> list[dict[str, Any]]:
@@ -162,17 +148,13 @@ def json_lines(file: str | Path) -> list[dict[str, Any]]:
 
     :raises DataError: when it cannot be read, or a line is no JSON.
     """
+    rows: list[dict[str, Any]] = []
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: {error}") from error
-    rows = []
-    for n, line in enumerate(lines, 1):
-        try:
-            rows += [json.loads(line)] if line.strip() else []
-        except ValueError as error:
-            raise DataError(f"{file}, line {n}: {error}") from None
-    return rows
+        rows.extend(json.loads(line.strip() or "null") for line in lines)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}, line {len(rows) + 1}: {error}") from error
+    return [row for row in rows if row]
 
 
 def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:

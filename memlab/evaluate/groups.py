@@ -27,7 +27,7 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     :returns: a row a question that has evidence at this level: ``query_id``, ``scope``, ``question_type``, ``form``,
         ``aggregation``, ``n_evidence_sessions``, ``evidence_sessions`` (``1``, ``2``, ``3``, ``4+``), ``n_relevant``
         and ``n_docs``, the number of turns or sessions in the question's scope.
-    :raises DataError: when no question has evidence.
+    :raises DataError: when no question has evidence, or one is about a scope without documents.
     """
     # Ten runs are measured on one dataset, and its forms are read once.
     levels = _DESCRIBED.setdefault(dataset, {})
@@ -42,17 +42,14 @@ def _described(dataset: Dataset, level: Level) -> pl.DataFrame:
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)
     sizes = documents.group_by("scope").agg(n_docs=pl.len().cast(pl.Int32))
     asked = dataset.questions.join(relevant, on="query_id", maintain_order="left")
-    if not asked.height:
+    if asked.is_empty():
         raise DataError(
             f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with evidence {level}s; "
             "measures need evidence ids: ask without measuring, or label some questions"
         )
     described = asked.join(sizes, on="scope", how="left", maintain_order="left")
     for query, scope in described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows():
-        raise DataError(
-            f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s; load the "
-            "conversation together with its questions"
-        )
+        raise DataError(f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s")
     n = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
     return described.select(
         *("query_id", "scope", "question_type", question_form(), aggregation(), n.alias("n_evidence_sessions")),
@@ -79,6 +76,6 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
 def hard_group(per_query: pl.DataFrame) -> tuple[str, str]:
     """Name the questions that matter most: evidence in two or more sessions, or all where there are none.
 
-    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`curve`.
+    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`memlab.evaluate.curve`.
     """
     return ("evidence_sessions", MULTI_SESSION) if per_query.filter(SEVERAL).height else ("all", "all")

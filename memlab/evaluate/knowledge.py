@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,18 +16,8 @@ from memlab import datasets, indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.evaluate.gold import (
-    Annotations,
-    Entry,
-    agrees,
-    json_lines,
-    meant,
-    mentions,
-    names_somebody,
-    read_gold,
-    same_words,
-    wording,
-)
+from memlab.evaluate import gold as annotated
+from memlab.evaluate.gold import Annotations, Entry, agrees, json_lines, read_gold, same_words, wording
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson
 from memlab.knowledge import Resolved, active, resolve
@@ -41,24 +31,12 @@ MEASURES = (
     "silence",
 )  # fmt: skip
 _OUTCOMES = {
-    "scope": pl.String(), "style": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(),
-    "what": pl.String(), "closed": pl.Boolean(),
+    "scope": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(), "what": pl.String(),
+    "closed": pl.Boolean(),
 }  # fmt: skip
 # What holds for an hour may have been noted as long as it is forgotten after a day.
 _MOMENT = timedelta(days=1)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """A chat's annotations, its resolved facts at the end and on each date, and the message behind each turn id."""
-
-    gold: Annotations
-    end: Resolved
-    on: list[tuple[datetime, Resolved]]
-    messages: dict[str, str]
-
-    def cited(self, row: Mapping[str, Any]) -> set[str]:
-        return {self.messages[turn] for turn in row["evidence"] if turn in self.messages}
+_Row = tuple[str, bool, str | None, str]
 
 
 def measure_folder(
@@ -78,8 +56,8 @@ def measure_folder(
 
     :param service: the language model that extracts; ``None`` for rules.
     :param encoder: matches near-equal wordings when facts are resolved; ``None``: normal forms only.
-    :returns: a row for each thing counted: ``scope``, ``style``, ``measure``, ``hit``, ``kind`` (of a trap; of what was
-        wrong), ``what`` (in words; null where ``closed``) and ``closed``: see :func:`totals`.
+    :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of what was wrong),
+        ``what`` (in words; null where ``closed``) and ``closed``: see :func:`totals`.
     :raises DataError: when the folder has no annotations, or a line is bad.
     """
     facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
@@ -120,14 +98,12 @@ def measure_chat(gold: Annotations, data: Dataset, known: Callable[..., Resolved
     # By time and text, since a turn's id is opaque.
     ids = {(gold.times[key], text): key for key, text in gold.texts.items()}
     said = data.turns.select("turn_id", "timestamp", "text").iter_rows()
-    messages = {turn: ids[when, text] for turn, when, text in said if (when, text) in ids}
-    on = [(day, known(as_of=day)) for day in gold.dates]
-    reading = _Reading(gold, known(as_of=None), on, messages)
-    rows = [
-        (gold.scope, gold.style, measure, hit, kind, None if gold.closed else what, gold.closed)
-        for measure, hit, kind, what in [*_facts(reading), *_closings(reading), *_silence(reading)]
-    ]
-    return pl.DataFrame(rows, schema=_OUTCOMES, orient="row")
+    chat = _Chat(gold, {turn: ids[when, text] for turn, when, text in said if (when, text) in ids})
+    rows = [row for day in gold.dates for row in chat.facts("as-of", day, known(as_of=day))]
+    end = known(as_of=None)
+    rows += [*chat.facts("current", None, end), *chat.closings(end), *chat.silence(end)]
+    about = [(gold.scope, *row[:3], None if gold.closed else row[3], gold.closed) for row in rows]
+    return pl.DataFrame(about, schema=_OUTCOMES, orient="row")
 
 
 def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | None = None) -> pl.DataFrame:
@@ -141,8 +117,7 @@ def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | N
     parts, rows = [], json_lines(file)
     for gold in read_gold(folder):
         data = datasets.load(gold.log)
-        facts = frozen(rows, gold, data)
-        parts.append(measure_chat(gold, data, partial(resolve, facts, encoder=encoder)))
+        parts.append(measure_chat(gold, data, partial(resolve, frozen(rows, gold, data), encoder=encoder)))
     return pl.concat(parts)
 
 
@@ -172,12 +147,12 @@ def totals(outcomes: pl.DataFrame) -> Table:
     :param outcomes: of :func:`measure_folder`.
     :returns: ``measure``, ``n``, ``share``, ``low`` and ``high`` (null where ``n`` is 0).
     """
-    table = outcomes.group_by("measure").agg(n=pl.len().cast(pl.Int64), share=pl.col("hit").mean())
-    table = pl.DataFrame({"measure": MEASURES}).join(table, on="measure", how="left", maintain_order="left")
-    n = table["n"].fill_null(0).to_numpy()
+    counted = outcomes.group_by("measure").agg(n=pl.len().cast(pl.Int64), share=pl.col("hit").mean())
+    table = pl.DataFrame({"measure": MEASURES}).join(counted, on="measure", how="left", maintain_order="left")
+    table = table.with_columns(pl.col("n").fill_null(0))
+    n = table["n"].to_numpy()
     low, high = wilson(table["share"].fill_null(0).to_numpy() * n, n)
-    ends = table.with_columns(pl.Series("n", n), low=pl.Series(low), high=pl.Series(high)).fill_nan(None)
-    return Table(ends.with_columns(pl.when(pl.col("n") > 0).then(pl.col("low", "high"))))
+    return Table(table.with_columns(low=pl.Series(low), high=pl.Series(high)).fill_nan(None))
 
 
 def written(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
@@ -195,83 +170,86 @@ def written(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
     return "\n\n".join(parts)
 
 
-_Row = tuple[str, bool, str | None, str]
+@dataclass(frozen=True)
+class _Chat:
+    """A chat's annotations, and the message behind each turn id; what it counts are ``measure, hit, kind, what``."""
 
+    gold: Annotations
+    messages: dict[str, str]
 
-def _facts(reading: _Reading) -> list[_Row]:
-    rows: list[_Row] = []
-    for name, when, resolved in [("current", None, reading.end), *(("as-of", *pair) for pair in reading.on)]:
+    def _from(self, row: Mapping[str, Any], entry: Entry) -> bool:
+        """Say whether a fact may stem from the message of an entry."""
+        cited = {self.messages[turn] for turn in row["evidence"] if turn in self.messages}
+        return not cited or entry.since in cited
+
+    def facts(self, name: str, when: datetime | None, known: Resolved) -> Iterator[_Row]:
+        """Count active facts by what they are, and active entries by whether a fact states them."""
         stated: set[str] = set()
-        for row in active(resolved, as_of=when).iter_rows(named=True):
-            verdict, lines = _verdict(row, reading, when)
-            stated |= {entry.group for entry in lines if verdict == "right"}
+        for row in active(known, as_of=when).iter_rows(named=True):
+            verdict, entries = self._verdict(row, when)
+            stated |= {entry.group for entry in entries if verdict == "right"}
             if verdict != "neutral":
-                rows.append((f"{name} precision", verdict == "right", verdict, _sentence(row)))
-        holding = [e for e in reading.gold.of_kind("fact") if reading.gold.active(e, when) and not _dropped(e, when)]
-        asked = {e.group: e for e in sorted(holding, key=lambda e: e.same is None)}
-        rows += [(f"{name} recall", group in stated, entry.mode, _line(entry)) for group, entry in asked.items()]
-    return rows
+                yield f"{name} precision", verdict == "right", verdict, _sentence(row)
+        holding = [e for e in self.gold.of_kind("fact") if self.gold.active(e, when) and not _dropped(e, when)]
+        yield from _recall(name, holding, stated)
+
+    def _verdict(self, row: Mapping[str, Any], when: datetime | None) -> tuple[str, list[Entry]]:
+        """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
+        gold = self.gold
+        facts = [entry for entry in gold.of_kind("fact") if same_words(row, entry) and gold.stated(entry, when)]
+        agreeing = [entry for entry in facts if agrees(row, entry)]
+        holding = [entry for entry in agreeing if gold.active(entry, when)]
+        # "Chemistry at the old school": what holds does not excuse what does not.
+        current = frozenset[str]().union(*(wording(row, entry) for entry in holding))
+        if any(not wording(row, entry) <= current for entry in agreeing if entry not in holding):
+            return "stale", []
+        if holding:
+            return ("neutral" if all(_dropped(entry, when) for entry in holding) else "right"), holding
+        traps = [entry for entry in gold.of_kind("trap") if self._from(row, entry) and same_words(row, entry)]
+        if any(agrees(row, entry) for entry in traps):
+            return "trap", []
+        denied = any(annotated.meant(row, entry) == "not" for entry in facts)
+        if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
+            return "wrong", []
+        near = any(self._from(row, entry) and annotated.mentions(row, entry) for entry in gold.of_kind("neutral"))
+        return ("neutral" if traps or facts or near or annotated.names_somebody(row, gold) else "unlisted"), []
+
+    def closings(self, end: Resolved) -> Iterator[_Row]:
+        """Count what was ended by whether it is over, and what is over by whether it was ended."""
+        facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
+        ended = [entry for entry in self.gold.of_kind("fact") if entry.until]
+        stated: set[str] = set()
+        for log in end.log.iter_rows(named=True):
+            row = facts[log["old"]]
+            # A correction takes effect from when the wrong value was said.
+            since = {entry.id: self.gold.times[str(entry.until)] - _MOMENT for entry in ended if not entry.corrected}
+            over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and agrees(row, entry)]
+            stated |= {entry.group for entry in over}
+            verdict, _ = self._verdict(row, None)
+            if over or verdict not in ("neutral", "trap"):
+                what = f"{_sentence(row)} <- {_sentence(facts[log['new']])}" if log["new"] in facts else _sentence(row)
+                yield "closings precision", bool(over), None if over else verdict, what
+        yield from _recall("closings", ended, stated)
+
+    def silence(self, end: Resolved) -> Iterator[_Row]:
+        """Count traps by whether no fact from their message says them."""
+        facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
+        for trap in self.gold.of_kind("trap"):
+            broken = [f for f in facts if self._from(f, trap) and _lasts(f, trap) and agrees(f, trap)]
+            what = f"{_line(trap)} <- {_sentence(broken[0])}" if broken else _line(trap)
+            yield "silence", not broken, trap.trap, what
+
+
+def _recall(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_Row]:
+    """Count each group of entries once, by one that does not refer to another."""
+    asked = {entry.group: entry for entry in sorted(entries, key=lambda entry: entry.same is None)}
+    for group, entry in asked.items():
+        yield f"{name} recall", group in stated, entry.mode, _line(entry)
 
 
 def _dropped(entry: Entry, when: datetime | None) -> bool:
     """Whether it need not be known: what was over before it was stated, and on a date what was only said by mistake."""
     return entry.mode == "was" or (when is not None and entry.corrected)
-
-
-def _verdict(row: Mapping[str, Any], reading: _Reading, when: datetime | None) -> tuple[str, list[Entry]]:
-    """Say what an active fact is by the annotations: right (and by which), trap, stale, wrong, unlisted or neutral."""
-    gold, cited = reading.gold, reading.cited(row)
-    facts = [entry for entry in gold.of_kind("fact") if same_words(row, entry) and gold.stated(entry, when)]
-    agreeing = [entry for entry in facts if agrees(row, entry)]
-    holding = [entry for entry in agreeing if gold.active(entry, when)]
-    # "Chemistry at the old school": what holds does not excuse what does not.
-    current = frozenset[str]().union(*(wording(row, entry) for entry in holding))
-    if any(not wording(row, entry) <= current for entry in agreeing if entry not in holding):
-        return "stale", []
-    if holding:
-        return ("neutral" if all(_dropped(entry, when) for entry in holding) else "right"), holding
-    traps = [entry for entry in gold.of_kind("trap") if _from(cited, entry) and same_words(row, entry)]
-    if any(agrees(row, entry) for entry in traps):
-        return "trap", []
-    denied = any(meant(row, entry) == "not" for entry in facts)
-    if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
-        return "wrong", []
-    near = any(_from(cited, entry) and mentions(row, entry) for entry in gold.of_kind("neutral"))
-    return ("neutral" if traps or facts or near or names_somebody(row, gold) else "unlisted"), []
-
-
-def _from(cited: set[str], entry: Entry) -> bool:
-    return not cited or entry.since in cited
-
-
-def _closings(reading: _Reading) -> list[_Row]:
-    gold = reading.gold
-    facts = {row["fact_id"]: row for row in reading.end.facts.iter_rows(named=True)}
-    ended = [entry for entry in gold.of_kind("fact") if entry.until]
-    rows: list[_Row] = []
-    stated: set[str] = set()
-    for log in reading.end.log.iter_rows(named=True):
-        row = facts[log["old"]]
-        over = [e for e in ended if agrees(row, e) and log["at"] >= gold.times[str(e.until)] - _MOMENT]
-        # A correction takes effect from when the wrong value was said.
-        over += [e for e in ended if e.corrected and e not in over and agrees(row, e)]
-        what = f"{_sentence(row)} <- {_sentence(facts[log['new']])}" if log["new"] in facts else _sentence(row)
-        stated |= {entry.group for entry in over}
-        verdict, _ = _verdict(row, reading, None)
-        if over or verdict not in ("neutral", "trap"):
-            rows.append(("closings precision", bool(over), None if over else verdict, what))
-    asked = {entry.group: entry for entry in sorted(ended, key=lambda entry: entry.same is None)}
-    return rows + [("closings recall", group in stated, entry.mode, _line(entry)) for group, entry in asked.items()]
-
-
-def _silence(reading: _Reading) -> list[_Row]:
-    claimed = reading.end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"]))
-    facts = claimed.to_dicts()
-    return [
-        ("silence", not broken, trap.trap, f"{_line(trap)} <- {_sentence(broken[0])}" if broken else _line(trap))
-        for trap in reading.gold.of_kind("trap")
-        for broken in [[f for f in facts if _from(reading.cited(f), trap) and _lasts(f, trap) and agrees(f, trap)]]
-    ]
 
 
 def _lasts(row: Mapping[str, Any], trap: Entry) -> bool:

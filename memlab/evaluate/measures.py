@@ -1,10 +1,8 @@
 """Ranking measures over a whole run at once.
 
-A measure is a small value, like those of ``ir_measures``: ``recall_all @ 10``, or ``measure("recall_all@10")``. Another
-is a function of what was judged and a cutoff, under ``@memlab.measures.register``: ``def all_but_one(judged, k)`` gives
+A measure is a small value, like those of ``ir_measures``: ``measure("recall_all@10")``. Another one is a function of
+what was judged and a cutoff, under ``@memlab.measures.register``: ``def all_but_one(judged, k)`` gives
 ``(judged.total(k) >= judged.n_relevant - 1).astype(float)``, and ``"all_but_one@10"`` is then a measure.
-:func:`score` joins a run with its qrels once and computes every measure from the few rows that hit, as array
-operations over all queries.
 
 ====================  ===========================================================================================
 recall_any            1 where any evidence item is among the first k (success@k)
@@ -22,8 +20,9 @@ alpha_ndcg            ndcg with a gain halved for each earlier hit of the same s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -41,11 +40,9 @@ class Measure:
 
     :raises DataError: when the name is unknown, or k is not a positive whole number.
 
-    >>> from memlab.evaluate import Measure, recall_all
-    >>> recall_all @ 10
+    >>> from memlab.evaluate import Measure
+    >>> Measure("recall_all", 10)
     recall_all@10
-    >>> recall_all @ 10 == Measure("recall_all", 10)
-    True
     """
 
     name: str
@@ -57,16 +54,17 @@ class Measure:
         if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1):
             raise DataError(f"the cutoff of {self.name} is {self.k!r}; expected a whole number from 1, or None")
 
-    def __matmul__(self, k: int) -> Measure:
-        return replace(self, k=k)
-
     def __str__(self) -> str:
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
     __repr__ = __str__
 
 
-def measure(text: str | Measure) -> Measure:
+Named = str | Measure
+"""A measure, or its name in tables."""
+
+
+def measure(text: Named) -> Measure:
     """Read a measure as it is written in tables: ``recall_all@10``, ``mrr``.
 
     :raises DataError: when the text is not ``name`` or ``name@k``.
@@ -77,53 +75,51 @@ def measure(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
-    name, at, cutoff = text.strip().partition("@")
-    if at and not cutoff.strip().isdecimal():
-        raise DataError(f"measure {text!r} has the cutoff {cutoff!r}; expected a whole number, as in 'recall_all@10'")
-    return Measure(name.strip(), int(cutoff) if at else None)
+    read = re.fullmatch(r"\s*(\w+)\s*(?:@\s*(\d+)\s*)?", text)
+    if read is None:
+        raise DataError(f"{text!r} is no measure; expected a name, and a cutoff where it has one: 'recall_all@10'")
+    return Measure(read[1], int(read[2]) if read[2] else None)
 
 
-def measures_of(measures: str | Measure | Iterable[str | Measure]) -> tuple[Measure, ...]:
+def measures_of(measures: Named | Iterable[Named]) -> tuple[Measure, ...]:
     """Read one or more measures; one that is named twice is kept once."""
-    listed = [measures] if isinstance(measures, (str, Measure)) else measures
+    listed = [measures] if isinstance(measures, Named) else measures
     return tuple(dict.fromkeys(measure(m) for m in listed))
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A run seen through its qrels: the retrieved evidence, and the order an ideal run would have.
+    """A run seen through its qrels; queries are numbered from 0.
 
-    ``hit_*`` are (h,) arrays over retrieved evidence, ``ideal_*`` (j,) arrays over all evidence, in ideal order.
-    ``earlier`` counts the better ranked hits of the same query and subtopic; queries are numbered from 0.
-    ``n_relevant`` and ``n_retrieved`` are (q,): evidence items, and documents that the run has for the query.
+    :param n_relevant: (q,) evidence items of each query; ``n_retrieved``: documents that the run has for it.
+    :param hits: (h,) arrays over the retrieved evidence: ``query``, ``rank``, ``gain``, and ``earlier``, how many hits
+        of the same query and subtopic rank better.
+    :param ideal: (j,) arrays over all evidence, as an ideal run has it: ``query``, ``rank``, ``gain``, ``novelty``.
     """
 
     n_relevant: np.ndarray
     n_retrieved: np.ndarray
-    hit_query: np.ndarray
-    hit_rank: np.ndarray
-    hit_gain: np.ndarray
-    hit_earlier: np.ndarray
-    ideal_query: np.ndarray
-    ideal_rank: np.ndarray
-    ideal_gain: np.ndarray
-    ideal_novelty: np.ndarray
+    hits: Mapping[str, np.ndarray]
+    ideal: Mapping[str, np.ndarray]
 
     def total(self, k: int | None, values: np.ndarray | float = 1.0) -> np.ndarray:
         """Sum a value of each hit among the first k, for each query."""
-        return _sum(self.hit_query, self.hit_rank, values, k, len(self.n_relevant))
+        return self._sum(self.hits, values, k)
+
+    def returned(self, k: int | None) -> np.ndarray:
+        """Count the documents that were returned, up to k, for each query."""
+        return self.n_retrieved if k is None else np.minimum(self.n_retrieved, k)
 
     def normalised(self, k: int | None, gains: np.ndarray, ideal: np.ndarray, discount: Discount) -> np.ndarray:
         """Give discounted gain as a share of the best that any ranking could reach at k."""
-        best = _sum(self.ideal_query, self.ideal_rank, ideal * discount(self.ideal_rank), k, len(self.n_relevant))
-        return self.total(k, gains * discount(self.hit_rank)) / best
+        best = self._sum(self.ideal, ideal * discount(self.ideal["rank"]), k)
+        return self.total(k, gains * discount(self.hits["rank"])) / best
 
-
-def _sum(query: np.ndarray, rank: np.ndarray, values: np.ndarray | float, k: int | None, n: int) -> np.ndarray:
-    weights = np.broadcast_to(values, query.shape)
-    if k is not None:
-        query, weights = query[rank <= k], weights[rank <= k]
-    return np.bincount(query, weights=weights, minlength=n).astype(np.float64)
+    def _sum(self, of: Mapping[str, np.ndarray], values: np.ndarray | float, k: int | None) -> np.ndarray:
+        weights = np.broadcast_to(values, of["query"].shape)
+        within = slice(None) if k is None else of["rank"] <= k
+        summed = np.bincount(of["query"][within], weights=weights[within], minlength=len(self.n_relevant))
+        return summed.astype(np.float64)
 
 
 Discount = Callable[[np.ndarray], np.ndarray]
@@ -142,132 +138,122 @@ def longmemeval_discount(rank: np.ndarray) -> np.ndarray:
     return 1.0 / np.maximum(1.0, np.log2(rank))
 
 
-def _own(function: Callable[[Judged, int | None], np.ndarray]) -> Measure:
-    """Register one of memlab's own measures; its name is then the measure, as in ``recall_all @ 10``."""
-    registered.register(function)
-    return Measure(function.__name__)
-
-
-@_own
+@registered.register
 def recall_any(judged: Judged, k: int | None) -> np.ndarray:
     return (judged.total(k) > 0).astype(np.float64)
 
 
-@_own
+@registered.register
 def recall_all(judged: Judged, k: int | None) -> np.ndarray:
     return (judged.total(k) == judged.n_relevant).astype(np.float64)
 
 
-@_own
+@registered.register
 def recall(judged: Judged, k: int | None) -> np.ndarray:
     return judged.total(k) / judged.n_relevant
 
 
-@_own
+@registered.register
 def precision(judged: Judged, k: int | None) -> np.ndarray:
     if k is None:
         raise DataError("precision needs a cutoff; write precision@10")
     return judged.total(k) / k
 
 
-@_own
+@registered.register
 def precision_returned(judged: Judged, k: int | None) -> np.ndarray:
-    returned = judged.n_retrieved if k is None else np.minimum(judged.n_retrieved, k)
-    return judged.total(k) / np.maximum(returned, 1)
+    return judged.total(k) / np.maximum(judged.returned(k), 1)
 
 
-@_own
+@registered.register
 def f1(judged: Judged, k: int | None) -> np.ndarray:
-    returned = judged.n_retrieved if k is None else np.minimum(judged.n_retrieved, k)
-    return 2 * judged.total(k) / (returned + judged.n_relevant)
+    return 2 * judged.total(k) / (judged.returned(k) + judged.n_relevant)
 
 
-@_own
+@registered.register
 def ndcg(judged: Judged, k: int | None) -> np.ndarray:
-    return judged.normalised(k, judged.hit_gain, judged.ideal_gain, log_discount)
+    return judged.normalised(k, judged.hits["gain"], judged.ideal["gain"], log_discount)
 
 
-@_own
+@registered.register
 def ndcg_longmemeval(judged: Judged, k: int | None) -> np.ndarray:
-    return judged.normalised(k, np.ones_like(judged.hit_gain), np.ones_like(judged.ideal_gain), longmemeval_discount)
+    ones, ideal = (np.ones(len(each["rank"])) for each in (judged.hits, judged.ideal))
+    return judged.normalised(k, ones, ideal, longmemeval_discount)
 
 
-@_own
+@registered.register
 def mrr(judged: Judged, k: int | None) -> np.ndarray:
     first = np.full(len(judged.n_relevant), np.inf)
-    np.minimum.at(first, judged.hit_query, judged.hit_rank)
+    np.minimum.at(first, judged.hits["query"], judged.hits["rank"])
     return np.where(first <= (np.inf if k is None else k), 1.0 / first, 0.0)
 
 
-@_own
+@registered.register
 def alpha_ndcg(judged: Judged, k: int | None) -> np.ndarray:
-    return judged.normalised(k, (1 - ALPHA) ** judged.hit_earlier, judged.ideal_novelty, log_discount)
+    return judged.normalised(k, (1 - ALPHA) ** judged.hits["earlier"], judged.ideal["novelty"], log_discount)
 
 
 DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
-    "turn": (
-        *(recall_any @ 10, recall @ 10, recall_all @ 5, recall_all @ 10, recall_all @ 20),
-        *(ndcg @ 10, mrr, alpha_ndcg @ 10),
+    "turn": measures_of(
+        [
+            "recall_any@10",
+            "recall@10",
+            "recall_all@5",
+            "recall_all@10",
+            "recall_all@20",
+            "ndcg@10",
+            "mrr",
+            "alpha_ndcg@10",
+        ]
     ),
-    "session": (
-        *(recall_any @ 5, recall @ 10, recall_all @ 5, recall_all @ 10),
-        *(ndcg @ 10, ndcg_longmemeval @ 10, mrr),
+    "session": measures_of(
+        ["recall_any@5", "recall@10", "recall_all@5", "recall_all@10", "ndcg@10", "ndcg_longmemeval@10", "mrr"]
     ),
 }
 
 
-def score(run: Run, qrels: Qrels, measures: str | Measure | Iterable[str | Measure]) -> pl.DataFrame:
+def score(run: Run, qrels: Qrels, measures: Named | Iterable[Named]) -> pl.DataFrame:
     """Score each query that has evidence.
 
     A query with evidence that the run leaves out scores 0; a query of the run without evidence is left out, since
     nothing can be measured there. Documents without a judgement count as irrelevant.
 
     :returns: one row a query in the order of the qrels: ``query_id`` and a Float64 column a measure.
-    :raises DataError: when the levels differ, a document is ranked twice for a query, the ranks of a query are not
-        1 … n, or a document is judged twice for a query.
+    :raises DataError: when the levels differ, a document is ranked or judged twice for a query, the ranks of a query
+        are not 1 … n, or a measure gives something else than a finite number a query.
 
     >>> import polars as pl
-    >>> from memlab.evaluate import score
+    >>> from memlab.evaluate.measures import score
     >>> from memlab.records import Qrels, Run
     >>> ranked = pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["s/1", "s/2"], "rank": [1, 2], "score": [2.0, 1.0]})
     >>> judged = pl.DataFrame({"query_id": ["q"] * 2, "doc_id": ["s/2", "s/9"], "relevance": 1, "subtopic": "s"})
     >>> score(Run(ranked, "turn"), Qrels(judged, "turn"), ["recall_any@2", "recall_all@2", "mrr"]).row(0)
     ('q', 1.0, 0.0, 0.5)
     """
-    wanted = measures_of(measures)
     if run.level != qrels.level:
         raise DataError(
-            f"run {run.name!r} ranks {run.level}s and the qrels judge {qrels.level}s; "
-            f"read the qrels at level {run.level!r}"
+            f"run {run.name!r} ranks {run.level}s and the qrels judge {qrels.level}s; read both at one level"
         )
     queries, judged = _judge(run, qrels)
-    values = {str(m): pl.Series(_computed(m, judged), dtype=pl.Float64) for m in wanted}
-    return queries.select("query_id").with_columns(**values)
-
-
-def _computed(wanted: Measure, judged: Judged) -> np.ndarray:
-    values = np.asarray(registered[wanted.name](judged, wanted.k), dtype=np.float64)
-    if values.shape != judged.n_relevant.shape or not np.isfinite(values).all():
-        raise DataError(
-            f"measure {wanted} gave an array of {values.shape}, or what is no number, for {len(judged.n_relevant)} "
-            "queries; expected a finite number a query, as judged.n_relevant has"
-        )
-    return values
+    scores: dict[str, pl.Series] = {}
+    for wanted in measures_of(measures):
+        values = np.asarray(registered[wanted.name](judged, wanted.k), dtype=np.float64)
+        if values.shape != judged.n_relevant.shape or not np.isfinite(values).all():
+            raise DataError(
+                f"measure {wanted} gave an array of {values.shape}, or what is no number, for "
+                f"{len(judged.n_relevant)} queries; expected a finite number a query, as judged.n_relevant has"
+            )
+        scores[str(wanted)] = pl.Series(values)
+    return queries.select("query_id").with_columns(**scores)
 
 
 def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
     relevant = qrels.frame.filter(pl.col("relevance") > 0)
-    for query, doc in (
-        relevant.filter(pl.struct("query_id", "doc_id").is_duplicated()).select("query_id", "doc_id").head(1).rows()
-    ):
-        raise DataError(
-            f"the qrels judge document {doc!r} twice for query {query!r}; expected one row a (query, document): keep "
-            "one subtopic for it"
-        )
     queries = relevant.select("query_id").unique(maintain_order=True).with_row_index("query")
     relevant = relevant.join(queries, on="query_id", maintain_order="left")
     ranked = run.frame.select("query_id", "doc_id", "rank").join(queries, on="query_id")
-    _check(ranked, run.name)
+    _check(ranked, f"run {run.name!r} ranks")
+    _check(relevant.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")), "the qrels judge")
     nth, gain = pl.int_range(pl.len()), pl.col("relevance").cast(pl.Float64)
     novelty = (1 - ALPHA) ** nth.over("query", "subtopic").cast(pl.Float64)
     best = relevant.with_columns(novelty=novelty).select(
@@ -283,22 +269,47 @@ def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
     return queries, Judged(
         n_relevant=np.bincount(best["query"].to_numpy(), minlength=queries.height),
         n_retrieved=np.bincount(ranked["query"].to_numpy(), minlength=queries.height),
-        **{f"hit_{name}": hits[name].to_numpy() for name in ("query", "rank", "gain", "earlier")},
-        **{f"ideal_{name}": best[name].to_numpy() for name in ("query", "rank", "gain", "novelty")},
+        hits={column.name: column.to_numpy() for column in hits},
+        ideal={column.name: column.to_numpy() for column in best},
     )
 
 
-def _check(ranked: pl.DataFrame, name: str) -> None:
-    """Refuse a ranking that would be scored wrongly: a document twice, or ranks that are not 1 … n."""
+def _check(rows: pl.DataFrame, what: str) -> None:
+    """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 … n."""
     rank, n = pl.col("rank"), pl.len()
-    twice = pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first()
-    ranks = ranked.group_by("query_id").agg(n=n, low=rank.min(), high=rank.max(), distinct=rank.n_unique(), twice=twice)
-    wrong = pl.any_horizontal(pl.col("distinct") < pl.col("n"), pl.col("low") != 1, pl.col("high") != pl.col("n"))
-    bad = ranks.filter(pl.col("twice").is_not_null() | wrong).sort(pl.col("twice").is_null(), "query_id")
-    for query, n_docs, low, high, _, doc in bad.head(1).rows():
-        if doc is not None:
-            raise DataError(f"run {name!r} ranks document {doc!r} twice for query {query!r}; keep its best rank only")
-        raise DataError(
-            f"run {name!r} gives query {query!r} {n_docs} documents with ranks from {low} to {high}; expected 1 to "
-            f"{n_docs}, each once: rank again after leaving documents out"
-        )
+    ranks = rows.group_by("query_id").agg(
+        n=n,
+        last=rank.max(),
+        wrong=(rank.min() != 1) | (rank.max() != n) | (rank.n_unique() < n),
+        twice=pl.col("doc_id").filter(pl.col("doc_id").is_duplicated()).first(),
+    )
+    bad = ranks.filter(pl.col("wrong") | pl.col("twice").is_not_null()).sort("query_id")
+    for query, n_docs, last, _, doc in bad.head(1).rows():
+        fault = f"document {doc!r} twice" if doc else f"{n_docs} documents up to rank {last}"
+        raise DataError(f"{what} {fault} for query {query!r}; expected each once, with ranks from 1 to {n_docs}")
+
+
+def kendall_tau(stated: Sequence[Hashable], reference: Sequence[Hashable]) -> float:
+    """Give Kendall's tau-b of a stated order of events against the right one: 1 for the same, −1 for the reverse.
+
+    Items of the reference that are not stated tie behind all that are; what is stated beyond it is left out. Nothing
+    stated, or one item of several, says nothing of the order: 0.
+
+    :param reference: at least two distinct items, the first event first.
+    :raises DataError: when the reference has fewer, or an item stands twice.
+
+    Source: Kendall, Biometrika 1945 (ties); BEAM (2025) judges its event orders so.
+
+    >>> from memlab.evaluate.measures import kendall_tau
+    >>> kendall_tau(["c", "b", "a"], ["a", "b", "c"]), round(kendall_tau(["a", "c"], ["a", "b", "c", "d"]), 3)
+    (-1.0, 0.548)
+    """
+    from scipy.stats import kendalltau
+
+    if len(reference) < 2 or any(len(set(order)) < len(order) for order in (stated, reference)):
+        raise DataError(f"orders are {[*stated]} and {[*reference]}; expected two items or more, each once")
+    place = {item: n for n, item in enumerate(stated) if item in set(reference)}
+    if len(place) < 2:
+        return 0.0
+    found = [place.get(item, len(stated)) for item in reference]
+    return float(kendalltau(found, range(len(found))).statistic)

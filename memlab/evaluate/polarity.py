@@ -10,7 +10,6 @@ from memlab.text.tokens import plain, stem, words
 from memlab.text.words import HAVE, NEGATIONS, wordset
 
 POLARITIES = ("is", "not", "plan", "was")
-
 _ENDING = wordset(
     """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate divorce
     split lose sell"""
@@ -42,22 +41,22 @@ def polarity(predicate: str, value: str, *, relation: frozenset[str] = frozenset
     """
     said, opens = words(uncontracted(predicate)), words(uncontracted(told(value)))[:1]
     stems = stem(base(word) for word in said)
-    ended = not (ending() - relation).isdisjoint(stems) or _GIVEN_UP.search(predicate.lower())
-    denied = not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens)
-    if ended or denied:
+    ended = not (stemmed(_ENDING) - relation).isdisjoint(stems) or _GIVEN_UP.search(predicate.lower())
+    if ended or not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens):
         return "not"
-    if _UNDER_WAY.search(plain(predicate).lower()) or not _hoped().isdisjoint({*said, *stems}):
+    hoped = _HOPED | stemmed(_HOPED)
+    if _UNDER_WAY.search(plain(predicate).lower()) or not hoped.isdisjoint({*said, *stems}):
         return "plan"
     perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
     return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
 
 
-@cache
-def _hoped() -> frozenset[str]:
-    return _HOPED | frozenset(stem(_HOPED))
-
-
-@cache
 def ending() -> frozenset[str]:
     """Give the stems that say that something is over."""
-    return frozenset(stem(_ENDING))
+    return stemmed(_ENDING)
+
+
+@cache
+def stemmed(listed: frozenset[str]) -> frozenset[str]:
+    """Give the stems of words."""
+    return frozenset(stem(listed))

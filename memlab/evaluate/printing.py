@@ -19,6 +19,7 @@ from memlab.terminal import markdown
 MOST_ROWS = 20
 BOUNDS = ("ceiling", "chance")
 """The rows of a table of systems that are no systems."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Table(pl.DataFrame):
@@ -27,15 +28,16 @@ class Table(pl.DataFrame):
     :param best: the row, by the first column's text, that is significantly the best of a column; printed, it is bold. A
         frame derived from this one prints without bold.
 
+    >>> from memlab.evaluate import Table
     >>> print(Table({"system": ["mine"], "difference": [0.1], "low": [0.02], "high": [0.18]}))
     | system | difference [95 %] |
     |:---|---:|
     | mine | 0.100 [0.020, 0.180] |
     """
 
-    best: Mapping[str, str] = MappingProxyType({})
+    best: Mapping[str, str] = _NONE
 
-    def __init__(self, data: Any, *, best: Mapping[str, str] = MappingProxyType({}), **options: Any) -> None:
+    def __init__(self, data: Any, *, best: Mapping[str, str] = _NONE, **options: Any) -> None:
         super().__init__(data, **options)
         self.best = best
 
@@ -62,7 +64,7 @@ class Table(pl.DataFrame):
 def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
     """Cut the middle out of long names, and no more of it than leaves them different.
 
-    >>> from memlab.evaluate import short_names
+    >>> from memlab.evaluate.printing import short_names
     >>> list(short_names(["best | mmr(lambda_=0.5)", "best | mmr(lambda_=0.7)"], width=12).values())
     ['best |…=0.5)', 'best |…=0.7)']
     """
@@ -79,17 +81,17 @@ def to_markdown(frame: pl.DataFrame) -> str:
     """Write a frame as a Markdown table; what is significantly the best of a :class:`Table` is bold.
 
     >>> import polars as pl
-    >>> from memlab.evaluate import to_markdown
+    >>> from memlab.evaluate.printing import to_markdown
     >>> print(to_markdown(pl.DataFrame({"system": ["a | b", "c"], "recall@10": [0.5, 0.25]})))
     | system | recall@10 |
     |:---|---:|
     | a \\| b | 0.500 |
     | c | 0.250 |
     """
-    names, numeric, rows = _cells(frame, "**{}**".format, markdown)
-    lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
+    names, numeric, rows = _cells(frame, "**{}**", markdown)
+    head, *lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])
+    return "\n".join([head, rule, *lines])
 
 
 def titled(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -99,7 +101,7 @@ def titled(tables: Mapping[str, pl.DataFrame]) -> str:
 
 def to_html(frame: pl.DataFrame) -> str:
     """Write a frame as an HTML table with everything escaped."""
-    names, numeric, rows = _cells(frame, "<b>{}</b>".format, html.escape)
+    names, numeric, rows = _cells(frame, "<b>{}</b>", html.escape)
     tags = "".join(f"<td style='text-align:{'right' if right else 'left'}'>{{}}</td>" for right in numeric)
     body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
     head = "".join(f"<th>{name}</th>" for name in names)
@@ -108,7 +110,7 @@ def to_html(frame: pl.DataFrame) -> str:
 
 def styled(frame: pl.DataFrame) -> str:
     """Write the first rows of a frame as HTML for a notebook, names of columns without underscores."""
-    best = {name.replace("_", " "): row for name, row in getattr(frame, "best", {}).items()}
+    best = {name.replace("_", " "): row for name, row in getattr(frame, "best", _NONE).items()}
     shown = Table(_folded(frame.head(MOST_ROWS)).rename(lambda name: name.replace("_", " ")), best=best)
     rest = f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
     return to_html(shown) + rest
@@ -129,26 +131,16 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
 
     >>> import polars as pl
-    >>> from memlab.evaluate import to_latex
-    >>> print(to_latex(pl.DataFrame({"form": ["how_many"], "n": [12]}), caption="≥ 2 & 5 %", label="tab:forms"))
-    \\begin{table}[t]
-      \\centering\\small
-      \\caption{$\\geq$ 2 \\& 5 \\%}
-      \\label{tab:forms}
-      \\begin{tabular}{lr}
-        \\toprule
-        form & n \\\\
-        \\midrule
-        how\\_many & 12 \\\\
-        \\bottomrule
-      \\end{tabular}
-    \\end{table}
+    >>> from memlab.evaluate.printing import to_latex
+    >>> text = to_latex(pl.DataFrame({"form": ["how_many"], "n": [12]}), caption="≥ 2 & 5 %", label="tab:forms")
+    >>> print(text.splitlines()[2], text.splitlines()[8])
+      \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
-    names, numeric, cells = _cells(frame, r"\textbf{{{}}}".format, latex_escape)
-    rows = [" & ".join(row) + r" \\" for row in cells]
+    names, numeric, cells = _cells(frame, r"\textbf{{{}}}", latex_escape)
+    rows = ["    " + " & ".join(row) + r" \\" for row in cells]
     first_bound = next((i for i, name in enumerate(frame.to_series(0)) if name in BOUNDS), None)
     if first_bound:
-        rows.insert(first_bound, r"\midrule")
+        rows.insert(first_bound, r"    \midrule")
     lines = [
         r"\begin{table}[t]",
         r"  \centering\small",
@@ -158,7 +150,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
         r"    \toprule",
         "    " + " & ".join(names) + r" \\",
         r"    \midrule",
-        *("    " + row for row in rows),
+        *rows,
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table}",
@@ -195,15 +187,14 @@ def _folded(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cells(
-    frame: pl.DataFrame, bold: Callable[[str], str], escape: Callable[[str], str]
+    frame: pl.DataFrame, bold: str, escape: Callable[[str], str]
 ) -> tuple[list[str], list[bool], list[tuple[str, ...]]]:
     """Give the names of the columns, which of them hold numbers, and the rows, all escaped."""
-    best, folded = getattr(frame, "best", {}), _folded(frame)
-    columns = []
+    best, folded = getattr(frame, "best", _NONE), _folded(frame)
+    first, columns = folded.to_series(0), []
     for series in folded:
-        texts = [escape(_text(v)) for v in series.to_list()]
-        winner = best.get(series.name)
-        columns.append([bold(t) if n == winner else t for n, t in zip(folded.to_series(0), texts, strict=True)])
+        winner, texts = best.get(series.name), [escape(_text(value)) for value in series.to_list()]
+        columns.append([bold.format(text) if row == winner else text for row, text in zip(first, texts, strict=True)])
     numeric = [dtype.is_numeric() or dtype == pl.Struct for dtype in folded.dtypes]
     return [escape(name) for name in folded.columns], numeric, list(zip(*columns, strict=True))
 
@@ -216,9 +207,7 @@ def _text(value: Any) -> str:
         return ", ".join(map(_text, value))
     if value is None or isinstance(value, float):
         return number(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 _MATHS = {

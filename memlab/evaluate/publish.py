@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from memlab.errors import DataError
 from memlab.evaluate.comparison import compare, groups_table, results_table
 from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
 from memlab.evaluate.measures import Measure
@@ -25,11 +24,14 @@ _NOTE = (
     "correction, p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – "
     "where no closed form exists. Intervals are 95 % bootstraps over questions."
 )
+_LATEX_NOTE = (
+    r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json. Bold is significantly the"
+    "\n% best: against each other system a paired randomisation test with Holm's correction, p < .05."
+)
+_GROUPED = {"question_type": "question type", "evidence_sessions": "number of evidence sessions", "form": "form"}
 
 
-def write_reports(
-    reports: Sequence[Report], directory: str | Path, *, provenance: Mapping[str, Any] | None = None
-) -> dict[str, Path]:
+def write_reports(reports: Sequence[Report], directory: str | Path, *, provenance: Mapping[str, Any]) -> None:
     """Write what was measured, each file whole or not at all.
 
     ``report.json`` holds every mean at full precision, the paired comparisons and the provenance; ``report.md`` and
@@ -37,41 +39,36 @@ def write_reports(
     is :func:`file_names`'s.
 
     :param reports: any number of systems at one or both levels; the first of a level is its baseline.
-    :param provenance: what all reports share: command, versions, settings.
-    :returns: the path of each file by its name.
-    :raises DataError: when there is no report, or two of one level do not belong in one table.
+    :param provenance: what all reports share.
+    :raises DataError: when two reports of one level do not belong in one table.
     :raises ExportError: when a file cannot be written.
     """
-    if not reports:
-        raise DataError("no report to write; evaluate at least one run")
-    names, shared = file_names([r.name for r in reports]), dict(provenance or {})
+    names = file_names([report.name for report in reports])
     levels = {level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])}
     tables = {level: report_tables(systems) for level, systems in levels.items()}
     files: dict[str, str | pl.DataFrame] = {
         **{f"{names[report.name]}.{report.level}.parquet": report.per_query for report in reports},
-        "report.json": _json(reports, levels, shared),
-        "report.md": _markdown(levels, tables, shared),
+        "report.json": _json(reports, levels, provenance),
+        "report.md": _markdown(levels, tables, provenance),
         "report.tex": latex_tables(tables),
     }
-    return write_files(directory, files)
+    write_files(directory, files)
 
 
-def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame]) -> dict[str, Path]:
-    """Write texts, and frames as Parquet, each file whole or not at all; gives the path of each by its name."""
-    paths = {name: Path(directory) / name for name in contents}
+def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame]) -> None:
+    """Write texts, and frames as Parquet, each file whole or not at all."""
     for name, content in contents.items():
-        with atomic(paths[name]) as stream:
+        with atomic(Path(directory) / name) as stream:
             if isinstance(content, str):
                 stream.write(content.encode("utf-8", "backslashreplace"))
             else:
                 content.write_parquet(stream)
-    return paths
 
 
 def file_names(names: Sequence[str]) -> dict[str, str]:
     """Give each pipeline a short name that every file system takes, in the same order; equal ones are numbered.
 
-    >>> from memlab.evaluate import file_names
+    >>> from memlab.evaluate.publish import file_names
     >>> file_names(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
     {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25': 'bm25-2'}
     """
@@ -86,13 +83,13 @@ def file_names(names: Sequence[str]) -> dict[str, str]:
     return files
 
 
-def headline(measures: Sequence[Measure]) -> Measure:
+def _headline(measures: Sequence[Measure]) -> Measure:
     """Give the measure that systems are compared on: recall_all@10, else any recall_all, else the first."""
     ranked = [m for m in measures if m.name == "recall_all"]
     return next((m for m in ranked if m.k == 10), ranked[0] if ranked else measures[0])
 
 
-def subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
+def _subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     """Give the questions that are compared apart: all, and those of several sessions where there are any."""
     several = reports[0].per_query.filter(SEVERAL).height
     return {"all": None} | ({f"{MULTI_SESSION} evidence sessions": SEVERAL} if several else {})
@@ -108,26 +105,21 @@ def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
     return tables
 
 
-def report_tables(reports: Sequence[Report]) -> dict[str, pl.DataFrame]:
+def report_tables(reports: Sequence[Report]) -> dict[str, Table]:
     """Give all tables of one level by their captions."""
-    main, documents = headline(reports[0].measures), f"{reports[0].level}s"
-    tables: dict[str, pl.DataFrame] = {**main_tables(reports)}
-    grouped = {"question_type": "question type", "evidence_sessions": "number of evidence sessions", "form": "form"}
-    for by, words in grouped.items():
+    main, documents = _headline(reports[0].measures), f"{reports[0].level}s"
+    tables = main_tables(reports)
+    for by, words in _GROUPED.items():
         tables[f"{documents}, {main} by {words}."] = groups_table(reports, main, by=by)
-    if len(reports) > 1:
-        for questions, where in subsets(reports).items():
-            caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}."
-            tables[caption] = compare(reports, measure=main, where=where)
+    for questions, where in _subsets(reports).items() if len(reports) > 1 else ():
+        caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}."
+        tables[caption] = compare(reports, measure=main, where=where)
     return tables
 
 
 def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
     """Write the tables of each level as LaTeX; one of more than nine columns is turned, so that it fits a page."""
-    parts = [
-        r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json. Bold is significantly the"
-        "\n% best: against each other system a paired randomisation test with Holm's correction, p < .05."
-    ]
+    parts = [_LATEX_NOTE]
     for level, of_level in tables.items():
         for n, (caption, table) in enumerate(of_level.items(), 1):
             wide = table.width > 9 and "mean" not in table.columns
@@ -148,10 +140,21 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
         for level, systems in levels.items()
         if len(systems) > 1
         for measure in systems[0].measures
-        if measure.name == "recall_all" or measure == headline(systems[0].measures)
-        for questions, where in subsets(systems).items()
+        if measure.name == "recall_all" or measure == _headline(systems[0].measures)
+        for questions, where in _subsets(systems).items()
     ]
-    measured = [report.to_dict() for report in reports]
+    measured = [
+        {
+            "name": report.name,
+            "level": report.level,
+            "n": report.per_query.height,
+            "measures": [str(m) for m in report.measures],
+            "seed": report.seed,
+            "provenance": dict(report.provenance),
+            "summary": {by: report.summary(by).to_dicts() for by in ("all", *_GROUPED)},
+        }
+        for report in reports
+    ]
     document = {"provenance": dict(provenance), "reports": measured, "comparisons": comparisons}
     return json.dumps(document, ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
 
@@ -161,6 +164,10 @@ def _markdown(
     tables: Mapping[Level, Mapping[str, pl.DataFrame]],
     provenance: Mapping[str, Any],
 ) -> str:
+    def line(key: str, value: Any) -> str:
+        plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        return f"- {key}: {markdown(plain)}"
+
     parts = ["# Evaluation"]
     for level, systems in levels.items():
         parts.append(f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)")
@@ -168,12 +175,8 @@ def _markdown(
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}
-    lines = [f"- {key}: {markdown(_plain(value))}" for key, value in {**common, **provenance}.items()]
+    lines = [line(*each) for each in {**common, **provenance}.items()]
     for report in reports:
         lines.append(f"- {markdown(report.name)}, {report.level}s")
-        lines += [f"  - {k}: {markdown(_plain(v))}" for k, v in report.provenance.items() if k not in common]
+        lines += [f"  {line(k, v)}" for k, v in report.provenance.items() if k not in common]
     return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

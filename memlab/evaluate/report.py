@@ -14,12 +14,10 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
-from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, measures_of, score
-from memlab.evaluate.printing import styled
-from memlab.evaluate.significance import Unit, bootstrap_interval
+from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, Named, measures_of, score
+from memlab.evaluate.printing import BOUNDS, styled
+from memlab.evaluate.significance import bootstrap_interval
 from memlab.records import Dataset, Level, Run, qrels
-
-GROUPS: tuple[str, ...] = ("all", "question_type", "evidence_sessions", "form")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +38,7 @@ class Report:
     seed: int = 0
     _means: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
-    def summary(
-        self, by: str = "all", *, measures: str | Measure | Iterable[str | Measure] | None = None
-    ) -> pl.DataFrame:
+    def summary(self, by: str = "all", *, measures: Named | Iterable[Named] | None = None) -> pl.DataFrame:
         """Give means with bootstrap intervals, the ceiling and the level of chance.
 
         :param by: ``all``, or a column of ``per_query`` such as ``question_type``, ``evidence_sessions`` (which adds
@@ -58,77 +54,56 @@ class Report:
             self._means[by] = pl.concat([self._row(*each) for each in groups.items()]).fill_nan(None)
         return self._means[by].filter(pl.col("measure").is_in(wanted))
 
-    def pick(self, measures: str | Measure | Iterable[str | Measure] | None) -> tuple[Measure, ...]:
+    def pick(self, measures: Named | Iterable[Named] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an error."""
         wanted = self.measures if measures is None else measures_of(measures)
-        missing = [str(m) for m in wanted if m not in self.measures]
-        if missing:
+        for missing in set(wanted) - set(self.measures):
             raise DataError(
-                f"report {self.name!r} ({self.level}) has no {missing[0]}; it has "
-                f"{', '.join(map(str, self.measures))}: name it in evaluate(…, measures=…)"
+                f"report {self.name!r} ({self.level}) has no {missing}; it has {', '.join(map(str, self.measures))}: "
+                "name it in evaluate(…, measures=…)"
             )
         return wanted
 
     def _row(self, group: str, part: pl.DataFrame) -> pl.DataFrame:
         names = [str(m) for m in self.measures]
-        values = part.select(names).to_numpy()
+        values, asked = part.select(names).to_numpy(), part["_row"].to_numpy()
         low, high = bootstrap_interval(values, seed=self.seed)
-        columns = {"measure": names, "n": [part.height] * len(names), "mean": values.mean(axis=0)}
-        asked = part["_row"].to_numpy()
         bounds = {name: [float(each[asked].mean()) for each in values] for name, values in self._bounds.items()}
-        return pl.DataFrame({"group": [group] * len(names), **columns, "low": low, "high": high, **bounds})
+        columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
+        return pl.DataFrame({**columns, "mean": values.mean(axis=0), "low": low, "high": high, **bounds})
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:
         """Give the ceiling and the chance level of each question, (q,) a measure."""
         asked = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
-        return {b.__name__: [b(*asked, m) for m in self.measures] for b in (ceiling, chance)}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Give the report for JSON: everything but the per-query rows, at full precision."""
         return {
-            "name": self.name,
-            "level": self.level,
-            "n": self.per_query.height,
-            "measures": [str(m) for m in self.measures],
-            "seed": self.seed,
-            "provenance": dict(self.provenance),
-            "summary": {by: self.summary(by).to_dicts() for by in GROUPS},
+            name: [of(*asked, m) for m in self.measures] for name, of in zip(BOUNDS, (ceiling, chance), strict=True)
         }
 
     def _repr_html_(self) -> str:
         several = self.summary("evidence_sessions").filter(pl.col("group") == MULTI_SESSION)
         table = pl.concat([self.summary(), several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions"))])
         title = f"{self.name}: {self.per_query.height:,} questions, {self.level}s ranked"
-        if tied := self.provenance.get("ties"):
-            title += f"; for {tied:,} the tenth place was drawn by lot among equal scores"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
         return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + styled(table)
 
 
-def of_unit(questions: pl.DataFrame, unit: Unit) -> np.ndarray | None:
-    """Give the scopes of questions where they are what is resampled, and nothing where questions are."""
-    if unit not in ("query", "scope"):
-        raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
-    return questions["scope"].to_numpy() if unit == "scope" else None
-
-
-def evaluate(
-    run: Run,
-    dataset: Dataset,
-    *,
-    measures: str | Measure | Iterable[str | Measure] | None = None,
-    seed: int = 0,
-) -> Report:
+def evaluate(run: Run, dataset: Dataset, *, measures: Named | Iterable[Named] | None = None, seed: int = 0) -> Report:
     """Evaluate a run on the questions of a dataset.
 
     Questions without evidence and abstention questions are left out; a question that the run does not answer
     scores 0.
 
-    :param measures: what to measure; :data:`DEFAULT_MEASURES` of the run's level by default.
+    :param measures: what to measure; :data:`~memlab.evaluate.measures.DEFAULT_MEASURES` of the run's level by default.
     :param seed: of the bootstrap intervals.
     :raises DataError: when no question has evidence, the run answers none of the dataset's questions, or ranks
         documents that the dataset does not hold.
+
+    >>> import memlab
+    >>> data = memlab.sample(turns=200)
+    >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
+    >>> memlab.evaluate.evaluate(run, data, measures="recall_all@10").summary()["ceiling"].item()
+    1.0
     """
     if not isinstance(run, Run) or not isinstance(dataset, Dataset):
         given = f"{type(run).__name__} and {type(dataset).__name__}"
@@ -144,21 +119,12 @@ def evaluate(
         .join(scores, on="query_id", maintain_order="left")
     )
     about = {"dataset": dataset.describe(), "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint()}
-    about |= {"ties": ties(run)}
-    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about, "seed": seed}, seed)
+    about |= {"ties": _ties(run), "seed": seed}
+    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed)
 
 
-def ties(run: Run, *, k: int = 10) -> int:
-    """Count the questions of a run whose documents at places ``k`` and ``k`` + 1 tie: which is first was drawn by lot.
-
-    >>> import numpy as np
-    >>> from memlab.evaluate.report import ties
-    >>> from memlab.records import run_from_scores
-    >>> ids, scores = np.array(["a", "b", "c"]), np.array([2.0, 0.0, 0.0])
-    >>> run = run_from_scores(np.array(["q"] * 3), ids, scores, level="turn", k=9)
-    >>> ties(run, k=1), ties(run, k=2)
-    (0, 1)
-    """
+def _ties(run: Run, *, k: int = 10) -> int:
+    """Count the questions whose documents at places ``k`` and ``k`` + 1 tie: which is first was drawn by lot."""
     at = run.frame.filter(pl.col("rank").is_in([k, k + 1])).sort("score", descending=True)
     pairs = at.group_by("query_id").agg("score").filter(pl.col("score").list.len() == 2)["score"].to_list()
     # Equal scores stand one float32 step apart in a run.
@@ -168,16 +134,12 @@ def ties(run: Run, *, k: int = 10) -> int:
 def _check_ids(run: Run, dataset: Dataset) -> None:
     """Refuse ids that no question or document has: they would count as wrong answers in silence."""
     answers = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
-    if run.frame.height and not answers.height:
-        raise DataError(
-            f"run {run.name!r} answers query {run.frame['query_id'].min()!r} and others, none of which is a question "
-            f"of dataset {dataset.name!r}; evaluate it on the dataset that it was made from"
-        )
     documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
     unknown = answers.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(maintain_order=True)
-    if len(unknown):
+    if run.frame.height and (answers.is_empty() or len(unknown)):
+        what = f"{len(unknown):,} {run.level}s" if len(unknown) else "questions"
+        known, odd = (documents, unknown) if len(unknown) else (dataset.questions["query_id"], run.frame["query_id"])
         raise DataError(
-            f"run {run.name!r} ranks {len(unknown):,} {run.level}s that {dataset.name!r} does not hold, such as "
-            f"{', '.join(map(repr, unknown.head(3)))}; its {run.level} ids look like "
-            f"{', '.join(map(repr, documents.head(2)))}"
+            f"run {run.name!r} names {what} that {dataset.name!r} does not hold, such as "
+            f"{', '.join(map(repr, odd.head(3)))}; its ids look like {', '.join(map(repr, known.head(2)))}"
         )

@@ -9,47 +9,17 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Dataset, Run
 
-
-def stale(run: Run, data: Dataset, *, k: int = 10) -> pl.DataFrame:
-    """Say of each question with must-exclude turns whether they come back, and whether what holds stands above them.
-
-    :param run: a ranking of turns.
-    :returns: a row a question with ``stale`` turns: ``query_id``, ``question_type``, ``stale`` (one of them is among
-        the first k), ``stale_share`` (of them, how many are), ``current`` (all evidence is) and ``current_first``:
-        the first turn of evidence stands above every stale one, and is there.
-    :raises DataError: when the run ranks sessions, or no question has such turns.
-    """
-    asked = data.questions.filter(pl.col("stale").list.len() > 0)
-    if run.level != "turn" or asked.is_empty():
-        raise DataError(
-            f"the run ranks {run.level}s, and {asked.height} questions of {data.name!r} name stale turns; give a "
-            "ranking of turns, and questions with the key stale"
-        )
-    rank, within = run.frame.select("query_id", "doc_id", "rank"), (pl.col("rank") <= k).fill_null(False)
-
-    def placed(column: str) -> pl.DataFrame:
-        pairs = asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
-        places = pairs.join(rank, on=["query_id", "doc_id"], how="left").group_by("query_id")
-        return places.agg(first=pl.col("rank").min(), some=within.any(), every=within.all(), share=within.mean())
-
-    return (
-        asked.select("query_id", "question_type")
-        .join(placed("stale"), on="query_id", how="left", maintain_order="left")
-        .join(placed("evidence"), on="query_id", how="left", maintain_order="left", suffix="_current")
-        .with_columns(before=pl.col("first_current") < pl.col("first").fill_null(2**31 - 1))
-        .select(
-            "query_id",
-            "question_type",
-            stale="some",
-            stale_share="share",
-            current="every_current",
-            current_first=pl.col("before").fill_null(False),
-        )
-    )
+COLUMNS = ("stale@10", "current@10", "current first")
 
 
-def stale_table(runs: Sequence[Run], data: Dataset, *, k: int = 10) -> pl.DataFrame:
-    """Put rankings side by side: ``system``, ``n``, ``stale@k``, ``current@k`` and ``current first``, as shares.
+def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
+    """Say of rankings whether must-exclude turns come back, and whether what holds stands above them.
+
+    :param runs: rankings of turns.
+    :returns: ``system``, ``n`` (questions with ``stale`` turns), and shares of these questions: ``stale@10`` (a stale
+        turn is among the first ten), ``current@10`` (all evidence is) and ``current first`` (the first turn of evidence
+        was retrieved and stands above every stale one).
+    :raises DataError: when a run ranks sessions, or no question has such turns.
 
     >>> import memlab
     >>> from memlab.evaluate import stale_table
@@ -58,7 +28,27 @@ def stale_table(runs: Sequence[Run], data: Dataset, *, k: int = 10) -> pl.DataFr
     >>> stale_table([run], data)["n"].item()
     60
     """
-    shares = {f"stale@{k}": "stale", f"current@{k}": "current", "current first": "current_first"}
-    means = [pl.col(column).mean().alias(name) for name, column in shares.items()]
-    rows = [stale(run, data, k=k).select(pl.lit(run.name).alias("system"), pl.len().alias("n"), *means) for run in runs]
+    asked = data.questions.filter(pl.col("stale").list.len() > 0)
+    if asked.is_empty() or any(run.level != "turn" for run in runs):
+        raise DataError(
+            f"{asked.height} questions of {data.name!r} name stale turns; give rankings of turns, and questions with "
+            "the key stale"
+        )
+
+    def best(run: Run, column: str) -> pl.Expr:
+        """Give the ranks of a question's turns, from the best; null at the end for those that are not ranked."""
+        rank = run.frame.select("query_id", "doc_id", "rank")
+        pairs = asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
+        places = pairs.join(rank, on=["query_id", "doc_id"], how="left").group_by("query_id").agg("rank")
+        ranks = asked.select("query_id").join(places, on="query_id", how="left", maintain_order="left")["rank"]
+        return pl.lit(ranks).alias(column)
+
+    rows = []
+    for run in runs:
+        ranks = asked.select(best(run, "stale"), best(run, "evidence"))
+        first, current = pl.col("stale").list.min(), pl.col("evidence").list.min()
+        within = pl.col("evidence").list.eval(pl.element().fill_null(2**31 - 1)).list.max() <= 10
+        shares = ((first <= 10).fill_null(False), within, (current < first.fill_null(2**31 - 1)).fill_null(False))
+        means = [share.mean().alias(name) for name, share in zip(COLUMNS, shares, strict=True)]
+        rows.append(ranks.select(pl.lit(run.name).alias("system"), pl.len().alias("n"), *means))
     return pl.concat(rows)

@@ -10,7 +10,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate.groups import SEVERAL
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import CELLS, PERMUTATIONS, beside_null, wilson
+from memlab.evaluate.significance import PERMUTATIONS, beside_null, chunks, wilson
 from memlab.records import Dataset, Run
 
 
@@ -26,11 +26,12 @@ def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all
     parts = []
     for report in reports:
         wanted = [measure for measure in report.measures if measure.name == name and measure.k is not None]
-        if not wanted:
-            raise DataError(f"report {report.name!r} has no {name}@k; evaluate with measures such as {name}@10")
         rows = report.summary(by, measures=wanted).filter(pl.col("group") == group)
-        if not rows.height:
-            raise DataError(f"report {report.name!r} has no questions in group {group!r} of {by!r}")
+        if rows.is_empty():
+            raise DataError(
+                f"report {report.name!r} has no {name}@k for group {group!r} of {by!r}; evaluate with measures such as "
+                f"{name}@10"
+            )
         cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
         parts.append(rows.with_columns(system=pl.lit(report.name), k=cutoff))
     return pl.concat(parts).select("system", "k", "mean", "low", "high", "ceiling", "chance", "n")
@@ -63,25 +64,14 @@ def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFr
     table = []
     for label in sorted(parts, key=lambda label: label == "≥ 2"):
         part = pl.concat(rows for rows, _ in parts[label])
-        null = np.sum([counts for _, counts in parts[label]], axis=0)
-        items, complete_n, n = part["n_relevant"].to_numpy(), float(part["complete"].to_numpy().sum()), part.height
-        (low,), (high,) = wilson(np.array([complete_n]), np.array([n]))
-        beside = beside_null(complete_n, null)
-        table.append(
-            {
-                "n_evidence": label,
-                "n": n,
-                "found": float(part["found"].to_numpy() @ items / items.sum()),
-                "measured": complete_n / n,
-                "low": low,
-                "high": high,
-                "predicted": beside["chance"] / n,
-                "predicted_low": beside["chance_low"] / n,
-                "predicted_high": beside["chance_high"] / n,
-                "p": None if label == "1" else beside["p"],
-                "as_single": None if single is None else float((single**items).mean()),
-            }
-        )
+        items, n, hits = part["n_relevant"].to_numpy(), part.height, float(part["complete"].sum())
+        beside = beside_null(hits, np.sum([counts for _, counts in parts[label]], axis=0))
+        (low,), (high,) = wilson(np.array([hits]), np.array([n]))
+        row = {"n_evidence": label, "n": n, "found": float(part["found"].to_numpy() @ items / items.sum())}
+        row |= {"measured": hits / n, "low": low, "high": high}
+        row |= {f"predicted{end}": beside[f"chance{end}"] / n for end in ("", "_low", "_high")}
+        row["p"] = None if label == "1" else beside["p"]
+        table.append(row | {"as_single": None if single is None else float((single**items).mean())})
     return pl.DataFrame(table)
 
 
@@ -91,10 +81,8 @@ def _permuted(found: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray
     if n == 1 or len(hits) == 1:
         return np.full(PERMUTATIONS, float((hits == n).sum()))
     flags = np.arange(len(hits) * n) < hits.sum()
-    step = max(1, CELLS // len(flags))
-    sizes = [min(step, PERMUTATIONS - start) for start in range(0, PERMUTATIONS, step)]
-    counts = [rng.permuted(np.tile(flags, (size, 1)), axis=1).reshape(-1, len(hits), n).all(2).sum(1) for size in sizes]
-    return np.concatenate(counts).astype(float)
+    drawn = (rng.permuted(np.tile(flags, (size, 1)), axis=1) for size in chunks(PERMUTATIONS, len(flags)))
+    return np.concatenate([each.reshape(-1, len(hits), n).all(2).sum(1) for each in drawn]).astype(float)
 
 
 def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -106,7 +94,7 @@ def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[
     :raises DataError: when the dataset has no such question, or the run ranks sessions.
     """
     question = dataset.questions.filter(pl.col("query_id") == query_id)
-    if not question.height or run.level != "turn":
+    if question.is_empty() or run.level != "turn":
         raise DataError(f"no question {query_id!r} in {dataset.name!r}, or a run of sessions; give a ranking of turns")
     turns = dataset.turns.select(
         "text",
@@ -116,10 +104,7 @@ def dissect(run: Run, dataset: Dataset, query_id: str, *, k: int = 10) -> tuple[
     )
     ranked = run.frame.filter(pl.col("query_id") == query_id)
     hits = ranked.filter(pl.col("rank") <= k).join(turns, on="doc_id", how="left", maintain_order="left")
-    missed = (
-        turns.filter("evidence")
-        .join(hits, on="doc_id", how="anti", maintain_order="left")
-        .join(ranked, on="doc_id", how="left", maintain_order="left")
-        .sort("rank", nulls_last=True, maintain_order=True)
-    )
+    missed = turns.filter("evidence").join(hits, on="doc_id", how="anti", maintain_order="left")
+    missed = missed.join(ranked, on="doc_id", how="left", maintain_order="left")
+    missed = missed.sort("rank", nulls_last=True, maintain_order=True)
     return hits.select("rank", "score", "session", "evidence", "text"), missed.select("session", "text", "rank")

@@ -74,24 +74,23 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
         raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
     alone, read = bench.with_rows(rows), pipeline(stages)
     runs = {name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in _steps(read, bench).items()}
-    ranks = [
-        items.join(run, on="turn_id", how="left", maintain_order="left").select(
-            pl.lit(name).alias("stage"), "turn_id", "rank", "score"
-        )
+    ranks = {
+        name: items.join(run, on="turn_id", how="left", maintain_order="left").select("turn_id", "rank", "score")
         for name, run in runs.items()
-    ]
-    after, own = pl.concat(ranks), list(runs)[-len(read.stages) :]
-    lost = [_lost(after.filter(pl.col("turn_id") == turn), own, k) for turn in items["turn_id"]]
+    }
+    after = pl.concat(each.select(pl.lit(name).alias("stage"), pl.all()) for name, each in ranks.items())
+    own = list(runs)[-len(read.stages) :]
+    lost = [_lost([ranks[stage]["rank"][n] for stage in own], own, k) for n in range(items.height)]
     matched = _matched(alone, question["text"])
-    evidence = ranks[-1].join(matched, on="turn_id", how="left", maintain_order="left")
+    evidence = ranks[own[-1]].with_columns(lost=pl.Series(lost, dtype=pl.String))
     above = runs[own[-1]].filter(pl.col("rank") <= k).join(items, on="turn_id", how="anti", maintain_order="left")
-    above = above.join(matched, on="turn_id", how="left", maintain_order="left")
+    evidence, above = (
+        each.join(matched, on="turn_id", how="left", maintain_order="left") for each in (evidence, above)
+    )
     return Explanation(
         question,
         after,
-        evidence.with_columns(lost=pl.Series(lost, dtype=pl.String)).select(
-            "turn_id", "text", "rank", "lost", "words", "cosine"
-        ),
+        evidence.select("turn_id", "text", "rank", "lost", "words", "cosine"),
         above.select("rank", "turn_id", "score", "text", "words", "cosine"),
     )
 
@@ -106,10 +105,9 @@ def _steps(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     return steps
 
 
-def _lost(ranks: pl.DataFrame, stages: list[str], k: int) -> str | None:
+def _lost(ranks: list[int | None], stages: list[str], k: int) -> str | None:
     """Name the stage after which an item was no longer among the first k, the last where it came back between."""
-    rank = dict(ranks.select("stage", "rank").iter_rows())
-    within = [rank[stage] is not None and rank[stage] <= k for stage in stages]
+    within = [rank is not None and rank <= k for rank in ranks]
     if within[-1]:
         return None
     return stages[max((n for n, inside in enumerate(within) if inside), default=-1) + 1]
@@ -122,9 +120,8 @@ def _matched(bench: Bench, question: str) -> pl.DataFrame:
     texts = documents.texts[span]
     asked, *words = tokenize([question, *texts], language=bench.language)
     shared = [", ".join(word for word in dict.fromkeys(asked) if word in each) for each in words]
-    schema = dict.fromkeys(("turn_id", "text", "words"), pl.String())
-    table = pl.DataFrame({"turn_id": documents.ids[span], "text": texts, "words": shared}, schema_overrides=schema)
-    if bench.query_vectors is None:
-        return table.with_columns(cosine=pl.lit(None, pl.Float64))
-    ((_, _, cosines),) = dense_scores(bench, level="turn")
-    return table.with_columns(cosine=pl.Series(cosines[0], dtype=pl.Float64))
+    cosines = None if bench.query_vectors is None else next(each[0] for _, _, each in dense_scores(bench, level="turn"))
+    schema = {**dict.fromkeys(("turn_id", "text", "words"), pl.String()), "cosine": pl.Float64()}
+    return pl.DataFrame(
+        {"turn_id": documents.ids[span], "text": texts, "words": shared, "cosine": cosines}, schema_overrides=schema
+    )

@@ -13,7 +13,7 @@ from memlab.conversation.sources import said
 from memlab.conversation.tokens import clean, counted
 from memlab.errors import DataError
 from memlab.experiments.outcomes import ANSWER_BUDGET
-from memlab.experiments.returns import Asked, distinct_names
+from memlab.experiments.returns import Asked
 from memlab.memories import within, written
 from memlab.records import Dataset
 
@@ -28,7 +28,7 @@ class SystemContexts:
 
     :param texts: name → ``query_id``, ``text`` and ``n_tokens``; the bounds come last.
     :param problems: what went wrong in collecting them, as :class:`memlab.memories.Returned` has it, by ``system``.
-    :param questions: those that are asked: all with an answer or a rubric, or that the conversations do not answer.
+    :param questions: those that are asked: all with an answer, or that the conversations do not answer.
     :param about: dataset, budget, seed, and each system's settings.
     """
 
@@ -49,8 +49,8 @@ def system_contexts(
     :raises DataError: for an unknown bound, two systems of one name, or nothing to make contexts of.
 
     >>> import memlab
-    >>> data = memlab.sample(turns=200)
-    >>> made = memlab.experiments.system_contexts("bm25", data, encoder=None, budget=200)
+    >>> from memlab.experiments.contexts import system_contexts
+    >>> made = system_contexts("bm25", memlab.sample(turns=200), encoder=None, budget=200)
     >>> made.texts["bm25"]["n_tokens"].max() <= 200
     True
     """
@@ -59,17 +59,14 @@ def system_contexts(
             f"bounds are {[*bounds]}, the budget {budget}; choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
     asked = Asked(**options)
-    named, files = asked.named(systems), asked.files(data)
-    distinct_names([*(name for name, _ in named), *(each.name for each in files), *bounds])
-    pointed = pl.col("rubric").list.len() > 0
-    questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null() | pointed)
+    named = asked.read(systems, data, bounds)
+    questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
-    parts = [*(found for found, _ in asked.returned(named, asked.bench(data), data)), *files]
+    parts = [found for found, _ in asked.returned(named, asked.bench(data), data)]
     texts = {each.name: within(written(each), questions, budget) for each in parts}
-    if bounds:
-        first = next(iter(texts.values()), None)
-        texts |= _bounded(bounds, data, questions, first)
+    first = next(iter(texts.values()), None)
+    texts |= {name: _bound(name, data, questions, first) for name in bounds}
     problems = [each.problems.with_columns(system=pl.lit(each.name)) for each in parts]
     about = {
         "dataset": data.name,
@@ -87,29 +84,22 @@ def prompt_examples(made: SystemContexts) -> str:
     first = next(iter(made.texts.values()))
     example = answer_requests(first, made.questions.head(1))[0].prompt
     shown = "\n\n".join(f"{name}: {text}" for name, text in PROMPTS.items() if text)
-    tokens = {name: texts["n_tokens"].sum() for name, texts in made.texts.items()}
-    counts = ", ".join(f"{name} {n:,}" for name, n in tokens.items())
+    counts = ", ".join(f"{name} {texts['n_tokens'].sum():,}" for name, texts in made.texts.items())
     asked = f"{made.questions.height:,} questions of each; tokens of contexts: {counts}"
     return f"Prompts, version {VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
 
 
-def _bounded(
-    bounds: Sequence[str], data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None
-) -> dict[str, pl.DataFrame]:
-    """Make the bounds; dates stand as they were said, as in what systems return."""
-    asked, texts = questions.select("query_id"), {}
-    for name in bounds:
-        if name == "nothing":
-            made = asked.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
-        elif name == "whole history":
-            made = whole_history(data)
-        else:
-            made = evidence_only(data) if name == "evidence" or first is None else first
-        if name == "another's":
-            made = of_another(made, questions)
-        own = made.select("query_id", "text", "n_tokens")
-        texts[name] = asked.join(own, on="query_id", how="left", maintain_order="left")
-    return texts
+def _bound(name: str, data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None) -> pl.DataFrame:
+    """Make a bound; dates stand as they were said, as in what systems return."""
+    asked = questions.select("query_id")
+    if name == "nothing":
+        return asked.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
+    if name == "another's":
+        made = of_another(evidence_only(data) if first is None else first, questions)
+    else:
+        made = whole_history(data) if name == "whole history" else evidence_only(data)
+    own = made.select("query_id", "text", "n_tokens")
+    return asked.join(own, on="query_id", how="left", maintain_order="left")
 
 
 def whole_history(data: Dataset) -> pl.DataFrame:
@@ -117,10 +107,9 @@ def whole_history(data: Dataset) -> pl.DataFrame:
 
     :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
-    scopes = data.questions.select("scope").unique(maintain_order=True)
-    turns = scopes.join(data.turns, on="scope", maintain_order="left").with_columns(query_id="scope")
-    whole = _joined(turns).rename({"query_id": "scope"})
     asked = data.questions.select("query_id", "scope")
+    turns = asked.select("scope").unique(maintain_order=True).join(data.turns, on="scope", maintain_order="left")
+    whole = _joined(turns.with_columns(query_id="scope")).rename({"query_id": "scope"})
     return asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope")
 
 
@@ -134,9 +123,8 @@ def evidence_only(data: Dataset) -> pl.DataFrame:
 
 def _joined(turns: pl.DataFrame) -> pl.DataFrame:
     """Write turns down for each question, each new day in a line above them."""
-    lines = said(turns, "relevant", dates=False).with_columns(
-        pl.col("text").map_elements(clean, return_dtype=pl.String)
-    )
+    cleaned = pl.col("text").map_elements(clean, return_dtype=pl.String)
+    lines = said(turns, "relevant", dates=False).with_columns(cleaned)
     new = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (pl.col("head") != "")
     shown = pl.when(new).then(pl.col("head") + "\n").otherwise(pl.lit("")) + pl.col("text")
     return counted(lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from memlab import llm
@@ -14,9 +14,18 @@ from memlab.retrieve import Bench
 
 WRITING = frozenset({"summary", "rollup", "cluster", "groups", "facts", "endings"})
 """Tasks that are done once, when conversations are written; all others are done for each question."""
-
 PRICES = ((0.15, 0.60), (3.0, 15.0))
 """Two price points, of a small and of a large hosted model: for a million tokens read, and written."""
+
+
+def price(read: float, written: float, at: tuple[float, float]) -> float:
+    """Give the price of tokens read and written, at a price of a million of each.
+
+    >>> from memlab.experiments.costs import price
+    >>> price(1_000_000, 100_000, (3.0, 15.0))
+    4.5
+    """
+    return (read * at[0] + written * at[1]) / 1e6
 
 
 def costs(runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float, float]] = PRICES) -> Table:
@@ -36,27 +45,28 @@ def costs(runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float
     asked, thousands = max(1, dataset.questions.height), max(1, dataset.turns.height) / 1000
     rows = []
     for run in runs:
-        about: Mapping[str, Any] = run.provenance.get("llm", {})
-        tasks: Mapping[str, Sequence[int]] = about.get("tasks", {})
-        reading = [sum(row[side] for task, row in tasks.items() if task not in WRITING) / asked for side in (1, 2)]
-        writing = [sum(row[side] for task, row in tasks.items() if task in WRITING) / thousands for side in (1, 2)]
+        about: dict[str, Any] = run.provenance.get("llm", {})
+        tasks: dict[str, Sequence[int]] = about.get("tasks", {})
+        reading, writing = (
+            [sum(row[side] for task, row in tasks.items() if (task in WRITING) == once) / n for side in (1, 2)]
+            for once, n in ((False, asked), (True, thousands))
+        )
         row = {"system": run.name, "unanswered": about.get("unanswered", 0)}
         row |= {"read a question": round(reading[0]), "written a question": round(reading[1])}
         row |= {"read for 1,000 turns": round(writing[0]), "written for 1,000 turns": round(writing[1])}
-        for price in prices:
-            total = (reading[0] * price[0] + reading[1] * price[1]) / 1000
-            row[f"1,000 questions at {price[0]:g}/{price[1]:g}"] = round(total, 2)
+        for at in prices:
+            row[f"1,000 questions at {at[0]:g}/{at[1]:g}"] = round(1000 * price(reading[0], reading[1], at), 2)
         rows.append(row)
     return Table(rows)
 
 
-def estimate(pipelines: Sequence[Pipeline], bench: Bench, *, prices: Sequence[tuple[float, float]] = PRICES) -> Table:
+def estimate(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
     """Estimate what pipelines would ask of their services, and ask nothing; what is recorded costs nothing more.
 
     A token is counted as four characters, an answer as 100 tokens. What later stages ask depends on what earlier ones
     are answered: of a pipeline with several such stages this is about as much as it will be, not a bound.
 
-    :returns: ``pipeline``, ``prompts``, ``read`` and ``written`` in tokens, and the price at each price point.
+    :returns: ``pipeline``, ``prompts``, ``read`` and ``written`` in tokens, and the price at each of :data:`PRICES`.
     """
     rows = []
     for each in pipelines:
@@ -66,5 +76,5 @@ def estimate(pipelines: Sequence[Pipeline], bench: Bench, *, prices: Sequence[tu
             tasks = each.run(bench.with_queries(bench.queries)).provenance.get("llm", {}).get("tasks", {})
         prompts, read, written = (sum(row[side] for row in tasks.values()) for side in (0, 1, 2))
         row = {"pipeline": str(each), "prompts": prompts, "read": read, "written": written}
-        rows.append(row | {f"price at {a:g}/{b:g}": round((read * a + written * b) / 1e6, 2) for a, b in prices})
+        rows.append(row | {f"price at {a:g}/{b:g}": round(price(read, written, (a, b)), 2) for a, b in PRICES})
     return Table(rows)

@@ -1,9 +1,9 @@
-"""What pipelines did on datasets: rankings, reports, tables, failures, files."""
+"""What pipelines did on datasets: rankings, reports, tables, files."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,25 +12,12 @@ import polars as pl
 
 from memlab.datasets import corrected
 from memlab.errors import DataError
-from memlab.evaluate import (
-    Explanation,
-    Measure,
-    Report,
-    Table,
-    compare,
-    evaluate,
-    explain,
-    file_names,
-    latex_tables,
-    main_tables,
-    misses,
-    report_tables,
-    results_table,
-    titled,
-    write_qrels,
-    write_reports,
-    write_run,
-)
+from memlab.evaluate import Report, Table, compare, evaluate, explain, misses, results_table
+from memlab.evaluate.measures import Named
+from memlab.evaluate.printing import titled
+from memlab.evaluate.publish import file_names, latex_tables, main_tables, report_tables, write_reports
+from memlab.evaluate.trec import write_qrels, write_run
+from memlab.evaluate.why import Explanation
 from memlab.experiments.costs import costs
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
@@ -83,49 +70,37 @@ class Experiment:
             raise DataError(f"experiment {self.name!r} ranks no {level}s")
         return reports
 
-    def table(
-        self,
-        level: Level = "turn",
-        *,
-        measures: str | Measure | Iterable[str | Measure] | None = None,
-        by: str = "all",
-        group: str = "all",
-    ) -> Table:
-        """Give systems × measures with ceiling and chance, as :func:`memlab.evaluate.results_table`, of one dataset."""
-        self.data  # noqa: B018
-        return results_table(self.at(level), measures=measures, by=by, group=group)
+    def table(self, level: Level = "turn", **options: Any) -> Table:
+        """Give systems × measures with ceiling and chance, of one dataset.
 
-    def compare(
-        self,
-        measure: str | Measure = "recall_all@10",
-        *,
-        level: Level = "turn",
-        where: pl.Expr | str | None = None,
-        baseline: str | None = None,
-        stepwise: bool = False,
-    ) -> Table:
-        """Test differences between systems on each dataset, with intervals and Holm's correction."""
-        self.at(level)
+        :param options: ``measures``, ``by`` and ``group``, as in :func:`memlab.evaluate.results_table`.
+        """
+        return results_table(self[self.data.name].at(level), **options)
+
+    def compare(self, measure: Named = "recall_all@10", *, level: Level = "turn", **options: Any) -> Table:
+        """Test differences between systems on each dataset, with intervals and Holm's correction.
+
+        :param options: ``where``, ``baseline``, ``stepwise`` and ``unit``, as in :func:`memlab.evaluate.compare`.
+        """
         parts = []
         for data in self.datasets:
-            reports = self[data.name].at(level)
-            table = compare(reports, measure=measure, baseline=baseline, where=where, stepwise=stepwise)
+            table = compare(self[data.name].at(level), measure=measure, **options)
             parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
         return Table(pl.concat(parts))
 
     def costs(self, **options: Any) -> Table:
         """Say what the language model behind each pipeline read and wrote; see :func:`memlab.experiments.costs`."""
-        turns = [run for run in self.runs if run.level == "turn"]
-        return costs(turns, self.data, **options)
+        return costs([run for run in self.runs if run.level == "turn"], self.data, **options)
 
-    def worst(self, n: int = 5, *, system: str | None = None, measure: str | Measure = "recall@10") -> Table:
+    def worst(self, n: int = 5, *, system: str | None = None, measure: Named = "recall@10") -> Table:
         """List the questions with the lowest score; among equals, those with most evidence items first.
 
         :param system: its name; the last by default, since the first is the baseline.
+        :param measure: any, also one that the experiment did not take.
         :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``.
         """
-        report = self.reports[self._index(system)]
-        (wanted,) = map(str, report.pick(measure))
+        report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
+        (wanted,) = map(str, report.measures)
         asked = self.data.questions.select("query_id", "answer", question="text")
         rows = report.per_query.join(asked, on="query_id", maintain_order="left")
         rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(n)
@@ -164,20 +139,13 @@ class Experiment:
         :raises DataError: when it is malformed, or is not about these datasets.
         """
         mended = {data.name: corrected(data, path) for data in self.datasets}
-        about = {"corrections": Path(path).name}
-        reports = [
-            evaluate(
-                replace(run, provenance={**run.provenance, **about}),
-                mended[dataset],
-                measures=report.measures,
-                seed=report.seed,
-            )
-            for run, report, dataset in zip(self.runs, self.reports, self.cells["dataset"], strict=True)
-        ]
+        reports = []
+        for run, old, name in zip(self.runs, self.reports, self.cells["dataset"], strict=True):
+            noted = replace(run, provenance={**run.provenance, "corrections": Path(path).name})
+            reports.append(evaluate(noted, mended[name], measures=old.measures, seed=old.seed))
         cells = self.cells.with_columns(pl.col("dataset").replace({name: new.name for name, new in mended.items()}))
         benches = {mended[name].name: bench for name, bench in self.benches.items()}
-        name, datasets = f"{self.name}-corrected", tuple(mended.values())
-        return Experiment(name, datasets, self.runs, tuple(reports), cells, benches)
+        return Experiment(f"{self.name}-corrected", (*mended.values(),), self.runs, (*reports,), cells, benches)
 
     def export(self, directory: str | Path) -> Path:
         """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.
@@ -199,23 +167,22 @@ class Experiment:
 
     def to_latex(self) -> str:
         """Give all tables of one dataset as LaTeX, as ``report.tex`` has them."""
-        self.data  # noqa: B018
-        levels = dict.fromkeys(report.level for report in self.reports)
+        levels = dict.fromkeys(report.level for report in self[self.data.name].reports)
         return latex_tables({level: report_tables(self.at(level)) for level in levels})
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Give what is printed of one dataset, by heading: means with ceiling and chance, and what a model cost."""
+        tables: dict[str, pl.DataFrame] = {}
+        for level in dict.fromkeys(report.level for report in self.reports):
+            tables |= main_tables(self.at(level))
+        asked = any("llm" in run.provenance for run in self.runs if run.level == "turn")
+        return tables | ({"language model: tokens and price": self.costs()} if asked else {})
 
     def to_markdown(self) -> str:
         """Give the tables over all questions and over those with evidence in several sessions, for both levels."""
-        parts = []
-        for data in self.datasets:
-            parts += [f"## {data.name}"] if len(self.datasets) > 1 else []
-            parts.append(titled(self[data.name]._tables()))
-        return "\n\n".join(parts)
-
-    def _tables(self) -> dict[str, Table]:
-        levels = dict.fromkeys(report.level for report in self.reports)
-        tables = {head: table for level in levels for head, table in main_tables(self.at(level)).items()}
-        asked = any("llm" in run.provenance for run in self.runs if run.level == "turn")
-        return tables | ({"language model: tokens and price": self.costs()} if asked else {})
+        heads = [f"## {data.name}\n\n" if len(self.datasets) > 1 else "" for data in self.datasets]
+        parts = [titled(self[data.name].tables()) for data in self.datasets]
+        return "\n\n".join(map("".join, zip(heads, parts, strict=True)))
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -228,13 +195,8 @@ class Experiment:
         )
 
     def _repr_html_(self) -> str:
-        parts = [f"<p><b>{html.escape(self.name)}</b>: {len(self.runs)} runs</p>"]
+        parts = [f"<p>{html.escape(repr(self))}</p>"]
         for data in self.datasets:
-            head, table = next(iter(self[data.name]._tables().items()))
-            parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{table._repr_html_()}")
-        parts.append(
-            "<p>Next: <code>.compare('recall_all@10')</code> tests the differences, <code>.worst(5)</code> gives "
-            "questions to look at, <code>.why(query_id)</code> follows one, <code>.misses()</code> lists what is "
-            "missed, <code>.export('results')</code> writes runs, qrels and reports.</p>"
-        )
+            head, table = next(iter(self[data.name].tables().items()))
+            parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{Table(table)._repr_html_()}")
         return "".join(parts)

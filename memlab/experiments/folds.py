@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from memlab.experiments.identity import code
+from memlab.experiments.replaying import code
 from memlab.files import atomic
 from memlab.pipelines import Pipeline, Stage
 from memlab.records import Dataset
@@ -15,13 +16,7 @@ from memlab.retrieve import Bench
 
 
 def untrained(stages: Sequence[Pipeline]) -> bool:
-    """Say whether a pipeline has a learned stage without a model.
-
-    >>> import memlab
-    >>> from memlab.experiments import untrained
-    >>> untrained([memlab.pipeline("hybrid | learned")]), untrained([memlab.pipeline("hybrid")])
-    (True, False)
-    """
+    """Say whether a pipeline has a learned stage that names no model."""
     return any(_open(stage) for pipeline in stages for stage in pipeline.stages)
 
 
@@ -29,20 +24,16 @@ def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipel
     """Give each learned stage without a model those of a folder.
 
     >>> import memlab
-    >>> from memlab.experiments import with_models
+    >>> from memlab.experiments.folds import with_models
     >>> [str(p) for p in with_models([memlab.pipeline("hybrid | learned")], "folds")]
     ["hybrid | learned(model='folds')"]
     """
-    model = Path(directory).as_posix()
-    return [
-        Pipeline(
-            tuple(
-                Stage(s.name, {"model": model, **s.parameters} | {"model": model}) if _open(s) else s
-                for s in pipeline.stages
-            )
-        )
-        for pipeline in stages
-    ]
+
+    def of(stage: Stage) -> Stage:
+        model = Path(directory).as_posix()
+        return Stage(stage.name, {"model": model, **stage.parameters} | {"model": model}) if _open(stage) else stage
+
+    return [Pipeline(tuple(of(stage) for stage in pipeline.stages)) for pipeline in stages]
 
 
 def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0, engine: str = "local") -> Path:
@@ -55,11 +46,9 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     place = Path(directory) / dataset.fingerprint()
     about = {**{name: bench.provenance.get(name) for name in ("encoder", "header")}, "code": code(), "seed": seed}
     note = place / "about.json"
-    try:
+    with suppress(OSError, ValueError):
         if json.loads(note.read_text()) == about:
             return place
-    except (OSError, ValueError):
-        pass
     note.unlink(missing_ok=True)
     cross_validate(training_lists(bench, dataset), place, seed=seed, engine=engine)
     with atomic(note) as file:  # last: what has it is whole

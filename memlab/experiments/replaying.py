@@ -1,11 +1,18 @@
-"""A saved run made again, on exactly the table versions that it saw."""
+"""What a run depends on, and a saved run made again on exactly the table versions that it saw."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Any
 
+import memlab
 from memlab.embed import Encoder, load
 from memlab.errors import PipelineError, StoreError
 from memlab.pipelines import pipeline
@@ -13,7 +20,42 @@ from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
-_ENCODER = re.compile(r"(?P<kind>\w+) (?P<model>.+?)(?: \([^()]*\))?, (?P<dim>\d+)-d, ")
+_KEY = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
+RANKS = (
+    "cluster", "embed", "knowledge", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select",
+    "sessions", "store", "summaries", "text",
+)  # fmt: skip
+"""The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""
+_KINDS = {".py", ".safetensors", ".toml"}
+_ENCODER = re.compile(r"(function|hashing|transformer) (.+?)(?: \([^()]*\))?, (\d+)-d, ")
+
+
+def key(provenance: Mapping[str, Any]) -> str:
+    """Join what a run depends on, of its provenance: equal keys, equal runs."""
+    return json.dumps([provenance.get(name) for name in _KEY], sort_keys=True)
+
+
+@cache
+def code() -> str:
+    """Name the code that rankings depend on: memlab's version, and a hash of what ranks and of what it needs.
+
+    What ranks is not Python alone, but the tables and the weights that come with memlab too.
+
+    >>> from memlab.experiments.replaying import code
+    >>> code()
+    'memlab ... (...)'
+    """
+    root = Path(memlab.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(path for path in root.rglob("*") if path.suffix in _KINDS):
+        place = path.relative_to(root)
+        if place.parts[0].removesuffix(".py") in RANKS:
+            digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
+    with suppress(PackageNotFoundError):
+        needed = sorted(line for line in requires("memlab") or () if "extra ==" not in line)
+        for package in (re.split(r"[^\w.-]", line)[0] for line in needed):
+            digest.update(f"{package}=={version(package)}\n".encode())
+    return f"memlab {memlab.__version__} ({digest.hexdigest()[:8]})"
 
 
 def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = None) -> Run:
@@ -37,11 +79,11 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     """
     saved = store.runs.load(run_id)
     about = saved.provenance
-    lacking = [name for name in ("pipeline", "dataset", "fingerprint", "versions") if name not in about]
+    lacking = {"pipeline", "dataset", "fingerprint", "versions"} - about.keys()
     if lacking:
         raise StoreError(
-            f"run {run_id!r} does not say its {lacking[0]}; only what a pipeline made of a bench with a store can be "
-            "made again"
+            f"run {run_id!r} does not say its {', '.join(sorted(lacking))}; only what a pipeline made of a bench with "
+            "a store can be made again"
         )
     bench = seen_bench(store, about, encoder=encoder)
     try:
@@ -51,9 +93,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     for kind, reads in stages.reads().items():
         changed = [name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest]
         if changed:
-            what = f"model {changed[0]!r}" if kind == "files" else f"the code of stage {changed[0]!r}"
-            what = "the file of recorded answers" if changed[0] == "recorded answers" else what
-            raise StoreError(f"run {run_id!r}: {what} is gone or is not the one that the run used")
+            raise StoreError(f"run {run_id!r}: of its {kind}, {changed[0]!r} is gone or is not the one that it used")
     run = stages.run(bench, level=saved.level)
     if not run.frame.drop("score").equals(saved.frame.drop("score")):
         raise StoreError(
@@ -70,7 +110,7 @@ def seen_bench(store: MemoryStore, provenance: Mapping[str, Any], *, encoder: En
     """
     return Bench.of(
         seen_dataset(store, provenance),
-        encoder=_encoder(provenance, encoder),
+        encoder=_encoder(provenance.get("encoder"), encoder),
         store=store.at(provenance["versions"]),
         header=provenance.get("header", ()),
         progress=False,
@@ -94,30 +134,17 @@ def seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     return data
 
 
-def _encoder(provenance: Mapping[str, Any], named: Encoder | str | None) -> Encoder | None:
-    """Load the encoder that a run names, and see that it is the same.
-
-    :raises StoreError: when it cannot be told from its description, or its files have changed.
-    """
-    described = provenance.get("encoder")
+def _encoder(described: str | None, named: Encoder | str | None) -> Encoder | None:
+    """Load the encoder that a run describes, and see that it is the same."""
     if described is None:
         return None
-    wanted = _name(described) if named is None else named
-    if wanted is None:
+    if named is None and (parts := _ENCODER.match(described)):
+        kind, model, dim = parts.groups()
+        known = kind == "function" or model == "minilm" or "/" in model
+        named = f"hashing:{dim}" if kind == "hashing" else model if known else None
+    if named is None:
         raise StoreError(f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)")
-    model = load(wanted) if isinstance(wanted, str) else wanted
-    if model.identity.describe() != described:
-        raise StoreError(f"the run saw encoder {described!r}; this is {model.identity.describe()!r}: give that one")
-    return model
-
-
-def _name(described: str) -> str | None:
-    """Give what :func:`memlab.embed.load` takes for an encoder's description, where there is such a name."""
-    parts = _ENCODER.match(described)
-    if parts is None or parts["kind"] not in ("function", "hashing", "transformer"):
-        return None
-    if parts["kind"] == "hashing":
-        return f"hashing:{parts['dim']}"
-    if parts["kind"] == "function":
-        return parts["model"]
-    return parts["model"] if parts["model"] == "minilm" or "/" in parts["model"] else None
+    own = load(named) if isinstance(named, str) else named
+    if own.identity.describe() != described:
+        raise StoreError(f"the run saw encoder {described!r}; this is {own.identity.describe()!r}: give that one")
+    return own

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import read_run
 from memlab.experiments.folds import train_folds, untrained, with_models
-from memlab.experiments.outcomes import clock
+from memlab.experiments.running import MODELS
 from memlab.memories import Memory, Returned, as_returned, collect, memory, names_module, read_ranking
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
@@ -21,7 +22,8 @@ from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
 DEPTH = 50
-MODELS = Path("results/cross-validated")
+TIMED = 20
+System = Pipeline | Memory | Returned
 
 
 @dataclass(frozen=True)
@@ -49,47 +51,60 @@ class Asked:
     timeout: float = 600.0
     seed: int = 0
 
-    def named(self, systems: Any) -> list[tuple[str, Pipeline | Memory]]:
-        """Read one system, several, or several by name; each with the name that it has in tables."""
-        if isinstance(systems, Mapping):
-            return [(name, _system(system, self.timeout)) for name, system in systems.items()]
-        listed = systems if isinstance(systems, (list, tuple)) else [systems]
-        return [(_name(system), _system(system, self.timeout)) for system in listed]
+    def read(self, systems: Any, data: Dataset, others: Sequence[str] = ()) -> dict[str, System]:
+        """Read one system, several, or several by name, and the rankings of :attr:`runs`, by their names in tables.
 
-    def files(self, data: Dataset) -> list[Returned]:
-        """Read the rankings from files."""
-        return [_from_file(Path(path), data, self.k) for path in self.runs]
+        :param others: further names that stand in the tables.
+        :raises DataError: when there is nothing, or two have one name.
+        """
+        listed = systems if isinstance(systems, (list, tuple, Mapping)) else [systems]
+        pairs = listed.items() if isinstance(listed, Mapping) else [(_name(system), system) for system in listed]
+        named: list[tuple[str, System]] = [(name, self._system(system)) for name, system in pairs]
+        files = [self._file(Path(path), data) for path in self.runs]
+        named += [(each.name, each) for each in files]
+        names = [*(name for name, _ in named), *others]
+        if not names or len(set(names)) < len(names):
+            raise DataError(f"systems are {names}; give at least one, each its own name")
+        return dict(named)
 
     def bench(self, data: Dataset) -> Bench:
-        return Bench.of(
-            data, encoder=self.encoder, store=str(self.store) if isinstance(self.store, Path) else self.store
-        )
+        """Make the bench of the pipelines."""
+        store = str(self.store) if isinstance(self.store, Path) else self.store
+        return Bench.of(data, encoder=self.encoder, store=store)
 
     def returned(
-        self, named: Sequence[tuple[str, Pipeline | Memory]], bench: Bench, data: Dataset, *, timed: bool = False
+        self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
     ) -> Iterator[tuple[Returned, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
-        pipelines = [system for _, system in named if isinstance(system, Pipeline)]
+        pipelines = [system for system in named.values() if isinstance(system, Pipeline)]
         crossed = self.cross_validate == "scope" and untrained(pipelines)
         if crossed:
             train_folds(bench, data, self.models, seed=self.seed)
-        for name, system in named:
-            if isinstance(system, Pipeline):
+        for name, system in named.items():
+            if isinstance(system, Returned):
+                yield system, np.array([])
+            elif isinstance(system, Pipeline):
                 (stages,) = with_models([system], self.models) if crossed else [system]
                 found = as_returned(stages.run(bench).top(self.k), data, name)
-                yield found, clock(stages, bench, self.seed) if timed else np.array([])
+                yield found, _times(stages, bench, self.seed) if timed else np.array([])
             else:
                 found = collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
                 yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
 
+    def _system(self, system: Any) -> Pipeline | Memory:
+        if isinstance(system, Pipeline):
+            return system
+        if isinstance(system, str) and "://" not in system and not names_module(system):
+            try:
+                return pipeline(system)
+            except PipelineError as error:
+                raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
+        return memory(system, timeout=self.timeout)
 
-def distinct_names(names: Sequence[str]) -> None:
-    """Refuse no name, and the same twice.
-
-    :raises DataError: for either.
-    """
-    if not names or len(set(names)) < len(names):
-        raise DataError(f"systems are {[*names]}; give at least one, each its own name")
+    def _file(self, path: Path, data: Dataset) -> Returned:
+        if path.suffix in (".json", ".jsonl"):
+            return read_ranking(path, data, k=self.k)
+        return as_returned(read_run(path, "turn").top(self.k), data, path.stem)
 
 
 def _name(system: Any) -> str:
@@ -98,18 +113,16 @@ def _name(system: Any) -> str:
     return str(getattr(system, "__name__", type(system).__name__))
 
 
-def _system(system: Any, timeout: float) -> Pipeline | Memory:
-    if isinstance(system, Pipeline):
-        return system
-    if isinstance(system, str) and "://" not in system and not names_module(system):
-        try:
-            return pipeline(system)
-        except PipelineError as error:
-            raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
-    return memory(system, timeout=timeout)
+def _times(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
+    """Time single questions, in milliseconds, each encoded anew where a stage reads its vector.
 
-
-def _from_file(path: Path, data: Dataset, k: int) -> Returned:
-    if path.suffix in (".json", ".jsonl"):
-        return read_ranking(path, data, k=k)
-    return as_returned(read_run(path, "turn").top(k), data, path.stem)
+    The first warms models and indexes, and is asked twice.
+    """
+    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED]
+    spent = []
+    for row in (*rows[:1], *rows):
+        alone = bench.with_rows(np.array([row]), stored=False)
+        started = perf_counter()
+        stages.run(alone.with_queries(alone.queries))
+        spent.append(1000 * (perf_counter() - started))
+    return np.array(spent[1:])

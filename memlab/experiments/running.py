@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +14,28 @@ import polars as pl
 
 from memlab.config import settings
 from memlab.datasets import load as load_dataset
-from memlab.distributed import checked
+from memlab.distributed import checked, spread
 from memlab.embed import Encoder, named
 from memlab.embed import load as load_encoder
+from memlab.embed.spread import loaded
 from memlab.embed.spread import spread as over_workers
 from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
-from memlab.evaluate import Measure, Report, describe_questions, evaluate
-from memlab.experiments.benches import LazyBench
+from memlab.evaluate import evaluate
+from memlab.evaluate.groups import describe_questions
+from memlab.evaluate.measures import Named
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.folds import train_folds, untrained, with_models
-from memlab.experiments.identity import key
-from memlab.experiments.replaying import seen_bench, seen_dataset
-from memlab.experiments.returns import MODELS
+from memlab.experiments.replaying import code, key, seen_bench, seen_dataset
 from memlab.pipelines import Pipeline, pipeline
-from memlab.records import LEVELS, Dataset, Level, qrels
+from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.rerank import box_fits
 from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
 
 CONTROLS = ("bm25", "dense", "hybrid")
+MODELS = Path("results/cross-validated")
+Cell = tuple[Pipeline, Level]
 
 
 def run(
@@ -46,7 +49,7 @@ def run(
     cross_validate: str | None = None,
     models: str | Path = MODELS,
     levels: Sequence[Level] | None = None,
-    measures: Sequence[str | Measure] | None = None,
+    measures: Sequence[Named] | None = None,
     name: str | None = None,
     seed: int = 0,
     engine: str = "local",
@@ -55,10 +58,8 @@ def run(
 
     With a store each run is saved as soon as it is there, so that an experiment that was killed goes on where it
     stopped when it is called again. A run is read back when it was of the same dataset, encoder, header, pipeline,
-    model files and level, and was made by the same code; an indexed search ranks by the whole table, and is made each
-    time. Without a store everything stays in memory.
-
-    ``memlab evaluate FILE --cross-validate scope`` is this call with ``store`` and ``cross_validate="scope"``.
+    model files and level, and was made by the same code. Without a store everything stays in memory. On the command
+    line it is ``memlab evaluate``.
 
     :param pipelines: their texts; the first is the baseline of comparisons. ``None``: :data:`CONTROLS` and ``best``,
         and ``best | learned``: cross-validated where there are conversations to learn from and token embeddings, else
@@ -94,9 +95,8 @@ def run(
     data = _distinct_datasets(datasets)
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
-    if checked(engine) == "ray" and (
-        store is None or not (isinstance(encoder, str | None) or hasattr(encoder, "spec"))
-    ):
+    by_name = isinstance(encoder, str | None) or hasattr(encoder, "spec")
+    if checked(engine) == "ray" and (store is None or not by_name):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
     load = load_encoder if engine == "local" else over_workers
     encoder = named(encoder) if isinstance(encoder, str) else encoder
@@ -110,55 +110,118 @@ def run(
         raise DataError(f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine=")
     at = {part.name: tuple(levels) if levels else measurable(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    benches = [LazyBench(part, model, memory, tuple(header), bench, engine) for part in data]
+    sources = [_Source(part, model, memory, tuple(header), bench, engine) for part in data]
     if untrained(stages) and cross_validate is not None:
-        for made in benches:
-            train_folds(made.whole(), made.data, models, seed=seed, engine=engine)
+        for source in sources:
+            train_folds(source.bench, source.data, models, seed=seed, engine=engine)
         stages = with_models(stages, models)
-    done = _ranked(stages, benches, at, measures=measures, seed=seed)
+    done = _ranked(stages, sources, at, measures=measures, seed=seed)
     title = name or "+".join(part.name for part in data)
     if memory:
         content: dict[str, Any] = {"seed": seed, "cells": done.cells.drop("read").to_dicts()}
-        content |= {"measures": [str(m) for m in measures]} if measures else {}
-        memory.grids.save(title, content)
+        memory.grids.save(title, content | ({"measures": [str(m) for m in measures]} if measures else {}))
     return replace(done, name=title)
 
 
 def _ranked(
     stages: Sequence[Pipeline],
-    benches: Sequence[LazyBench],
+    sources: Sequence[_Source],
     at: Mapping[str, Sequence[Level]],
     *,
-    measures: Sequence[str | Measure] | None,
+    measures: Sequence[Named] | None,
     seed: int,
 ) -> Experiment:
     """Read or make each run, measure it, and save it as soon as it is there."""
     from tqdm.auto import tqdm
 
-    memory = benches[0].store
+    memory = sources[0].store
     saved = {} if memory is None else _saved(memory)
     runs, reports, cells = [], [], []
     with tqdm(total=sum(len(stages) * len(levels) for levels in at.values()), desc="runs", delay=2) as bar:
-        for made in benches:
-            pairs = [(each, level) for each in stages for level in at[made.data.name]]
-            ids = [saved.get(key(made.about(*pair))) for pair in pairs]
-            new = made.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
+        for source in sources:
+            pairs = [(each, level) for each in stages for level in at[source.data.name]]
+            ids = [saved.get(key(source.about(*pair))) for pair in pairs]
+            new = source.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
             for (each, level), run_id in zip(pairs, ids, strict=True):
-                run = memory.runs.load(run_id) if memory and run_id else next(new)
-                report = evaluate(run, made.data, measures=measures, seed=seed)
-                saved_as = memory.runs.save(run, measures=_means(report)) if memory else None
-                cells.append((made.data.name, str(each), level, saved_as, run_id is not None))
-                runs.append(run)
+                made = memory.runs.load(run_id) if memory and run_id else next(new)
+                report = evaluate(made, source.data, measures=measures, seed=seed)
+                means = dict(report.summary().select("measure", "mean").iter_rows())
+                saved_as = memory.runs.save(made, measures=means) if memory else None
+                cells.append((source.data.name, str(each), level, saved_as, run_id is not None))
+                runs.append(made)
                 reports.append(report)
                 bar.update()
-    data, table = tuple(made.data for made in benches), pl.DataFrame(cells, schema=CELLS, orient="row")
-    whole = {made.data.name: made.whole for made in benches}
-    return Experiment("", data, tuple(runs), tuple(reports), table, whole)
+    table = pl.DataFrame(cells, schema=CELLS, orient="row")
+    benches = {source.data.name: partial(getattr, source, "bench") for source in sources}
+    return Experiment("", tuple(source.data for source in sources), tuple(runs), tuple(reports), table, benches)
 
 
-def _means(report: Report) -> dict[str, float]:
-    """Give the mean of each measure over all questions."""
-    return dict(report.summary().select("measure", "mean").iter_rows())
+@dataclass
+class _Source:
+    """A dataset, and its bench, which is made when the first run needs it: where all are saved, nothing is encoded."""
+
+    data: Dataset
+    encoder: Encoder | None
+    store: MemoryStore | None
+    header: tuple[str, ...]
+    given: Bench | None
+    engine: str
+
+    @cached_property
+    def bench(self) -> Bench:
+        return self.given or Bench.of(self.data, encoder=self.encoder, store=self.store, header=self.header)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return self.data.fingerprint()
+
+    def about(self, stages: Pipeline, level: Level) -> dict[str, Any]:
+        """Give what a run depends on, in the words of its provenance."""
+        about: dict[str, Any] = {"dataset": self.data.name, "fingerprint": self.fingerprint, "level": level}
+        if self.encoder is not None:
+            about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
+        return about | {"pipeline": str(stages), "code": code(), **stages.reads()}
+
+    def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
+        """Run pipelines at levels, one after the other or on many workers."""
+        if self.engine == "local" or not cells:
+            ranked: Iterator[Run] = (stages.run(self.bench, level=level) for stages, level in cells)
+        else:
+            ranked = map(self.bench.show, spread(_ranked_there, cells, *self._place(cells), engine=self.engine))
+        for cell, made in zip(cells, ranked, strict=True):
+            # As it comes back from the store, so that a report does not show whether its run was read.
+            about = {**made.provenance, **self.about(*cell)}
+            yield replace(made, provenance=json.loads(json.dumps(about, sort_keys=True)))
+
+    def _place(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
+        """Give what workers make their bench of; what pipelines encode is encoded here, once, and read by all."""
+        bench = self.bench
+        bench.query_vectors  # noqa: B018
+        rows = bench.queries.with_row_index("row").unique("scope", keep="first", maintain_order=True)["row"]
+        for stages, level in cells:
+            stages.run(bench.with_rows(rows.to_numpy()), level=level)
+        assert self.store is not None  # checked before
+        there: Any = self.encoder
+        encoder = there and (there.spec, there.services, there.identity)
+        return os.getcwd(), self.store.uri, self.fingerprint, self.data, encoder, self.header
+
+
+_there: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
+
+
+def _ranked_there(
+    cell: Cell, folder: str, uri: str, fingerprint: str, data: Dataset, encoder: Any, header: tuple[str, ...]
+) -> Run:
+    """Run a pipeline on a worker, which keeps the bench for the next."""
+    if os.path.isdir(folder):
+        os.chdir(folder)  # paths of models and of the store start there
+    place = (uri, fingerprint, encoder and encoder[-1], header)
+    if place not in _there:
+        _there.clear()
+        own, store = encoder and loaded(*encoder), MemoryStore.open(uri, create=False)
+        _there[place] = Bench.of(data, encoder=own, store=store, header=header, ingest=False, progress=False)
+    stages, level = cell
+    return replace(stages.run(_there[place], level=level), text_of=None, evidence=None)
 
 
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
@@ -170,11 +233,11 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     content = memory.grids.load(name)
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
     runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
-    seen = dict(zip(cells["dataset"], (run.provenance for run in runs), strict=True))
+    seen = dict(zip(cells["dataset"], (each.provenance for each in runs), strict=True))
     data = {name: seen_dataset(memory, about) for name, about in seen.items()}
     benches = {name: partial(seen_bench, memory, about) for name, about in seen.items()}
     asked = {"measures": content.get("measures"), "seed": content["seed"]}
-    reports = tuple(evaluate(r, data[d], **asked) for r, d in zip(runs, cells["dataset"], strict=True))
+    reports = tuple(evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True))
     return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches)
 
 
@@ -204,12 +267,12 @@ def distinct(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> list[Pipel
 def _distinct_datasets(datasets: Dataset | str | Path | Sequence[Dataset | str | Path]) -> list[Dataset]:
     listed = [datasets] if isinstance(datasets, (Dataset, str, Path)) else list(datasets)
     data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in listed]
-    wrong = next((part for part in data if not isinstance(part, Dataset)), None)
-    if wrong is not None:
-        raise DataError(f"a dataset is what memlab.datasets.load gives, or a file, not {type(wrong).__name__}")
-    names = [part.name for part in data]
-    if not names or len(set(names)) < len(names):
-        raise DataError(f"datasets are {names}; give at least one, and each its own name: datasets.load(…, name=…)")
+    names = [part.name if isinstance(part, Dataset) else None for part in data]
+    if not names or None in names or len(set(names)) < len(names):
+        raise DataError(
+            f"datasets are {names}; give at least one, each a file or what memlab.datasets.load gives, and each its "
+            "own name: datasets.load(…, name=…)"
+        )
     return data
 
 

@@ -27,38 +27,34 @@ def sweep(
     bench: Bench,
     dataset: Dataset,
     *,
-    measure: str | Sequence[str],
+    measure: str,
 ) -> pl.DataFrame:
     """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.sweeps.sweep`.
 
     :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
     :param baseline: what the values are held against; gives the level, the seed and the plain value.
-    :param measure: what is drawn, such as ``recall_all@10``, or several, over the hard questions
-        (evidence in two or more sessions, or all where there are none).
-    :returns: a row a measure and value: ``measure``, ``n``, ``mean`` with its 95 % interval ``mean_low``,
-        ``mean_high``, ``baseline``, the paired ``difference`` with its interval ``low``, ``high``, ``p``, not corrected
-        for the number of values, questions won and lost, ``value``, ``parameter`` and ``system``.
+    :param measure: what is drawn, such as ``recall_all@10``, over the hard questions (evidence in two or more sessions,
+        or all where there are none).
+    :returns: a row a value: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, the paired
+        ``difference`` with its interval ``low``, ``high``, ``p``, not corrected for the number of values, questions won
+        and lost, ``measure``, ``baseline``, ``value``, ``parameter`` and ``system``.
     :raises DataError: when the template does not name exactly one parameter.
     """
     try:
         names = [name for _, name, _, _ in Formatter().parse(template) if name]
-    except ValueError as error:
-        raise DataError(f"{template!r} is no template ({error}); write the value as {{parameter}}") from error
+    except ValueError:
+        names = []
     if len(names) != 1:
-        raise DataError(f"{template!r} names {len(names)} parameters in braces; a sweep goes over one")
-    measures = [measure] if isinstance(measure, str) else list(measure)
+        raise DataError(f"{template!r} is no template of one parameter; write the value of one as {{parameter}}")
     texts = [template.format(**{names[0]: value}) for value in values]
-    swept = run(texts, dataset, bench=bench, levels=[baseline.level], measures=measures, seed=baseline.seed)
-    parameter, system = names[0].strip("_"), swept.runs[0].name.split(" | ")[-1].split("(")[0]
-    rows = pl.concat(_against(baseline, swept.reports, name).with_columns(value=pl.Series(values)) for name in measures)
-    return rows.with_columns(parameter=pl.lit(parameter), system=pl.lit(system))
-
-
-def _against(baseline: Report, reports: Sequence[Report], measure: str) -> pl.DataFrame:
+    swept = run(texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed)
     several = baseline.per_query.filter(SEVERAL).height
-    compared = compare([baseline, *reports], measure=measure, where=SEVERAL if several else None)
-    about = {"measure": pl.lit(measure), "baseline": pl.lit(compared["mean"][0])}
-    return compared[1:].with_columns(**about).drop("system", "p_holm", "tie")
+    compared = compare([baseline, *swept.reports], measure=measure, where=SEVERAL if several else None)
+    system = swept.runs[0].name.split(" | ")[-1].split("(")[0]
+    rows = compared[1:].drop("system", "p_holm", "tie").with_columns(
+        measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values)
+    )  # fmt: skip
+    return rows.with_columns(parameter=pl.lit(names[0].strip("_")), system=pl.lit(system))
 
 
 def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:

@@ -12,22 +12,29 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate import CAUSES, Explanation, Table, evaluate, stale_table, titled, write_files
+from memlab.evaluate import Table, evaluate, stale_table
+from memlab.evaluate.misses import CAUSES
+from memlab.evaluate.printing import titled
+from memlab.evaluate.publish import write_files
+from memlab.evaluate.significance import paired
+from memlab.evaluate.stale import COLUMNS as STALE
+from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, missed_by, outcome, tests
-from memlab.experiments.returns import Asked, distinct_names
+from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, missed_by, outcome
+from memlab.experiments.page import page
+from memlab.experiments.returns import Asked
 from memlab.experiments.running import measurable
-from memlab.experiments.systems_page import page
 from memlab.records import Dataset
 from memlab.store import MemoryStore
 
 SCHEMA_VERSION = 1
-_FOUND = ("recall_any@10", "recall_all@10", "recall_all@10, ≥ 2 sessions", f"answer@{ANSWER_BUDGET} tokens")
+_ANSWER = f"answer@{ANSWER_BUDGET} tokens"
+TESTED = ("recall_all@10", "recall_all@1000 tokens", _ANSWER)
+_FOUND = ("recall_any@10", "recall_all@10", "recall_all@10, ≥ 2 sessions", _ANSWER)
 _COSTS = (
     *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
     *("MB", "tokens read", "tokens written", "failed scopes", "problems"),
 )
-_STALE = ("stale@10", "current@10", "current first")
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -40,8 +47,8 @@ class Comparison(Experiment):
     :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``, ``text``, ``n_tokens``,
         ``how`` and ``turn_ids``.
     :param missed: each evidence item that a system does not have among its first ten turns, with its place or null,
-        and its cause (:data:`memlab.evaluate.CAUSES`): ``system``, ``query_id``, ``turn_id``, ``rank``, ``cause``, and
-        ``nearest``, the rank of the returned text that shares most words with it, where one does.
+        and its cause (:data:`memlab.evaluate.misses.CAUSES`): ``system``, ``query_id``, ``turn_id``, ``rank``,
+        ``cause``, and ``nearest``, the rank of the returned text that shares most words with it, where one does.
     :param problems: what went wrong, in lines.
     :param about: dataset, depth, budgets, seed, and each system's settings.
     """
@@ -56,21 +63,22 @@ class Comparison(Experiment):
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give what is printed, by heading: what was found, in how many tokens, what it cost, and the tests."""
-        budgets = [name for name in self.systems.columns if name.startswith("recall_all@") and name.endswith("tokens")]
+        budgets = {f"recall_all@{budget} tokens": f"{budget} tokens" for budget in BUDGETS}
         costs = self.systems.select(pl.col("system").alias("cost of"), *_COSTS)
         tables = {
             "Found": self.systems.select("system", "n", *_FOUND),
-            "All evidence in so many tokens": self.systems.select("system", *budgets).rename(
-                lambda name: name.removeprefix("recall_all@")
-            ),
+            "All evidence in so many tokens": self.systems.select("system", *budgets).rename(budgets),
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
-        if _STALE[0] in self.systems.columns:
-            tables["What must not come back"] = self.systems.select("system", *_STALE)
+        if STALE[0] in self.systems.columns:
+            tables["What must not come back"] = self.systems.select("system", *STALE)
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def __str__(self) -> str:
         return titled(self.tables())
+
+    def _repr_html_(self) -> str:
+        return self.systems._repr_html_() + self.tests._repr_html_()
 
     def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
         """Follow one question through a pipeline, or say what a memory returned and missed.
@@ -81,20 +89,34 @@ class Comparison(Experiment):
         name = self.cells["pipeline"][self._index(system)]
         if "pipeline" in self.about["systems"][name]:
             return super().why(query_id, system=name, k=k)
-        return _returns(self, query_id, name)
+        of_it = (pl.col("query_id") == query_id) & (pl.col("system") == name)
+        if self.per_query.filter(of_it).is_empty():
+            raise DataError(f"no question with evidence is called {query_id!r}")
+        asked = self.data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
+        returned, cut = self.returned.filter(of_it), pl.col("text").str.slice(0, 100)
+        hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
+        missed = self.missed.filter(of_it).with_columns(pl.col("cause").replace_strict(CAUSES))
+        said = self.data.turns.select("turn_id", missed=cut)
+        missed = missed.join(said, on="turn_id", maintain_order="left")
+        nearest = returned.select(nearest="rank", nearest_text=cut)
+        missed = missed.join(nearest, on="nearest", how="left", maintain_order="left")
+        evidence = pl.when(hit).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
+        tables = {
+            "Returned, the first ten": returned.select("rank", evidence, "how", cut)[:10],
+            "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
+            "Problems": self.problems.filter(pl.col("system") == name).select("problem"),
+        }
+        shown = titled({title: table for title, table in tables.items() if table.height})
+        return Markdown(f"{asked['text']} → {asked['answer']}\n\n{shown}")
 
     def export(self, directory: str | Path) -> Path:
         """Write tables and page: ``systems.json`` (its schema is in ``docs/memories.md``) and ``.md``, ``report.html``.
 
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
         """
-        content = {
-            "schema_version": SCHEMA_VERSION,
-            "about": dict(self.about),
-            "systems": self.systems.to_dicts(),
-            "tests": self.tests.to_dicts(),
-            "problems": self.problems.to_dicts(),
-        }
+        frames = {"systems": self.systems, "tests": self.tests, "problems": self.problems}
+        content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
+        content |= {name: each.to_dicts() for name, each in frames.items()}
         files: dict[str, str | pl.DataFrame] = {
             "systems.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
             "systems.md": f"{self}\n",
@@ -105,12 +127,9 @@ class Comparison(Experiment):
         write_files(directory, files)
         return Path(directory)
 
-    def _repr_html_(self) -> str:
-        return self.systems._repr_html_() + self.tests._repr_html_()
 
-
-class Returns(str):
-    """What a memory returned for one question, as Markdown."""
+class Markdown(str):
+    """A text that a notebook shows as Markdown."""
 
     def _repr_markdown_(self) -> str:
         return str(self)
@@ -120,15 +139,14 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     """Evaluate memories and pipelines on the same questions under one protocol.
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
-    (:func:`memlab.memories.attribute`), as far as they fit into each of :data:`BUDGETS` tokens, and by whether those of
-    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.conversation.holds`). So a memory that returns everything does
-    not win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
-    nothing.
+    (:func:`memlab.memories.attribute`), as far as they fit into each of ``BUDGETS`` tokens, and by whether those of
+    1,000 tokens hold the answer (:func:`memlab.conversation.holds`). So a memory that returns everything does not win,
+    and one that words things anew is not lost. A question whose scope or search failed counts as answered by nothing.
 
     :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
         where it is a mapping.
     :param baseline: the name that the tests compare with; the first by default.
-    :param options: of :class:`memlab.experiments.Asked`: ``runs``, ``encoder``, ``store``, ``folder``, ``k`` …
+    :param options: of :class:`memlab.experiments.returns.Asked`: ``runs``, ``encoder``, ``store``, ``folder``, ``k`` …
     :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
 
     >>> import memlab
@@ -140,32 +158,29 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     ['bm25', 'latest']
     """
     asked = Asked(**options)
-    named, files = asked.named(systems), asked.files(data)
-    names = [*(name for name, _ in named), *(each.name for each in files)]
-    distinct_names(names)
-    first = names[0] if baseline is None else baseline
-    if first not in names:
-        raise DataError(f"no system is called {first!r}, the baseline; there are {', '.join(names)}")
+    named = asked.read(systems, data)
+    first = next(iter(named)) if baseline is None else baseline
+    if first not in named:
+        raise DataError(f"no system is called {first!r}, the baseline; there are {', '.join(named)}")
     if "turn" not in measurable(data):
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
     bench = asked.bench(data)
-    found = [*asked.returned(named, bench, data, timed=True), *((each, np.array([])) for each in files)]
+    found = [*asked.returned(named, bench, data, timed=True)]
     measured = [outcome(*each, data, bench.encoder) for each in found]
-    per_query = pl.concat([each.values for each in measured])
+    per_query = pl.concat([each.per_query for each in measured])
     table = pl.DataFrame([each.row for each in measured])
     rankings = [each.ranking for each in measured]
     if data.questions["stale"].list.len().sum():
-        table = table.hstack(stale_table(rankings, data).select(*_STALE))
-    cells = pl.DataFrame([(data.name, name, "turn", None, False) for name in names], schema=CELLS, orient="row")
+        table = table.hstack(stale_table(rankings, data).select(STALE))
     return Comparison(
         data.name,
         (data,),
         tuple(rankings),
         tuple(evaluate(each, data, seed=asked.seed) for each in rankings),
-        cells,
+        pl.DataFrame([(data.name, name, "turn", None, False) for name in named], schema=CELLS, orient="row"),
         {data.name: lambda: bench},
         systems=Table(table),
-        tests=tests(per_query, first, asked.seed),
+        tests=_tests(per_query, first, asked.seed),
         per_query=per_query,
         returned=pl.concat([each.texts for each in measured]),
         missed=pl.concat([missed_by(each, data) for each in measured]),
@@ -184,6 +199,19 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     )
 
 
+def _tests(per_query: pl.DataFrame, baseline: str, seed: int) -> Table:
+    """Compare every system with one, on each of :data:`TESTED`; Holm's correction within a measure."""
+    parts = []
+    for measure in TESTED:
+        wide = per_query.pivot("system", index="query_id", values=measure, maintain_order=True).drop_nulls()
+        names = wide.columns[1:]
+        if wide.height and len(names) > 1:
+            table = paired(wide.drop("query_id").to_numpy(), np.full(len(names), names.index(baseline)), seed=seed)
+            about = pl.DataFrame({"measure": measure, "system": names, "n": wide.height})
+            parts.append(about.hstack(table).filter(pl.col("system") != baseline))
+    return Table(pl.concat(parts) if parts else pl.DataFrame())
+
+
 def _on_disk(store: MemoryStore | None) -> float | None:
     """Give the megabytes of a store on this machine's disk, whatever datasets it holds; pipelines share it."""
     place = Path(str(store.uri)) if store is not None else None
@@ -192,7 +220,7 @@ def _on_disk(store: MemoryStore | None) -> float | None:
     return sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6
 
 
-def explain_memory(query_id: str, system: Any, data: Dataset, **options: Any) -> Returns:
+def explain_memory(query_id: str, system: Any, data: Dataset, **options: Any) -> Explanation | str:
     """Say of one question what a memory from outside returned, what it missed, and the nearest thing that it returned.
 
     :param system: what :func:`memlab.memories.memory` reads; ``options`` as of :func:`compare`.
@@ -210,26 +238,4 @@ def explain_memory(query_id: str, system: Any, data: Dataset, **options: Any) ->
     if asked.is_empty():
         raise DataError(f"no question {query_id!r}; the ids look like {data.questions['query_id'].head(3).to_list()}")
     own = replace(data.take(asked["scope"]), questions=asked)
-    return _returns(compare({"memory": system}, own, **options), query_id, "memory")
-
-
-def _returns(done: Comparison, query_id: str, system: str) -> Returns:
-    of_it = (pl.col("query_id") == query_id) & (pl.col("system") == system)
-    if not done.per_query.filter(of_it).height:
-        raise DataError(f"no question with evidence is called {query_id!r}")
-    asked = done.data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
-    hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
-    returned, cut = done.returned.filter(of_it), pl.col("text").str.slice(0, 100)
-    spoken = done.data.turns.select("turn_id", missed=cut)
-    nearest = returned.select(nearest="rank", nearest_text=cut)
-    missed = done.missed.filter(of_it).with_columns(pl.col("cause").replace_strict(CAUSES))
-    missed = missed.join(spoken, on="turn_id", maintain_order="left")
-    missed = missed.join(nearest, on="nearest", how="left", maintain_order="left")
-    evidence = pl.when(hit).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
-    tables = {
-        "Returned, the first ten": returned.select("rank", evidence, "how", cut)[:10],
-        "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
-        "Problems": done.problems.filter(pl.col("system") == system).select("problem"),
-    }
-    shown = titled({title: table for title, table in tables.items() if table.height})
-    return Returns(f"{asked['text']} → {asked['answer']}\n\n{shown}")
+    return compare({"memory": system}, own, **options).why(query_id)

@@ -109,7 +109,7 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
     """Draw where each evidence item of a question stands after each stage, the first ``k`` ranks shaded.
 
     :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not ranked:
-        :attr:`memlab.evaluate.Explanation.stages` with the texts of its evidence.
+        :attr:`memlab.evaluate.why.Explanation.stages` with the texts of its evidence.
 
     >>> import polars as pl
     >>> from memlab.figures import anatomy

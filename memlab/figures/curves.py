@@ -152,7 +152,7 @@ def independent_hits(frame: pl.DataFrame, *, label: str = "measured") -> go.Figu
     The distance from the dash down to the bars of the null distribution is how much harder such items are to
     find one by one; the distance from them to the filled mark is whether those of one answer are found together.
 
-    :param frame: as :func:`memlab.evaluate.independent_hits` gives it: ``n_evidence`` (a text such as "4+"),
+    :param frame: as :func:`memlab.evaluate.views.independent_hits` gives it: ``n_evidence`` (a text such as "4+"),
         ``measured``, ``low``, ``high``, ``predicted``, ``predicted_low``, ``predicted_high``, ``as_single`` and ``n``,
         a row each, in the order to draw.
     :param label: what was measured: the system.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 import polars as pl
 import pytest
 from model_server import UNUSABLE, ModelServer, say
 
 from memlab.conversation import answer, judge
-from memlab.conversation.answering import JUDGE, POINT, RUBRICS, SYSTEM
+from memlab.conversation.answering import JUDGE, RUBRICS, SYSTEM
 from memlab.errors import DataError
 from memlab.records import Question, frame
 
@@ -52,7 +51,6 @@ def test_each_kind_has_its_rubric(server: ModelServer) -> None:
     asked = questions(4)
     verdicts = judge(asked, pl.DataFrame({"query_id": asked["query_id"], "answer": ["Oslo"] * 4}), server.service())
     assert verdicts["rubric"].to_list() == ["temporal", "single", "knowledge-update", "abstention"]
-    assert verdicts["score"].to_list() == [1.0] * 4
     assert {request["messages"][0]["content"] for request in server.requests} == {JUDGE}
     by_question = {each["question"]: each for each in map(json.loads, server.prompts)}
     assert by_question["Where is 0?"]["rule"] == RUBRICS["temporal"]
@@ -67,22 +65,3 @@ def test_what_cannot_be_judged_is_not(server: ModelServer) -> None:
     assert not server.requests
     with pytest.raises(DataError, match="question 'q1' has no context"):
         answer(contexts(1), questions(2), server.service())
-
-
-def test_points_are_judged_one_by_one(server: ModelServer) -> None:
-    met = {"Oslo": "fully", "tea": "partly", "no coffee": "not", "odd": None}
-
-    def by_point(handler: Any, request: dict) -> None:
-        point = json.loads(request["messages"][1]["content"])["point"]
-        say("?" if met[point] is None else json.dumps({"reason": "so", "met": met[point]}))(handler, request)
-
-    server.modes = [by_point]
-    points = pl.Series("rubric", [["Oslo", "tea", "no coffee"], ["Oslo"], ["Oslo", "odd"]])
-    asked = questions().with_columns(points)
-    answered = pl.DataFrame({"query_id": asked["query_id"], "answer": ["tea in Oslo", "Oslo", "Oslo"]})
-    verdicts = judge(asked, answered, server.service())
-    assert verdicts["rubric"].to_list() == ["points"] * 3
-    assert verdicts["score"].to_list() == [0.5, 1.0, None]
-    assert verdicts["correct"].to_list() == [False, True, None]
-    assert "does not fit" in verdicts["error"][2]
-    assert {request["messages"][0]["content"] for request in server.requests} == {POINT}

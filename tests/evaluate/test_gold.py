@@ -21,7 +21,6 @@ KEY = "Una | is | bike shed code lock | 4417"
 PHONE = "Una | is | phone number mobile | 0478 22 19 03"
 CATS = "Una | is | cat pet have | three cats; 3 cats; third cat"
 MEAT = "Una | not | eat meat | meat"
-DOG = "Una | is | dog have pet | dog"
 PARTNER = "Una | is | boyfriend partner date with | Tom"
 TRIP = "Una | plan | go trip fly visit | Crete; June"
 LIMA = "Una | was | live | Lima"
@@ -31,28 +30,22 @@ BUS = "Una | is | drive bus | bus"
 
 PAIRS = [
     ("Una | works at | Ferris Dairy", JOB, True),
-    ("Una | is working for | the dairy", JOB, True),
     ("Una | no longer works at | Ferris Dairy", JOB, False),
     ("Una | hopes to work at | Ferris Dairy", JOB, False),
     ("Una's brother | works at | Ferris Dairy", JOB, False),
-    ("Una | lives in | Tromsø", HOME, True),
     ("Una | moved | from Oslo to Tromsø", HOME, True),
     ("Una | moved | from Tromsø to Oslo", HOME, False),
     ("Una | is moving to | Tromsø", HOME, False),
     ("Una's boss | is | Henrik", BOSS, True),
     ("Henrik | is the boss of | Una", BOSS, True),
     ("bike shed code | is | 4417", KEY, True),
-    ("Una's bike shed code | is now | 44-17", KEY, True),
     ("the flat | has | 4417 bricks", KEY, False),
     ("Una's phone number | is | 0478-221903", PHONE, True),
     ("Una's phone number | is | 0478 22 19 04", PHONE, False),
     ("Una | has | three cats", CATS, True),
-    ("Una | has | two cats", CATS, False),
     ("Una | does not eat | meat", MEAT, True),
     ("Una | eats | meat", MEAT, False),
-    ("Una | has | a dog", DOG, True),
     ("Una | broke up with | Tom", PARTNER, False),
-    ("Una | is dating | Tom", PARTNER, True),
     ("Una | plans to visit | Crete in June", TRIP, True),
     ("Una | cancelled the trip to | Crete", TRIP, False),
     ("Una | lives in | Lima", LIMA, False),

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.evaluate import CAUSES, by_cause, misses
+from memlab.evaluate import by_cause, misses
+from memlab.evaluate.misses import CAUSES
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -90,13 +91,10 @@ def test_a_name_of_a_speaker_is_no_shared_word() -> None:
 
 def test_what_cannot_be_analysed_is_refused() -> None:
     data = chat({1: "pets"})
-    run = ranked(data, 1)
-    with pytest.raises(DataError, match="the run ranks sessions and k is 10"):
-        misses(replace(run, level="session"), data)
-    with pytest.raises(DataError, match="the run ranks turns and k is 0"):
-        misses(run, data, k=0)
-    with pytest.raises(DataError, match="dataset 'bare' has evidence turns; nothing"):
-        misses(run, Dataset("bare", "chatlog", data.turns, data.sessions))
+    run, bare = ranked(data, 1), Dataset("bare", "chatlog", data.turns, data.sessions)
+    for args, k in (((replace(run, level="session"), data), 10), ((run, data), 0), ((run, bare), 10)):
+        with pytest.raises(DataError, match="give a ranking of turns, k from 1, and questions with evidence"):
+            misses(*args, k=k)
 
 
 pieces = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(sorted(CAUSES))), min_size=1, max_size=12)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.evaluate import Table, compare, evaluate, results_table, short_names, to_latex, to_markdown
-from memlab.evaluate.printing import latex_escape, number
+from memlab.evaluate import Table, compare, evaluate, results_table
+from memlab.evaluate.printing import latex_escape, number, short_names, to_latex, to_markdown
 
 
 @pytest.fixture(scope="module")

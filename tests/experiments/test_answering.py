@@ -14,7 +14,8 @@ from talk import excerpt
 
 import memlab
 from memlab.errors import DataError
-from memlab.experiments import BOUNDS, answer_questions, system_contexts
+from memlab.experiments import answer_questions
+from memlab.experiments.contexts import BOUNDS, system_contexts
 from memlab.records import Dataset
 
 
@@ -45,7 +46,7 @@ def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
 
 def test_contexts_of_pipelines_memories_and_runs(data: Dataset, tmp_path: Path) -> None:
     bench = memlab.Bench.of(data, encoder=None)
-    memlab.evaluate.write_run(memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec")
+    memlab.evaluate.trec.write_run(memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec")
     made = system_contexts(["bm25", latest], data, runs=[tmp_path / "theirs.trec"], encoder=None, budget=120)
     assert [*made.texts] == ["bm25", "latest", "theirs", *BOUNDS]
     for name in ("bm25", "latest", "theirs"):
@@ -73,7 +74,7 @@ def test_the_whole_chain_with_answerer_and_judge(data: Dataset, server: ModelSer
     service = server.service(name="one", record=record, input_price=1.0, output_price=2.0)
     judge = server.service(name="two", model="j", record=record)
 
-    def ask() -> memlab.experiments.Answers:
+    def ask() -> memlab.experiments.answering.Answers:
         bounds = ["evidence", "nothing"]
         return answer_questions("bm25", data, service=service, judge_by=judge, encoder=None, bounds=bounds)
 
@@ -131,17 +132,13 @@ def test_failures_are_counted_and_a_second_run_mends_them(data: Dataset, server:
     assert answer_questions("bm25", one, **ask).costs["p50 ms"].to_list() == [None, None]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"bounds": ["everything"]}, "choose of evidence, whole history, nothing, another's"),
-        ({"budget": 0}, "the budget 0"),
-        ({"bounds": [], "systems": []}, "give at least one"),
-        ({"systems": ["bm25", "bm25"]}, "each its own name"),
-        ({"judge_by": "lab"}, "there is a judge, and no service"),
-    ],
-)
-def test_bad_input(data: Dataset, options: dict[str, Any], message: str) -> None:
-    systems = options.pop("systems", "bm25")
-    with pytest.raises(DataError, match=message):
-        answer_questions(systems, data, encoder=None, **options)
+def test_bad_input(data: Dataset) -> None:
+    for systems, options, message in (
+        ("bm25", {"bounds": ["everything"]}, "choose of evidence, whole history, nothing, another's"),
+        ("bm25", {"budget": 0}, "the budget 0"),
+        ([], {"bounds": []}, "at least one"),
+        (["bm25", "bm25"], {}, "its own name"),
+        ("bm25", {"judge_by": "lab"}, "there is a judge, and no service"),
+    ):
+        with pytest.raises(DataError, match=message):
+            answer_questions(systems, data, encoder=None, **options)

@@ -47,7 +47,7 @@ def test_each_form_is_searched_for(file: Path, bench: Bench, monkeypatch: pytest
         return [llm.Answer(written if service else None, "" if service else "no service") for _ in requests]
 
     monkeypatch.setattr(llm, "ask", ask)
-    done = compare_forms(follow_ups(file), bench, pipeline="bm25", k=1)
+    done = compare_forms(follow_ups(file), bench, pipeline="bm25", k=[1])
     assert done["form"].to_list() == ["as asked", "fallback", "model", "standalone"]
     assert done["question"].to_list()[1:3] == ["And the vet? (oak desk cost 210)", "And the vet of Churro?"]
     assert done["complete"].to_list() == [True, False, True, True]

@@ -37,30 +37,8 @@ def test_a_pipeline_measures_as_it_does_alone_and_as_a_memory(data: Dataset) -> 
         for measure in ("recall_all@10", "recall_any@10"):
             assert joined[measure].to_list() == joined[f"{measure}_alone"].to_list()
     assert done.tests["difference"].abs().max() == 0
-    alone = compare(PipelineMemory("bm25", encoder=None), data, encoder=None)
-    assert alone.systems["system"].to_list() == ["PipelineMemory"]
-    assert "Found" in str(alone)
     assert done.systems["named"].to_list() == [1.0, 1.0]
     assert done.systems["ingest s"].null_count() == 1
-
-
-def test_returning_everything_does_not_win(data: Dataset) -> None:
-    texts = dict(data.turns.select("turn_id", "text").iter_rows())
-    evidence = {
-        query: {texts[turn] for turn in turns} for query, turns in data.questions.select("text", "evidence").iter_rows()
-    }
-
-    def everything(turns: pl.DataFrame, query: str, k: int) -> list[dict[str, Any]]:
-        return [{"text": "\n".join(turns["text"]), "source_ids": turns["id"].to_list()}]
-
-    def perfect(turns: pl.DataFrame, query: str, k: int) -> pl.DataFrame:
-        own = turns.filter(pl.col("text").is_in(evidence[query]))
-        return own.select("text", source_ids=pl.concat_list("id"))
-
-    table = compare([perfect, everything], data, encoder=None).systems
-    assert table["recall_all@1000 tokens"].to_list() == [1.0, 0.0]
-    assert table["recall_any@10"][0] == 1.0
-    assert table["tokens returned"][1] > 20 * table["tokens returned"][0]
 
 
 def test_scopes_that_fail_count_as_not_answered(data: Dataset) -> None:
@@ -80,7 +58,7 @@ def test_scopes_that_fail_count_as_not_answered(data: Dataset) -> None:
 
 def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.write_run(run, tmp_path / "theirs.trec")
+    memlab.evaluate.trec.write_run(run, tmp_path / "theirs.trec")
     ids = {q: rows["doc_id"].to_list() for (q,), rows in run.frame.group_by("query_id", maintain_order=True)}
     (tmp_path / "ids.json").write_text(json.dumps(ids))
     files = [tmp_path / "theirs.trec", tmp_path / "ids.json"]
@@ -97,22 +75,17 @@ def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     assert "**Against theirs**" in (tmp_path / "out" / "systems.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("systems", "options", "error", "reason"),
-    [
-        ([], {}, DataError, "give at least one"),
-        (["bm25", "bm25"], {}, DataError, "each its own name"),
+def test_what_cannot_be_compared_is_refused(data: Dataset) -> None:
+    for systems, options, error, reason in (
+        ([], {}, DataError, "at least one"),
+        (["bm25", "bm25"], {}, DataError, "its own name"),
         (["bm25"], {"baseline": "best"}, DataError, "no system is called 'best'"),
-        (["bm52"], {}, PipelineError, "no stage is called 'bm52'.*a memory is written module:name"),
+        (["bm52"], {}, PipelineError, "a memory is written module:name"),
         (["no_module:search"], {}, DataError, "cannot be imported"),
         ([7], {}, DataError, "int has no search"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(
-    data: Dataset, systems: Any, options: Any, error: type[Exception], reason: str
-) -> None:
-    with pytest.raises(error, match=reason):
-        compare(systems, data, encoder=None, **options)
+    ):
+        with pytest.raises(error, match=reason):
+            compare(systems, data, encoder=None, **options)
 
 
 def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> None:
@@ -124,7 +97,7 @@ def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> 
     assert "**Against mine_cli:search**" in done.out
     assert {"systems.json", "systems.md"} <= {path.name for path in (tmp_path / "out").iterdir()}
     run = memlab.run("bm25", tmp_path / "talk.jsonl", encoder=None, levels=["turn"]).runs[0]
-    memlab.evaluate.write_run(run, tmp_path / "release.trec")
+    memlab.evaluate.trec.write_run(run, tmp_path / "release.trec")
     gate = memlab_cli(*arguments, "--baseline", "release.trec", "--fail-below", "0.02", cwd=tmp_path)
     assert gate.code == 1
     assert "mine_cli:search 0.000" in gate.err
@@ -132,6 +105,9 @@ def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path) -> 
 
 def test_the_page_shows_what_each_returned_and_why_the_rest_is_missed(data: Dataset, tmp_path: Path) -> None:
     hostile = "</script><script>alert(1)</script> <b>$x$</b>"
+
+    def everything(turns: pl.DataFrame, query: str, k: int) -> list[dict[str, Any]]:
+        return [{"text": "\n".join(turns["text"]), "source_ids": turns["id"].to_list()}]
 
     def rude(turns: pl.DataFrame, query: str, k: int) -> list[str]:
         return [hostile]
@@ -145,6 +121,7 @@ def test_the_page_shows_what_each_returned_and_why_the_rest_is_missed(data: Data
     page = (place / "report.html").read_text()
     assert hostile not in page
     assert page.count("<script") == 2
+    assert compare(everything, data, encoder=None).systems["recall_all@1000 tokens"].item() == 0, "all is too much"
     content = json.loads(page.split('id="data">')[1].split("</script>")[0])
     assert content["systems"] == ["bm25", "rude"]
     assert len(content["questions"]) == done.per_query["query_id"].n_unique()

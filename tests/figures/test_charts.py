@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.evaluate import CAUSES
+from memlab.evaluate.misses import CAUSES
 from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
 from memlab.knowledge import confidence
 from memlab.knowledge.decay import FAMILIES

@@ -12,8 +12,8 @@ from typing import Any
 from talk import excerpt
 
 from memlab import MemoryStore, pipelines
-from memlab.experiments import benches
 from memlab.experiments import run as run_all
+from memlab.experiments import running
 
 TEXTS = ("bm25", "dense", "dense | mmr(k=5)")
 
@@ -38,7 +38,7 @@ def run(place: str, stop: int) -> None:
         return told
 
     # Somebody may edit memlab while the test runs, and then the second process would be right to start anew.
-    benches.code = lambda: "the same"  # type: ignore[assignment]
+    running.code = lambda: "the same"  # type: ignore[assignment]
     for name in ("bm25", "dense"):
         pipelines.stages[name] = telling(pipelines.stages[name])
     done = run_all(TEXTS, made(), store=MemoryStore.open(place), encoder="hashing:32", name="killed")

@@ -15,7 +15,8 @@ from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
 
 import memlab
 from memlab import llm
-from memlab.experiments import costs, estimate
+from memlab.experiments import costs
+from memlab.experiments.costs import estimate
 from memlab.llm import recording
 from memlab.rerank import graded, rerank_llm
 from memlab.retrieve import Bench, bm25, enough, multi_hop

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from memlab.evaluate import CAUSES, to_html
+from memlab.evaluate.misses import CAUSES
+from memlab.evaluate.printing import to_html
 from memlab.terminal import short
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def page(done: Comparison) -> str:
         for title, table in done.tables().items()
     )
     content = json.dumps(_content(done), ensure_ascii=False).replace("<", "\\u003c")
-    blank = (files("memlab.experiments") / "systems.html").read_text(encoding="utf-8")
+    blank = (files("memlab.experiments") / "page.html").read_text(encoding="utf-8")
     title = f"Memories on {about['dataset']}"
     parts = {"ABOUT": html.escape(head), "TABLES": tables, "TITLE": html.escape(title), "DATA": content}
     # In one go, since a name may look like a place.
@@ -42,41 +43,25 @@ def _content(done: Comparison) -> dict[str, Any]:
     def number(text: str) -> int:
         return texts.setdefault(short(text, _LONGEST), len(texts))
 
+    def of_system(name: str, query_id: str, wanted: list[str]) -> dict[str, Any]:
+        key = name, query_id
+        rows = [(number(text), not set(turns or ()).isdisjoint(wanted)) for text, turns in returned.get(key, ())]
+        lost = [(number(spoken.get(turn, turn)), *place) for turn, *place in missed.get(key, ())]
+        right = {"complete": values[key][0] == 1, "answer": values[key][1] == 1}
+        return right | {"pieces": len(wanted) - len(lost), "rows": rows, "missed": lost}
+
+    keys = ["system", "query_id"]
     spoken = dict(done.data.turns.select("turn_id", "text").iter_rows())
     names = done.systems["system"].to_list()
-    values = {(row["system"], row["query_id"]): row for row in done.per_query.iter_rows(named=True)}
-    first = done.returned.filter(pl.col("rank") <= _SHOWN).group_by("system", "query_id", maintain_order=True)
-    rows = {key: part for key, *part in first.agg("text", "turn_ids").rows_by_key(["system", "query_id"]).items()}
-    missed = done.missed.rows_by_key(["system", "query_id"])
+    values = done.per_query.select(*keys, "recall_all@10", "answer@1000 tokens").rows_by_key(keys, unique=True)
+    first = done.returned.filter(pl.col("rank") <= _SHOWN)
+    returned = first.select(*keys, "text", "turn_ids").rows_by_key(keys)
+    missed = done.missed.rows_by_key(keys)
     questions = []
     for asked in done.data.questions.filter(pl.col("query_id").is_in(done.per_query["query_id"].implode())).to_dicts():
-        wanted, each = list(dict.fromkeys(asked["evidence"])), []
-        for name in names:
-            key = name, asked["query_id"]
-            lost = missed.get(key, [])
-            ((returned, sources),) = rows[key][0] if key in rows else (((), ()),)
-            each.append(
-                {
-                    "complete": values[key]["recall_all@10"] == 1,
-                    "answer": values[key].get("answer@1000 tokens") == 1,
-                    "pieces": len(wanted) - len(lost),
-                    "rows": [
-                        (number(text), not set(turns or ()).isdisjoint(wanted))
-                        for text, turns in zip(returned, sources, strict=True)
-                    ],
-                    "missed": [
-                        (number(spoken.get(turn, turn)), rank, cause, nearest) for turn, rank, cause, nearest in lost
-                    ],
-                }
-            )
-        questions.append(
-            {
-                "id": asked["query_id"],
-                "text": asked["text"],
-                "answer": asked["answer"],
-                "kind": asked["question_type"],
-                "evidence": [number(spoken.get(turn, turn)) for turn in wanted],
-                "systems": each,
-            }
-        )
+        wanted = list(dict.fromkeys(asked["evidence"]))
+        each = [of_system(name, asked["query_id"], wanted) for name in names]
+        about = {"id": asked["query_id"], "text": asked["text"], "answer": asked["answer"]}
+        evidence = [number(spoken.get(turn, turn)) for turn in wanted]
+        questions.append(about | {"kind": asked["question_type"], "evidence": evidence, "systems": each})
     return {"systems": names, "questions": questions, "texts": list(texts), "causes": CAUSES}
