@@ -18,10 +18,10 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 ENGINES = ("local", "ray")
-AHEAD = 2
+PARTS_PER_CORE = 2
 """Parts that wait for each core of the cluster: enough that none is idle, few enough that what is read is bounded."""
 
-ATTEMPTS = 5
+MAX_RETRIES = 5
 
 
 def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local") -> Iterator[R]:
@@ -40,11 +40,11 @@ def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine:
     >>> list(spread(pow, [2, 3], 2))
     [4, 9]
     """
-    far = checked(engine) == "ray"
-    return _on_ray(function, parts, shared) if far else (function(part, *shared) for part in parts)
+    far = check_engine(engine) == "ray"
+    return _spread_on_ray(function, parts, shared) if far else (function(part, *shared) for part in parts)
 
 
-def checked(engine: str) -> str:
+def check_engine(engine: str) -> str:
     """Refuse an engine that there is not.
 
     :raises DataError: naming those that there are.
@@ -54,41 +54,41 @@ def checked(engine: str) -> str:
     return engine
 
 
-def cores() -> int:
+def core_count() -> int:
     """Give the number of cores of the cluster."""
-    return max(1, int(_ray().cluster_resources().get("CPU", 1)))
+    return max(1, int(_connect_ray().cluster_resources().get("CPU", 1)))
 
 
-def _on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
-    ray = _ray()
-    task = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(function)
+def _spread_on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
+    ray = _connect_ray()
+    task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
     sent = [ray.put(each) for each in shared]
     waiting: deque[Any] = deque()
     try:
         for part in parts:
             waiting.append(task.remote(part, *sent))
-            if len(waiting) >= AHEAD * cores():
-                yield _result(ray, waiting.popleft())
+            if len(waiting) >= PARTS_PER_CORE * core_count():
+                yield _ray_result(ray, waiting.popleft())
         while waiting:
-            yield _result(ray, waiting.popleft())
+            yield _ray_result(ray, waiting.popleft())
     finally:
         for left in waiting:
             ray.cancel(left)
 
 
-def _result(ray: Any, reference: Any) -> Any:
+def _ray_result(ray: Any, reference: Any) -> Any:
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         raise (error.cause or error) from error
     except ray.exceptions.RayError as error:
         raise ModelError(
-            f"a part of the work was lost on {ATTEMPTS + 1} workers ({type(error).__name__}): look at the memory and "
+            f"a part of the work was lost on {MAX_RETRIES + 1} workers ({type(error).__name__}): look at the memory and "
             "the logs of the cluster (ray status), then run the same command again; it goes on where it stopped"
         ) from error
 
 
-def _ray() -> Any:
+def _connect_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     with needs("ray", "engine ray"):
         import ray

@@ -23,17 +23,17 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
     :raises ExportError: when the folder or the file cannot be written.
     """
-    with _partial(path) as partial, partial.open("wb") as stream, locked(partial):
+    with _partial_file(path) as partial, partial.open("wb") as stream, locked(partial):
         yield stream
 
 
 @contextmanager
-def _partial(path: Path) -> Iterator[Path]:
+def _partial_file(path: Path) -> Iterator[Path]:
     """Give the path of a partial file or folder, which is put at its place in the end, and removed after a failure."""
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path.parent)
+        remove_stale_partials(path.parent)
         yield partial
         partial.replace(path)
     except OSError as error:
@@ -71,7 +71,7 @@ def locked(path: Path, *, alone: bool = False, wait: bool = False) -> Iterator[b
             os.close(handle)
 
 
-def sweep(folder: Path) -> None:
+def remove_stale_partials(folder: Path) -> None:
     """Remove partial files whose process is gone; one that lives, here or on another machine, keeps its file."""
     for path in folder.glob(".*.partial"):
         process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""

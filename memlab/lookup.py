@@ -13,7 +13,7 @@ from memlab.config import settings
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, known_scope
 from memlab.retrieve import DEFAULT, Bench, candidates
-from memlab.terminal import only
+from memlab.terminal import choose_one
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memlab")
 _benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyDictionary()
-_NOTHING = 1e-6  # what a score of zero is after ties were broken
+_ZERO_SCORE = 1e-6  # what a score of zero is after ties were broken
 
 
 def search(
@@ -59,7 +59,7 @@ def search(
     stages = read(pipeline or DEFAULT)
     encoder, header = named(encoder), settings()[0].header
     if isinstance(data, Dataset):
-        wanted = _scope(data.scopes, scope)
+        wanted = _choose_scope(data.scopes, scope)
         key = (wanted, encoder, header)
         if key not in (benches := _benches.setdefault(data, {})):
             benches[key] = Bench.of(data.take([wanted]), encoder=encoder, header=header)
@@ -68,11 +68,11 @@ def search(
         from memlab.embed import load as load_encoder
 
         names = data.datasets()["name"].to_list()
-        name = only(names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there")
-        wanted = _scope(data.scopes(name), scope)
+        name = choose_one(names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there")
+        wanted = _choose_scope(data.scopes(name), scope)
         asked = pl.DataFrame({"scope": [wanted], "text": [question]})
-        bench = bench_of(data, name, asked, encoder=load_encoder(encoder), header=header)
-    found = hits(stages.run(bench, level="turn").top(k), bench)
+        bench = question_bench(data, name, asked, encoder=load_encoder(encoder), header=header)
+    found = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if found.is_empty():
         _log.warning("no message of %s matches %r", wanted, question)
     elif not shares_words(bench):
@@ -80,11 +80,11 @@ def search(
     return found
 
 
-def _scope(scopes: list[str], wanted: str | None) -> str:
-    return only(scopes, wanted and known_scope(wanted, scopes), "scope", "none")
+def _choose_scope(scopes: list[str], wanted: str | None) -> str:
+    return choose_one(scopes, wanted and known_scope(wanted, scopes), "scope", "none")
 
 
-def bench_of(
+def question_bench(
     store: MemoryStore,
     dataset: str,
     asked: pl.DataFrame,
@@ -106,12 +106,12 @@ def bench_of(
     return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
 
 
-def hits(run: Run, bench: Bench) -> pl.DataFrame:
+def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     """Give the ranking of one question with what is known of its turns or sessions; what does not match is left out.
 
     A turn without a time has that of its session. At session level ``speaker`` and ``turn_id`` are null.
     """
-    matches = pl.col("score").abs() > _NOTHING
+    matches = pl.col("score").abs() > _ZERO_SCORE
     # Standardised scores are 0 where all are equal, as those of a memory of one message.
     alike = run.frame.filter(matches).is_empty() and shares_words(bench)
     found = run.frame.filter(matches | alike).select("rank", "score", "doc_id")
@@ -134,4 +134,4 @@ def shares_words(bench: Bench) -> bool:
     from memlab.pipelines import pipeline as read
 
     score = read("bm25").run(bench, level="turn").frame["score"].max()
-    return isinstance(score, float) and score > _NOTHING
+    return isinstance(score, float) and score > _ZERO_SCORE

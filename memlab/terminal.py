@@ -11,11 +11,11 @@ from memlab.errors import DataError
 if TYPE_CHECKING:
     from memlab.records import Dataset
 
-_TURNING = "\u202a-\u202e\u2066-\u2069"
+_BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
 """What turns the direction of the text behind it."""
 
 
-def only(names: list[str], given: str | None, what: str, otherwise: str) -> str:
+def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -> str:
     """Choose the one that was named, or the one that there is.
 
     :raises DataError: for a name that is not there, or none where there are several.
@@ -45,17 +45,17 @@ def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
 
 def one_line(text: str) -> str:
     """Escape what would break the line or steer the terminal: file names, texts and ids come from outside."""
-    return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_TURNING}]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text)
 
 
-def steers_nothing(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape what would steer the terminal in a text of many lines; a bar's return and its step up stay.
 
     >>> from memlab.terminal import steers_nothing
     >>> steers_nothing("one\\n\\x1b]0;title\\x07")
     'one\\n\\\\x1b]0;title\\\\x07'
     """
-    return re.sub(rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_TURNING}]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text)
 
 
 def short(text: Any, most: int = 160) -> str:
@@ -76,7 +76,7 @@ def markdown(text: str) -> str:
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)  # where it could begin a tag; <0.001 is a number
 
 
-def no_secret(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """Mask user and password in addresses."""
     return re.sub(r"://[^/@\s]*@", "://…@", text)
 

@@ -10,7 +10,7 @@ import warnings
 from memlab.cli import ask, data, measure, models, share
 from memlab.cli._options import app, say
 from memlab.errors import MemlabError
-from memlab.terminal import no_secret, one_line
+from memlab.terminal import mask_secrets, one_line
 
 __all__ = ["app", "ask", "data", "main", "measure", "models", "share"]
 
@@ -26,5 +26,5 @@ def main() -> None:
     try:
         app()
     except MemlabError as error:
-        say(f"memlab: {one_line(no_secret(str(error)))}", err=True)
+        say(f"memlab: {one_line(mask_secrets(str(error)))}", err=True)
         raise SystemExit(2) from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlab.cli._options import in_force, load_encoder, say
 from memlab.errors import DataError
-from memlab.terminal import one_line, only
+from memlab.terminal import one_line, choose_one
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,9 +80,9 @@ def opened(dataset: str | None, scope: str | None, store: str | None, encoder: s
     if dataset is None and len(names) > 1 and ingested in names:
         say(f"dataset {one_line(str(ingested))}, the last that was ingested; --dataset names another", err=True)
         dataset = ingested
-    name = only(names, dataset, "dataset", "memlab ingest FILE puts one there")
+    name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
-    wanted = only(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
+    wanted = choose_one(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
     return Place(memory, chosen, name, wanted)
 
 
@@ -91,7 +91,7 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
     import polars as pl
 
     from memlab.knowledge import ConfidenceSettings, score
-    from memlab.knowledge.recall import sentences
+    from memlab.knowledge.recall import fact_sentences
 
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
@@ -99,7 +99,7 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
         first: Any = stated.min()
         raise place.nothing("facts", f"said nothing before {as_of}: its first fact is of {day(first)}" if first else "")
     at, present = _moment(place, now or as_of)
-    worded = resolved.facts.with_columns(text=sentences(resolved.facts))
+    worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
     return resolved, score(worded, now=at, settings=ConfidenceSettings.of(place.chosen.confidence)), present
 
 

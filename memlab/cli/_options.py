@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memlab.errors import DataError, MemlabError
-from memlab.terminal import package_version, steers_nothing
+from memlab.terminal import package_version, escape_controls
 
 if TYPE_CHECKING:
     import polars as pl
@@ -109,7 +109,7 @@ def verb(group: str, example: str, name: str | None = None) -> Callable[[Callabl
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print what steers no terminal: names of files, texts and ids come from outside."""
-    typer.echo(steers_nothing(str(text)), err=err, nl=nl)
+    typer.echo(escape_controls(str(text)), err=err, nl=nl)
 
 
 def settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
@@ -170,13 +170,13 @@ def table(frame: pl.DataFrame) -> str:
 
 def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
-    from memlab.distributed import checked
+    from memlab.distributed import check_engine
     from memlab.embed import load
     from memlab.embed.spread import spread
     from memlab.llm import Service as Model
 
     services = {name: Model(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
-    return (load if checked(engine) == "local" else spread)(chosen.encoder, services=services)
+    return (load if check_engine(engine) == "local" else spread)(chosen.encoder, services=services)
 
 
 def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool: int | None) -> Iterator[Dataset]:

@@ -73,14 +73,14 @@ def search(
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
-    bench = lookup.bench_of(
+    bench = lookup.question_bench(
         place.store, place.dataset, asked, encoder=place.encoder.encoder, header=place.chosen.header,
         language=place.chosen.language,
     )  # fmt: skip
     size = place.store.search.size(place.dataset, place.scope)
     if bench.turns.height < size:
         say(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
-    found = lookup.hits(stages.run(bench, level=level).top(k), bench)
+    found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
         say(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
     for row in found.iter_rows(named=True):
@@ -109,7 +109,7 @@ def facts(
     import polars as pl
 
     from memlab.knowledge import normal
-    from memlab.knowledge.recall import sentences
+    from memlab.knowledge.recall import fact_sentences
 
     place = opened(dataset, scope, store, encoder)
     if undo or redo:
@@ -120,11 +120,11 @@ def facts(
     if person:
         rows = rows.filter(pl.col("subject").str.to_lowercase().str.contains(person.lower(), literal=True))
     if predicate:
-        wanted = normal.relation(predicate)
-        rows = rows.filter([normal.relation(said) == wanted for said in rows["predicate"]])
+        wanted = normal.normal_relation(predicate)
+        rows = rows.filter([normal.normal_relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], sentences(resolved.facts), strict=True)))
+        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True)))
         return
     rows = narrowed(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
@@ -158,7 +158,7 @@ def recall(
     import polars as pl
 
     from memlab.knowledge import search_facts
-    from memlab.knowledge.recall import similarity
+    from memlab.knowledge.recall import similarities
 
     place = opened(dataset, scope, store, encoder)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
@@ -177,7 +177,7 @@ def recall(
         _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day(row['valid_from'])}{state}", row)
     if sessions:
         summaries = place.rows("summaries")
-        cosines = pl.Series(similarity(asked["text"], summaries["summary"], place.encoder)[0])
+        cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
         ranked = summaries.with_columns(score=cosines).sort("score", descending=True, maintain_order=True)
         for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
             say(f"{rank:>3}  {row['score']:.3f}  {day(row['start'])}  {one_line(row['session_id'])}")
@@ -193,13 +193,13 @@ def list_(
     dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """List what the index made of a memory's sessions, the latest first."""
-    from memlab.knowledge.listing import KINDS, listed
+    from memlab.knowledge.listing import KINDS, list_records
 
     place = opened(dataset, scope, store, encoder)
     if kind not in KINDS:
         raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
     resolved = place.resolved() if kind == "timeline" else None
-    every = listed(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
+    every = list_records(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
     if every.is_empty():
         raise place.nothing(kind)
     rows = narrowed(every, place, session=session, since=since, at="at")
@@ -254,7 +254,7 @@ def rollup(
     node = summaries.period(turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language)
     say(summaries.to_markdown(node.row(0, named=True), tz=tz))
     no_model = "no model was asked: these are sentences of the conversation; --service NAME asks one"
-    if line := summaries.unwritten(node, "summaries") if by else no_model:
+    if line := summaries.fallback_note(node, "summaries") if by else no_model:
         say(line, err=True)
 
 

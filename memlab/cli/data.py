@@ -13,7 +13,7 @@ import typer
 from memlab.cli import _options as opt
 from memlab.cli._options import in_force, load_encoder, reading, say, settings, table, verb
 from memlab.errors import MemlabError
-from memlab.terminal import issue_lines, no_secret, package_version
+from memlab.terminal import issue_lines, mask_secrets, package_version
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
@@ -80,7 +80,7 @@ def ingest(
     for name in names if not chosen.header else ():
         if encoded := candidates.fill(memory, name, model):
             say(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
-    say(f"store: {no_secret(chosen.store)}")
+    say(f"store: {mask_secrets(chosen.store)}")
 
 
 @verb(GROUP, "optimize --store .memlab/store")
@@ -94,7 +94,7 @@ def optimize(store: opt.Store = None) -> None:
     say(table(memory.optimize()))
     after = memory.size()
     if before and after:
-        say(f"{no_secret(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+        say(f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
 
 
 @verb(GROUP, "fetch locomo")
@@ -142,14 +142,14 @@ def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
 
     chosen, origin = settings(store=store, encoder=encoder)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        say(f"{name:12} {no_secret(str(value)):45} {origin[name]}")
+        say(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
-        say(f"service {name}: {service.model} at {no_secret(service.base_url)} {origin['llm']}")
+        say(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
     say(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
     say(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
     try:
         memory = MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
-        say(f"\n{no_secret(str(error))}")
+        say(f"\n{mask_secrets(str(error))}")
         return
     say(f"\n{table(memory.datasets())}\n{memory.versions()}")

@@ -14,7 +14,7 @@ from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
 from memlab.cli._options import import_systems, in_force, load_encoder, load_files, say, verb
 from memlab.errors import ModelError
-from memlab.terminal import only
+from memlab.terminal import choose_one
 
 GROUP = "Models"
 
@@ -41,7 +41,7 @@ def index(
     while True:
         there = memory.datasets()["name"].to_list()
         faults: list[str] = []
-        for name in [only(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
+        for name in [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
             events = indexing.index(memory, name, encoder=model, **options)
             for line in indexing.report(memory, name, events):
                 say(line)

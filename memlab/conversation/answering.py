@@ -49,7 +49,7 @@ PROMPTS = {
     **{f"judge, {name}": text for name, text in RUBRICS.items()},
 }
 
-_KINDS = {
+_QUESTION_TYPES = {
     "temporal": ("temporal", "ordering"),
     "knowledge-update": ("knowledge-update", "changes"),
     "preference": ("preference", "instruction"),
@@ -83,7 +83,7 @@ def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.S
         ``tokens_read`` and ``tokens_written``.
     :raises DataError: for a question without a context.
     """
-    return _asked(questions["query_id"], answer_requests(contexts, questions), service)
+    return _ask_frame(questions["query_id"], answer_requests(contexts, questions), service)
 
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
@@ -112,7 +112,7 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     about = questions.select("query_id", "abstention", rubrics(questions), gold="answer", question="text")
     rows = answered.select("query_id", "answer").join(about, on="query_id", how="left", maintain_order="left")
     judged = rows.filter(pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention")))
-    verdicts = _asked(judged["query_id"], [_case(row) for row in judged.iter_rows(named=True)], service, Verdict)
+    verdicts = _ask_frame(judged["query_id"], [_judge_request(row) for row in judged.iter_rows(named=True)], service, Verdict)
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
 
 
@@ -127,14 +127,14 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
     """
     kind = pl.col("question_type").fill_null("").str.replace_all("_", "-")
     named: Any = pl.when("abstention").then(pl.lit("abstention"))
-    for name, parts in _KINDS.items():
+    for name, parts in _QUESTION_TYPES.items():
         fits = pl.any_horizontal(kind.str.contains(part, literal=True) for part in parts)
         named = named.when(fits).then(pl.lit(name))
     named = named.when(aggregation()).then(pl.lit("several"))
     return questions.select(named.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
 
 
-def _case(row: dict[str, Any]) -> llm.Request:
+def _judge_request(row: dict[str, Any]) -> llm.Request:
     right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
     said = {"question": row["question"], "right_answer": right, "answer": row["answer"], "rule": RUBRICS[row["rubric"]]}
     return _request("judge", Verdict, JUDGE, **said)
@@ -145,7 +145,7 @@ def _request(task: str, shape: type[BaseModel], system: str, **said: str) -> llm
     return llm.Request(task, VERSION, tuple(said.values()), prompt, shape, system)
 
 
-def _asked(
+def _ask_frame(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
 ) -> pl.DataFrame:
     """Ask, and give the fields of the answers, or why there is none, with what each cost."""

@@ -14,11 +14,11 @@ from pydantic import BaseModel, Field
 from memlab import llm
 from memlab.conversation.messages import Message, messages
 from memlab.errors import DataError
-from memlab.text.tokens import Token, base, tokens
+from memlab.text.tokens import Token, bare_word, tokens
 from memlab.text.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
 
 VERSION = 1
-READ = 6
+HISTORY_MESSAGES = 6
 """Messages before a question that a model reads."""
 
 SYSTEM = (
@@ -28,22 +28,22 @@ SYSTEM = (
     "that opens another topic, word for word. Add nothing else. Never answer it."
 )
 # A rewrite may be this many times as long as its question, and this many words longer.
-_TIMES, _MORE = 2, 30
+_MAX_RATIO, _MAX_EXTRA_WORDS = 2, 30
 # A question without a name is short with at most so many content words.
-_SHORT = 2
+_SHORT_QUESTION_WORDS = 2
 # Content words of an answer that are appended; long answers would drown the question.
-_OF_ANSWER = 20
+_MAX_ANSWER_WORDS = 20
 
 _ELLIPSIS = re.compile(r"\s*(?:and|but|or|so|also|then|now|what about|how about|why(?: not)?\s*\?|for how)\b", re.I)
-_OTHER = re.compile(
+_REFERENCE = re.compile(
     r"\b(?:else|others?|another|same|former|latter|too\s*\?)(?!\w)"
     r"|\b(?:the|that|this|which|first|second|third|last|old|new) ones?\b"
     r"|\bthe (?:first|second|third|fourth|fifth|last)\s*(?:[,?.]|$)",
     re.I,
 )
-_POINTING = {"this", "that", "these", "those", "there", "then"}
-_EXISTS = re.compile(r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I)
-_ASKED_FOR = QUESTION_WORDS | {"many", "much", "long", "far", "old"}
+_DEMONSTRATIVES = {"this", "that", "these", "those", "there", "then"}
+_EXISTENTIAL = re.compile(r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I)
+_INTERROGATIVES = QUESTION_WORDS | {"many", "much", "long", "far", "old"}
 
 
 class Rewritten(BaseModel, extra="forbid"):
@@ -80,33 +80,33 @@ def rewrite(
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
     before = [messages(each) for each in history]
     made = [(question, "as asked" if said else "first") for question, said in zip(questions, before, strict=True)]
-    leaning = [i for i, question in enumerate(questions) if before[i] and leans(question)]
-    answers = llm.ask([request(questions[i], before[i]) for i in leaning], service)
+    leaning = [i for i, question in enumerate(questions) if before[i] and needs_history(question)]
+    answers = llm.ask([rewrite_request(questions[i], before[i]) for i in leaning], service)
     for i, answer in zip(leaning, answers, strict=True):
-        made[i] = _by(answer, questions[i], before[i])
+        made[i] = _apply_answer(answer, questions[i], before[i])
     if service is not None and (line := llm.unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
     rows = [(question, *how) for question, how in zip(questions, made, strict=True)]
     return pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
 
 
-def request(question: str, before: Sequence[Message]) -> llm.Request:
+def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
     """Write what a model is asked for a question; its answer is a :class:`Rewritten`."""
-    read = before[-READ:]
+    read = before[-HISTORY_MESSAGES:]
     prompt = {"conversation": [message._asdict() for message in read], "last question": question}
     about = (*(text for message in read for text in message), question)
     return llm.Request("rewrite", VERSION, about, json.dumps(prompt, ensure_ascii=False), Rewritten, SYSTEM)
 
 
-def _by(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
+def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
     """Give a question as a model answered, and how it was made."""
     if answer.value is None:
-        return appended(question, before), "appended"
+        return append_context(question, before), "appended"
     text = answer.value.question.strip()
-    return (text, "model") if is_rewrite(text, of=question) else (question, "refused")
+    return (text, "model") if is_valid_rewrite(text, of=question) else (question, "refused")
 
 
-def leans(question: str) -> bool:
+def needs_history(question: str) -> bool:
     """Say whether a question shows a sign that it does not stand alone.
 
     Signs are a pronoun, a demonstrative, "other", "the second one" and the like, an ellipsis, and few words without a
@@ -117,21 +117,21 @@ def leans(question: str) -> bool:
     >>> leans("And when did she buy that?"), leans("When did Ann buy the lamp from her sister?")
     (True, False)
     """
-    if _OTHER.search(question) or _ELLIPSIS.match(question):
+    if _REFERENCE.search(question) or _ELLIPSIS.match(question):
         return True
     words = tokens(question)
     keys = [word.key for word in words]
     named = next((i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words))
     ends = (0, len(keys) - 1)
-    pointing = [i for i, key in enumerate(keys) if key in _POINTING and (i in ends or keys[i - 1] in STOP_WORDS)]
+    pointing = [i for i, key in enumerate(keys) if key in _DEMONSTRATIVES and (i in ends or keys[i - 1] in STOP_WORDS)]
     return (
         any(key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE) for i, key in enumerate(keys))
-        or len(pointing) > (1 if _EXISTS.search(question) else 0)
-        or (named == len(words) and sum(key not in STOP_WORDS | _ASKED_FOR for key in keys) <= _SHORT)
+        or len(pointing) > (1 if _EXISTENTIAL.search(question) else 0)
+        or (named == len(words) and sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys) <= _SHORT_QUESTION_WORDS)
     )
 
 
-def appended(question: str, history: Sequence[Message]) -> str:
+def append_context(question: str, history: Sequence[Message]) -> str:
     """Append the content words of the last question that stood alone, and of the last question and its answer.
 
     >>> from memlab.conversation import messages
@@ -140,16 +140,16 @@ def appended(question: str, history: Sequence[Message]) -> str:
     'And when was that? (oak desk cost 210)'
     """
     asked = [message.content for message in history if message.role == "user"]
-    alone = next((text for text in reversed(asked) if not leans(text)), asked[0] if asked else "")
-    words = [*content(alone), *content(asked[-1] if asked else "")]
+    alone = next((text for text in reversed(asked) if not needs_history(text)), asked[0] if asked else "")
+    words = [*content_words(alone), *content_words(asked[-1] if asked else "")]
     if history and history[-1].role == "assistant":
-        words += content(history[-1].content)[:_OF_ANSWER]
-    has = _bases(tokens(question))
-    new = {base(word.text): word.text for word in reversed(words) if base(word.text) not in has}
+        words += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
+    has = _base_words(tokens(question))
+    new = {bare_word(word.text): word.text for word in reversed(words) if bare_word(word.text) not in has}
     return f"{question} ({' '.join(reversed(new.values()))})" if new else question
 
 
-def is_rewrite(text: str, *, of: str) -> bool:
+def is_valid_rewrite(text: str, *, of: str) -> bool:
     """Say whether a text can be a rewrite of a question.
 
     It is one line, a question and not much longer; it has all names of the question and half of its content words, not
@@ -162,20 +162,20 @@ def is_rewrite(text: str, *, of: str) -> bool:
     False
     """
     words, asked = tokens(text), tokens(of)
-    names = _bases(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
-    had = _bases(content(_OTHER.sub(" ", of)))
+    names = _base_words(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
+    had = _base_words(content_words(_REFERENCE.sub(" ", of)))
     return (
         "\n" not in text
-        and 0 < len(words) <= _TIMES * len(asked) + _MORE
-        and (_asks(text) or not _asks(of))
-        and names <= _bases(words)
-        and 2 * len(_bases(content(text)) & had) >= len(had)
+        and 0 < len(words) <= _MAX_RATIO * len(asked) + _MAX_EXTRA_WORDS
+        and (_is_question(text) or not _is_question(of))
+        and names <= _base_words(words)
+        and 2 * len(_base_words(content_words(text)) & had) >= len(had)
     )
 
 
-def content(text: str) -> list[Token]:
+def content_words(text: str) -> list[Token]:
     """Give the words of a text that carry meaning."""
-    return [word for word in tokens(text) if base(word.text) not in STOP_WORDS and word.key not in STOP_WORDS]
+    return [word for word in tokens(text) if bare_word(word.text) not in STOP_WORDS and word.key not in STOP_WORDS]
 
 
 def is_name(word: str, *, opens: bool) -> bool:
@@ -183,10 +183,10 @@ def is_name(word: str, *, opens: bool) -> bool:
     return word[0].isupper() and not opens and word.split("'")[0] != "I"
 
 
-def _bases(words: Any) -> set[str]:
-    return {base(word.text) for word in words}
+def _base_words(words: Any) -> set[str]:
+    return {bare_word(word.text) for word in words}
 
 
-def _asks(text: str) -> bool:
-    first = [base(word.text) for word in tokens(text)[:1]]
+def _is_question(text: str) -> bool:
+    first = [bare_word(word.text) for word in tokens(text)[:1]]
     return text.rstrip().endswith("?") or bool({*first} & (QUESTION_WORDS | FINITE_AUXILIARIES))

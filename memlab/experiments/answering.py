@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from memlab import llm
-from memlab.conversation import answer, holding, judge
+from memlab.conversation import answer, answer_presence, judge
 from memlab.conversation.answering import PROMPTS, VERSION, rubrics
 from memlab.errors import DataError
 from memlab.evaluate.printing import titled
@@ -114,7 +114,7 @@ def answer_questions(
         own = own.join(texts.select("query_id", context_tokens="n_tokens"), on="query_id", maintain_order="left")
         if service is None or judging is None:
             # What suits a person is described, and stands in no message.
-            holds = pl.when(pl.col("kind") != "preference").then(holding({name: texts}, made.questions)["holds"])
+            holds = pl.when(pl.col("kind") != "preference").then(answer_presence({name: texts}, made.questions)["holds"])
             parts.append(own.with_columns(holds=holds))
         else:
             parts.append(_answered(own, texts, made.questions, service, judging))

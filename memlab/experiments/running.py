@@ -14,7 +14,7 @@ import polars as pl
 
 from memlab.config import settings
 from memlab.datasets import load as load_dataset
-from memlab.distributed import checked, spread
+from memlab.distributed import check_engine, spread
 from memlab.embed import Encoder, named
 from memlab.embed import load as load_encoder
 from memlab.embed.spread import loaded
@@ -96,7 +96,7 @@ def run(
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
     by_name = isinstance(encoder, str | None) or hasattr(encoder, "spec")
-    if checked(engine) == "ray" and (store is None or not by_name):
+    if check_engine(engine) == "ray" and (store is None or not by_name):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
     load = load_encoder if engine == "local" else over_workers
     encoder = named(encoder) if isinstance(encoder, str) else encoder

@@ -54,7 +54,7 @@ def undone(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> dict[tuple[
 def remember(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
     """Put vectors of what the index holds into the store's cache, so that the first question finds them there."""
     facts = resolved(store, dataset, encoder=encoder).facts.filter(pl.col("status") != "repeat")
-    if texts := [*store.knowledge.rows("summaries", dataset)["summary"], *recall.statements(facts)]:
+    if texts := [*store.knowledge.rows("summaries", dataset)["summary"], *recall.fact_statements(facts)]:
         store.encode(encoder, texts, progress=progress)
 
 
@@ -79,7 +79,7 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
         why = "".join(f" ({short(reason)})" for reason in alone["reason"].drop_nulls().head(1))
         lines.append(
             f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
-            f"sentences, and {patterns.MEASURED}; --service NAME asks a model"
+            f"sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
         )
     gone = [noted for noted, standing in undone(store, dataset, known).items() if "" in standing]
     return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]

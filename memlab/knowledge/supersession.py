@@ -14,42 +14,42 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import normal
-from memlab.knowledge.normal import IS, NOT, PLAN, Statement, Value, relation, value
+from memlab.knowledge.normal import IS, NOT, PLAN, Statement, Value, normal_relation, normal_value
 from memlab.records import TIMESTAMP, Fact, schema
 from memlab.text.words import wordset
 
-_SINGLE = {
+_SINGLE_VALUED = {
     "home": ("lives in", "stays at"), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
     "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"),
     "age": ("is years old",), "vehicle": ("drives",), "birth": ("was born on",), "name": ("is named",),
     "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
-GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
+EXCLUSIVE_GROUPS = {normal_relation(phrase): group for group, phrases in _SINGLE_VALUED.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
-_SEVERAL = normal.stems(sorted(wordset(
+_MULTI_VALUED = normal.stem_words(sorted(wordset(
     """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
     coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
     dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
 )))  # fmt: skip
 """What one may have several of, so that another value stands beside the first."""
-_COUNTED = {relation(phrase) for phrase in ("has", "teaches", "takes")}
-_SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
+_COUNTED_RELATIONS = {normal_relation(phrase) for phrase in ("has", "teaches", "takes")}
+_SCHEDULED_RELATIONS = {normal_relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
 _NUMBER = re.compile(r"\d+\b")
-_WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
-_PLANNED = timedelta(days=120)
-_PARTED, _TOGETHER = relation("broke up with"), {"company": "partner", "partner": "company"}
-OVER, ANOTHER, SO, DONE, CORRECTED = "said to be over", "another value", "said to be so", "carried out", "corrected"
-_STATE = {
+_WEEKDAY_OR_HOUR = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
+_PLAN_LIFETIME = timedelta(days=120)
+_BREAKUP, _OPPOSITE_GROUP = normal_relation("broke up with"), {"company": "partner", "partner": "company"}
+ENDED, REPLACED, AFFIRMED, CARRIED_OUT, CORRECTED = "said to be over", "another value", "said to be so", "carried out", "corrected"
+_STATE_SCHEMA = {
     "status": pl.String(), "superseded": pl.Boolean(), "superseded_by": pl.String(), "repeats": pl.String(),
     "valid_from": TIMESTAMP, "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP,
 }  # fmt: skip
-_LOG = {
+_LOG_SCHEMA = {
     **dict.fromkeys(("scope", "subject", "predicate", "old", "new", "old_object", "new_object"), pl.String()),
     "at": TIMESTAMP, "recorded_at": TIMESTAMP, "rule": pl.String(), "by": pl.String(), "evidence": pl.List(pl.String()),
 }  # fmt: skip
 
-_Said = tuple[str, str, str, str, bool, str]
+_Meaning = tuple[str, str, str, str, bool, str]
 
 
 @dataclass(frozen=True)
@@ -114,22 +114,22 @@ def resolve(
     >>> active(resolve(facts, undone=[("f1", "f2")])).height
     2
     """
-    arrived = _checked(facts)
+    arrived = _validate_facts(facts)
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
-    marks = {mark.id: mark for mark in _marks(arrived, encoder)}
+    marks = {mark.id: mark for mark in _read_statements(arrived, encoder)}
     kept = {(marks[old].says, marks[new].says) for old, new in undone if old in marks and new in marks}
-    subjects: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
+    subjects: defaultdict[tuple[str, str], list[_Statement]] = defaultdict(list)
     for mark in marks.values():
         subjects[mark.fact["scope"], mark.subject].append(mark)
-    runs = [run for its in subjects.values() for run in _history(its, kept)]
+    runs = [run for its in subjects.values() for run in _resolve_subject(its, kept)]
     latest = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
     # What no run has for a member only ends something.
     said = arrived.select("fact_id", "said_at").iter_rows()
     states = {fact: ("closing", True, None, None, at, at, 0, at) for fact, at in said}
     states |= {fact: state for run in runs for fact, state in run.states(as_of or latest[run.mark.fact["scope"]])}
-    log = pl.DataFrame([run.closing() for run in runs if run.closed], schema=_LOG, orient="row")
-    made = pl.DataFrame(list(states.values()), schema=_STATE, orient="row")
+    log = pl.DataFrame([run.closing() for run in runs if run.closed], schema=_LOG_SCHEMA, orient="row")
+    made = pl.DataFrame(list(states.values()), schema=_STATE_SCHEMA, orient="row")
     return Resolved(arrived.hstack(made), log.sort("recorded_at", "at", "old"))
 
 
@@ -145,7 +145,7 @@ def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame
     return facts.filter(pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of))
 
 
-def _checked(facts: pl.DataFrame) -> pl.DataFrame:
+def _validate_facts(facts: pl.DataFrame) -> pl.DataFrame:
     """Fill optional columns and refuse what cannot be resolved."""
     expected = schema(Fact)
     missing = [name for name in list(expected)[:8] if name not in facts.columns]
@@ -162,7 +162,7 @@ def _checked(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class _Mark:
+class _Statement:
     """A statement as it is resolved.
 
     :param fact: its row.
@@ -190,16 +190,16 @@ class _Mark:
         return when
 
     @property
-    def says(self) -> _Said:
+    def says(self) -> _Meaning:
         """What it says, in whatever words and whenever: what an undo is about."""
         read = self.read
         return self.fact["scope"], self.subject, read.relation, read.mode, read.over, self.key
 
-    def nested(self, other: _Mark) -> bool:
+    def nested(self, other: _Statement) -> bool:
         """Whether one of two values says all that the other says."""
         return bool(self.key and other.key) and (self.value.within(other.value) or other.value.within(self.value))
 
-    def beside(self, old: _Mark) -> bool:
+    def beside(self, old: _Statement) -> bool:
         """Whether two values of one group go together: they are one, or one says more, or another thing."""
         if old.read.relation != self.read.relation:
             return False
@@ -208,40 +208,40 @@ class _Mark:
         return other or old.key == self.key or old.nested(self)
 
 
-def _marks(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[_Mark]:
+def _read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[_Statement]:
     """Read the statements, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
-    reads = [normal.read(row["subject"], row["predicate"], row["object"]) for row in rows]
-    owners = [(row["scope"], value(read.subject).key) for row, read in zip(rows, reads, strict=True)]
+    reads = [normal.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows]
+    owners = [(row["scope"], normal_value(read.subject).key) for row, read in zip(rows, reads, strict=True)]
     texts = [(owner, text) for owner, read in zip(owners, reads, strict=True) for text in (read.value, read.instead)]
-    keys: dict[Any, str] = normal.keys([(owner, text) for owner, text in texts if text is not None], encoder)
+    keys: dict[Any, str] = normal.value_keys([(owner, text) for owner, text in texts if text is not None], encoder)
     for row, read, owner in zip(rows, reads, owners, strict=True):
-        its, key, instead = value(read.value), keys[owner, read.value], keys.get((owner, read.instead))
-        yield _Mark(row, read, its, owner[1], key, instead, *_grouped(read, its))
+        its, key, instead = normal_value(read.value), keys[owner, read.value], keys.get((owner, read.instead))
+        yield _Statement(row, read, its, owner[1], key, instead, *_value_group(read, its))
 
 
-def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
+def _value_group(read: Statement, its: Value) -> tuple[str, bool]:
     """Give the group that a statement's value is one of, and whether a subject has one of these at a time."""
     if read.owned:
-        return read.relation, read.relation.rpartition(" ")[2] not in _SEVERAL
-    if read.relation in _SCHEDULED and _WHEN.search(read.value):
+        return read.relation, read.relation.rpartition(" ")[2] not in _MULTI_VALUED
+    if read.relation in _SCHEDULED_RELATIONS and _WEEKDAY_OR_HOUR.search(read.value):
         return "when", True
-    if read.relation in GROUPS:
-        return GROUPS[read.relation], True
-    if read.relation in _COUNTED and len(its.exact) == 1 and its.words and _NUMBER.match(normal.counted(read.value)):
+    if read.relation in EXCLUSIVE_GROUPS:
+        return EXCLUSIVE_GROUPS[read.relation], True
+    if read.relation in _COUNTED_RELATIONS and len(its.exact) == 1 and its.words and _NUMBER.match(normal.numbers_as_digits(read.value)):
         # "Seven years", not "year 7".
         return f"number of {its.words[-1]}", True
     return read.relation, False
 
 
 @dataclass(eq=False)
-class _Run:
+class _Interval:
     """One value that is said to hold, from its first statement to what closes it: which statement, when, and why."""
 
-    mark: _Mark
+    mark: _Statement
     since: datetime
-    closed: tuple[_Mark, datetime, str] | None = None
-    members: list[_Mark] = field(default_factory=list)
+    closed: tuple[_Statement, datetime, str] | None = None
+    members: list[_Statement] = field(default_factory=list)
 
     def states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Give the state of each statement by its id; columns as in ``_STATE``."""
@@ -253,9 +253,9 @@ class _Run:
         heard: dict[str, datetime] = {}
         for m in self.members:
             heard.setdefault(next(iter(m.fact["evidence"] or ()), m.id), m.at)
-        last, status = max(heard.values()), "active" if by is None else "ended" if rule == OVER else "superseded"
-        if by is None and self.mark.read.mode == PLAN and last + _PLANNED <= present:
-            status, at = "expired", last + _PLANNED
+        last, status = max(heard.values()), "active" if by is None else "ended" if rule == ENDED else "superseded"
+        if by is None and self.mark.read.mode == PLAN and last + _PLAN_LIFETIME <= present:
+            status, at = "expired", last + _PLAN_LIFETIME
         for m in self.members[1:]:
             yield m.id, ("repeat", by is not None, by, self.mark.id, self.since, at, 0, last)
         yield self.mark.id, (status, status != "active", by, None, self.since, at, len(heard) - 1, last)
@@ -274,15 +274,15 @@ class _Run:
         }  # fmt: skip
 
 
-def _history(marks: list[_Mark], undone: Collection[tuple[_Said, _Said]]) -> list[_Run]:
+def _resolve_subject(marks: list[_Statement], undone: Collection[tuple[_Meaning, _Meaning]]) -> list[_Interval]:
     """Give the values that a subject is said to have one after the other, and those that were corrected.
 
     A correction takes the place of the value that was wrong, and the statements are read again without that value.
     """
     stream = [(mark, mark.at, True) for mark in marks]
-    corrected: list[_Run] = []
+    corrected: list[_Interval] = []
     while True:
-        values = _Values(undone)
+        values = _Timeline(undone)
         for mark, since, may_correct in stream:
             if wrong := values.wrong(mark) if may_correct else None:
                 break
@@ -295,32 +295,32 @@ def _history(marks: list[_Mark], undone: Collection[tuple[_Said, _Said]]) -> lis
         stream = [place if old[0] is wrong.mark else old for old in stream if old[0] not in gone]
 
 
-class _Values:
+class _Timeline:
     """What holds of a subject while its statements are read."""
 
-    def __init__(self, undone: Collection[tuple[_Said, _Said]]) -> None:
+    def __init__(self, undone: Collection[tuple[_Meaning, _Meaning]]) -> None:
         self.undone = undone
-        self.runs: list[_Run] = []
-        self.by_relation: defaultdict[str, list[_Run]] = defaultdict(list)
-        self.by_group: defaultdict[str, list[_Run]] = defaultdict(list)
+        self.runs: list[_Interval] = []
+        self.by_relation: defaultdict[str, list[_Interval]] = defaultdict(list)
+        self.by_group: defaultdict[str, list[_Interval]] = defaultdict(list)
 
-    def add(self, mark: _Mark, since: datetime) -> None:
+    def add(self, mark: _Statement, since: datetime) -> None:
         """Take in the next statement, which holds since then."""
-        own = [run for run in _open(self.by_relation[mark.read.relation]) if run.mark.read.mode == mark.read.mode]
+        own = [run for run in _open_intervals(self.by_relation[mark.read.relation]) if run.mark.read.mode == mark.read.mode]
         run = next((old for old in own if old.mark.key == mark.key), None)
-        closed = ((OVER, old) for old in self._ended(mark, own)) if mark.read.over else self._replaced(mark)
+        closed = ((ENDED, old) for old in self._ended(mark, own)) if mark.read.over else self._replaced(mark)
         for rule, old in closed:
             if (mark.read.over or old is not run) and (old.mark.says, mark.says) not in self.undone:
                 old.closed = (mark, since, rule)
         if mark.read.over:
             return
         if run is None:
-            run = _Run(mark, since)
+            run = _Interval(mark, since)
             for runs in (self.runs, self.by_relation[mark.read.relation], self.by_group[mark.group]):
                 runs.append(run)
         run.members.append(mark)
 
-    def wrong(self, mark: _Mark) -> _Run | None:
+    def wrong(self, mark: _Statement) -> _Interval | None:
         """Find what a statement corrects."""
         if mark.instead in (None, mark.key) or mark.read.over:
             return None
@@ -328,35 +328,35 @@ class _Values:
         run = next((run for run in runs if run.mark.key == mark.instead), None)
         return run if run and run.mark.read.mode == IS and (run.mark.says, mark.says) not in self.undone else None
 
-    def _ended(self, mark: _Mark, own: list[_Run]) -> list[_Run]:
+    def _ended(self, mark: _Statement, own: list[_Interval]) -> list[_Interval]:
         """Find what a statement says is over: the value that it names, in other words or fewer."""
         same = [run for run in own if run.mark.key == mark.key or not mark.key]
         ended = same or [run for run in own if run.mark.nested(mark)]
         # Who leaves a job leaves its boss.
         leaves = bool(ended) and mark.group == "job" and mark.read.mode == IS
-        return [*ended, *(_open(self.by_group["boss"]) if leaves else ())]
+        return [*ended, *(_open_intervals(self.by_group["boss"]) if leaves else ())]
 
-    def _replaced(self, mark: _Mark) -> Iterator[tuple[str, _Run]]:
+    def _replaced(self, mark: _Statement) -> Iterator[tuple[str, _Interval]]:
         """Find what a statement closes, and by which rule."""
         mode = mark.read.mode
-        for run in _open(self.by_relation[mark.read.relation]):
+        for run in _open_intervals(self.by_relation[mark.read.relation]):
             other, nested = run.mark.read.mode, run.mark.key == mark.key or run.mark.nested(mark)
             if mode == IS and other == NOT and run.mark.key == mark.key:
-                yield SO, run
+                yield AFFIRMED, run
             elif mode == IS and other == PLAN and nested:
-                yield DONE, run
+                yield CARRIED_OUT, run
             elif mode == NOT and other != NOT and nested:
-                yield OVER, run
+                yield ENDED, run
         if mark.single:
-            for run in _open(self.by_group[mark.group]):
+            for run in _open_intervals(self.by_group[mark.group]):
                 if run.mark.read.mode == mode != NOT and not mark.beside(run.mark):
-                    yield ANOTHER, run
-            for run in _open(self.by_group[_TOGETHER.get(mark.group, "")]):
+                    yield REPLACED, run
+            for run in _open_intervals(self.by_group[_OPPOSITE_GROUP.get(mark.group, "")]):
                 # Who lives with somebody again has not broken up with them, and the reverse.
-                if run.mark.key == mark.key and _PARTED in (run.mark.read.relation, mark.read.relation):
-                    yield ANOTHER, run
+                if run.mark.key == mark.key and _BREAKUP in (run.mark.read.relation, mark.read.relation):
+                    yield REPLACED, run
 
 
-def _open(runs: list[_Run]) -> Iterator[_Run]:
+def _open_intervals(runs: list[_Interval]) -> Iterator[_Interval]:
     """Give the runs that nothing has closed, the latest first."""
     return (run for run in reversed(runs) if run.closed is None)

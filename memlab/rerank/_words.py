@@ -15,7 +15,7 @@ from memlab.retrieve.bench import once
 from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant
 from memlab.retrieve.word_statistics import idf, numbered
 from memlab.text.analysis import tokenize
-from memlab.text.dates import dates, days
+from memlab.text.dates import dates, date_range
 from memlab.text.words import MONTHS
 
 TURN_SHAPES = {
@@ -173,9 +173,9 @@ def _named(text: str) -> list[float]:
     values = [read.value for read in dates(text) if read.value[0].isdigit()]
     if not values:
         return [np.nan] * 3
-    spans = [span for value in values if (span := days(value))]
+    spans = [span for value in values if (span := date_range(value))]
     value = str(spans[0][0]) if "W" in values[0] or "/" in values[0] else values[0]
     parts = [float(part) for part in value.split("-")]
-    if not days(value):
+    if not date_range(value):
         parts = [float(spans[0][0].year) if spans else np.nan, *parts]
     return [*parts, np.nan, np.nan][:3]

@@ -187,7 +187,7 @@ def test_why_there_is_nothing(store: MemoryStore) -> None:
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = worker._made
+    make = worker._index_sessions
 
     def overtaken(*args: Any) -> Any:
         monkeypatch.setattr(worker, "_made", make)

@@ -21,7 +21,7 @@ from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.passages import passages, split
-from memlab.text.tokens import PIECE
+from memlab.text.tokens import WORD_OR_SIGN
 
 ADVICE = (
     "Weigh the flour, since cups vary by a fifth. Let the dough rest overnight in the fridge. A covered pot gives the "
@@ -53,7 +53,7 @@ words = st.text(st.sampled_from("ab .!?\n,é医"), max_size=300) | st.text(max_s
 def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) -> None:
     parts = split(text, size)
     assert "".join("".join(parts).split()) == "".join(text.split())
-    assert all(0 < len(re.findall(PIECE, part)) <= size for part in parts)
+    assert all(0 < len(re.findall(WORD_OR_SIGN, part)) <= size for part in parts)
 
 
 def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.records import Summary, Turn, frame, schema
-from memlab.summaries import EXTRACTIVE, summarize, unwritten
+from memlab.summaries import EXTRACTIVE, summarize, fallback_note
 from memlab.summaries.asking import SESSION, Group, Item, request
 
 LINES = [
@@ -51,13 +51,13 @@ def test_what_cites_a_turn_that_is_not_there_is_dropped_and_counted(talk: Make, 
 def test_where_a_model_gives_nothing_the_sentences_are_those_of_the_session(talk: Make, model: Any) -> None:
     turns, wrong = talk(("s", None, LINES)), {"sentences": [{"text": "No.", "ids": [9]}]}
     plain = summarize(turns)
-    assert unwritten(plain, "summaries") == ""
+    assert fallback_note(plain, "summaries") == ""
     for change, why in ((lambda value: None, "timed out"), (lambda value: value | wrong, "stands on")):
         made = summarize(turns, service=model(change))
         assert why in made["reason"][0]
         assert made["service"][0] == EXTRACTIVE
         assert made.drop("reason", "dropped").equals(plain.drop("reason", "dropped"))
-        assert "1 of 1" in unwritten(made, "summaries")
+        assert "1 of 1" in fallback_note(made, "summaries")
 
 
 def test_without_a_model_sentences_are_said_by_somebody_and_hold_values(talk: Make) -> None:
