@@ -16,8 +16,8 @@ from memlab.errors import DataError
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
 TOKEN_VARIABLE = "MEMLAB_MEMORY_TOKEN"
-NO_SETTINGS = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK")
-"""Variables that memlab reads itself: the token of memories over HTTP, and that a notebook runs without a screen."""
+RESERVED_VARIABLES = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK")
+"""Environment variables that are no settings: the token of memories over HTTP, and the mark of a notebook run."""
 
 
 class ServiceSettings(BaseModel, extra="forbid"):
@@ -66,7 +66,7 @@ class IndexSettings(BaseModel, extra="forbid"):
 
 
 class RecallSettings(BaseModel, extra="forbid"):
-    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.recall`.
+    """The table ``[recall]``: the weights of a fact's score; see :mod:`memlab.knowledge.recall`.
 
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
@@ -79,7 +79,7 @@ class RecallSettings(BaseModel, extra="forbid"):
 
 
 class Settings(BaseSettings):
-    """Everything that can be set.
+    """The settings of memlab.
 
     :param store: directory or object-store URI of the LanceDB store.
     :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a directory or a hub id.
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
 
 
 def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = ".") -> tuple[Settings, dict[str, str]]:
-    """Read the settings in force, and where each came from.
+    """Read the settings, and the source of each.
 
     :param flags: what the command line gave; ``None`` values count as not given.
     :param directory: where ``memlab.toml`` is looked for.
@@ -147,13 +147,13 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
     (3, 'flag', 'default')
     """
     path = Path(directory) / FILE
-    layers: list[tuple[str, dict[str, Any]]] = [(str(path), _file(path)), (PREFIX, _environment())]
+    layers: list[tuple[str, dict[str, Any]]] = [(str(path), _read_file(path)), (PREFIX, _read_environment())]
     layers.append(("flag", {k: v for k, v in (flags or {}).items() if v is not None}))
     values: dict[str, Any] = {}
     origin = dict.fromkeys(Settings.model_fields, "default")
     for source, layer in layers:
         for name, value in layer.items():
-            values[name] = _joined(values.get(name), value)
+            values[name] = _merge_tables(values.get(name), value)
             origin[name] = {str(path): FILE, PREFIX: PREFIX + name.upper()}.get(source, source)
     try:
         return Settings(**values), origin
@@ -170,14 +170,14 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
         raise DataError(f"setting {name!r} (from {source}): {first['msg']}{shown}; {place} {known}") from None
 
 
-def _joined(before: Any, value: Any) -> Any:
-    """Lay a table over a table, so that a variable for one field of a service keeps the others of the file."""
+def _merge_tables(before: Any, value: Any) -> Any:
+    """Merge two values of a setting; of tables, fields that the later one does not set are kept."""
     if not (isinstance(before, dict) and isinstance(value, dict)):
         return value
-    return before | {key: _joined(before.get(key), inner) for key, inner in value.items()}
+    return before | {key: _merge_tables(before.get(key), inner) for key, inner in value.items()}
 
 
-def _file(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -188,9 +188,9 @@ def _file(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _environment() -> dict[str, Any]:
+def _read_environment() -> dict[str, Any]:
     known = {PREFIX + name.upper() for name in Settings.model_fields}
-    mine = [v for v in os.environ if v.startswith(PREFIX) and v not in NO_SETTINGS]
+    mine = [v for v in os.environ if v.startswith(PREFIX) and v not in RESERVED_VARIABLES]
     unknown = [v for v in mine if v.split("__")[0] not in known]
     if unknown:
         raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
@@ -201,7 +201,7 @@ def _environment() -> dict[str, Any]:
 
 
 def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
-    """Put values into a table of a settings file, such as ``[confidence]``, and leave everything else as it is.
+    """Write values into a table of a settings file, such as ``[confidence]``, and leave the rest as it is.
 
     :param tables: numbers, texts and tables by name; an empty table is taken out of the file.
     :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be changed alone:

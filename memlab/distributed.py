@@ -1,7 +1,7 @@
-"""Work on several machines: a function and its parts go to the workers of a Ray cluster, and come back in order.
+"""Parallel work on a Ray cluster: a function is called for each part by workers, and results come back in order.
 
-What counts is written here: workers compute, and at most fill caches, so that one that dies changes nothing (its parts
-are computed elsewhere), and a run whose head died goes on where its store says that it stopped.
+Only the calling process writes results. Workers compute, and at most fill caches: the parts of a worker that dies are
+computed elsewhere, and a run whose head died continues where its store says that it stopped.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 ENGINES = ("local", "ray")
-AHEAD = 2
+PARTS_PER_CORE = 2
 """Parts that wait for each core of the cluster: enough that none is idle, few enough that what is read is bounded."""
 
-ATTEMPTS = 5
+MAX_RETRIES = 5
 
 
 def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local") -> Iterator[R]:
@@ -40,55 +40,56 @@ def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine:
     >>> list(spread(pow, [2, 3], 2))
     [4, 9]
     """
-    far = checked(engine) == "ray"
-    return _on_ray(function, parts, shared) if far else (function(part, *shared) for part in parts)
+    if check_engine(engine) == "ray":
+        return _spread_on_ray(function, parts, shared)
+    return (function(part, *shared) for part in parts)
 
 
-def checked(engine: str) -> str:
-    """Refuse an engine that there is not.
+def check_engine(engine: str) -> str:
+    """Raise for an unknown engine; else give its name back.
 
-    :raises DataError: naming those that there are.
+    :raises DataError: with the known engines.
     """
     if engine not in ENGINES:
         raise DataError(f"engine is {engine!r}; choose {' or '.join(ENGINES)}")
     return engine
 
 
-def cores() -> int:
+def core_count() -> int:
     """Give the number of cores of the cluster."""
-    return max(1, int(_ray().cluster_resources().get("CPU", 1)))
+    return max(1, int(_connect_ray().cluster_resources().get("CPU", 1)))
 
 
-def _on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
-    ray = _ray()
-    task = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(function)
+def _spread_on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
+    ray = _connect_ray()
+    task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
     sent = [ray.put(each) for each in shared]
     waiting: deque[Any] = deque()
     try:
         for part in parts:
             waiting.append(task.remote(part, *sent))
-            if len(waiting) >= AHEAD * cores():
-                yield _result(ray, waiting.popleft())
+            if len(waiting) >= PARTS_PER_CORE * core_count():
+                yield _ray_result(ray, waiting.popleft())
         while waiting:
-            yield _result(ray, waiting.popleft())
+            yield _ray_result(ray, waiting.popleft())
     finally:
         for left in waiting:
             ray.cancel(left)
 
 
-def _result(ray: Any, reference: Any) -> Any:
+def _ray_result(ray: Any, reference: Any) -> Any:
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
         raise (error.cause or error) from error
     except ray.exceptions.RayError as error:
         raise ModelError(
-            f"a part of the work was lost on {ATTEMPTS + 1} workers ({type(error).__name__}): look at the memory and "
-            "the logs of the cluster (ray status), then run the same command again; it goes on where it stopped"
+            f"a part of the work was lost on {MAX_RETRIES + 1} workers ({type(error).__name__}): look at the memory "
+            "and the logs of the cluster (ray status), then run the same command again; it goes on where it stopped"
         ) from error
 
 
-def _ray() -> Any:
+def _connect_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

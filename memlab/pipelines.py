@@ -27,15 +27,15 @@ from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.llm.recording import identity
 from memlab.records import LEVELS, Level, Run
-from memlab.registry import STAGE_INPUTS, clusterers, retrieves, stage, stages
+from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, stage, stages
 from memlab.rerank import position_aware
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import parts as parts_of
-from memlab.sources import own
+from memlab.sources import is_own_code
 
-__all__ = ["REMEMBERED", "Pipeline", "Stage", "Transforms", "apply", "pipeline", "stage", "stages"]
+__all__ = ["MAX_REMEMBERED", "Pipeline", "Stage", "Transforms", "apply_transforms", "pipeline", "stage", "stages"]
 
-REMEMBERED = 16
+MAX_REMEMBERED = 16
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Stage:
 
     @property
     def ranks_sessions(self) -> bool:
-        """Whether it can give sessions: whether it has a parameter ``level``."""
+        """Whether it can rank sessions: whether it has a parameter ``level``."""
         return "level" in _parameters(stages[self.name])
 
     def value(self, parameter: str) -> Any:
@@ -60,10 +60,10 @@ class Stage:
         return self.parameters.get(parameter, own.default if own else None)
 
     def nested(self) -> list[Stage]:
-        """Give the stage and those that stand in its parameters, with their defaults."""
+        """Give the stage and the stages within its parameters, including defaults."""
         function = stages[self.name]
-        texts = [self.value(name) for name, hint in _hints(function).items() if hint is Transforms]
-        return [self, *(inner for text in texts for each in _stages_after(text) for inner in each.nested())]
+        texts = [self.value(name) for name, hint in _parameter_types(function).items() if hint is Transforms]
+        return [self, *(inner for text in texts for each in _parse_transforms(text) for inner in each.nested())]
 
 
 @dataclass(frozen=True)
@@ -92,19 +92,19 @@ class Pipeline:
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
         if (parts := parts_of(bench)) is not None:
-            return self._over(parts, bench, level)
+            return self._run_parts(parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
-            run, spent = self._ranked(bench, "turn")
+            run, spent = self._run_stages(bench, "turn")
             run = sessions_from_turns(run, bench)
         else:
-            run, spent = self._ranked(bench, level)
+            run, spent = self._run_stages(bench, level)
         about = {**bench.provenance, "pipeline": str(self), "level": level}
         if spent.tokens or spent.unanswered:
             about["llm"] = spent.describe()
-        return replace(run, name=str(self), provenance=about | {k: v for k, v in self.reads().items() if v})
+        return replace(run, name=str(self), provenance=about | {k: v for k, v in self.dependencies().items() if v})
 
-    def _over(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
-        """Run on the parts of a bench whose scopes are large; of each only its ranking is kept."""
+    def _run_parts(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
+        """Run on each part of a bench with large scopes, and join the rankings."""
         from tqdm.auto import tqdm
 
         frames, about = [], dict(bench.provenance)
@@ -119,14 +119,14 @@ class Pipeline:
         frame = pl.concat(frames).join(order, on="query_id", maintain_order="left").sort("row", "rank").drop("row")
         return Run(frame, level, str(self), about)
 
-    def reads(self) -> dict[str, dict[str, str]]:
-        """Give what decides a ranking besides the text: digests of the model files and of the code that others added.
+    def dependencies(self) -> dict[str, dict[str, str]]:
+        """Give digests of what decides a ranking besides its text: model files and code of plug-ins.
 
         :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no path. ``stages``: the
             stages, and the clusterers that they name in ``clustering``, that are not memlab's own.
 
         >>> from memlab import pipeline
-        >>> pipeline("hybrid | mmr").reads()
+        >>> pipeline("hybrid | mmr").dependencies()
         {'files': {}, 'stages': {}}
         """
         every = [inner for each in self.stages for inner in each.nested()]
@@ -142,33 +142,33 @@ class Pipeline:
             "stages": {name: source for name, source in sorted(digests.items()) if source},
         }
 
-    def _ranked(self, bench: Bench, level: Level) -> tuple[Run, llm.Spent]:
-        """Run the stages, or remember them: pipelines that are compared share their beginnings, and what these cost."""
-        reads = self.reads()
+    def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.Spent]:
+        """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
+        reads = self.dependencies()
         place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
         known = bench.remembered.pop(place, None)
         if known is None:
             *before, last = self.stages
             wanted = {"level": level} if last.ranks_sessions else {}
-            first, earlier = Pipeline(tuple(before))._ranked(bench, "turn") if before else (None, llm.Spent())
+            first, earlier = Pipeline(tuple(before))._run_stages(bench, "turn") if before else (None, llm.Spent())
             with llm.spending() as spent:
-                run = _call(last, *((bench,) if first is None else (first, bench)), **wanted)
+                run = _call_stage(last, *((bench,) if first is None else (first, bench)), **wanted)
             spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
             known = run, spent
         if not known[1].unanswered:  # else a service that is repaired would not be asked again
             bench.remembered[place] = known
-        if len(bench.remembered) > REMEMBERED:
+        if len(bench.remembered) > MAX_REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
         return known
 
 
-def _call(stage: Stage, *inputs: Any, **level: Any) -> Run:
+def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:
     try:
         run = stages[stage.name](*inputs, **level, **stage.parameters)
     except DataError as error:
         raise DataError(f"stage {str(stage)!r}: {error}") from error
     except (TypeError, OverflowError) as error:
-        if not own(stages[stage.name]):
+        if not is_own_code(stages[stage.name]):
             raise  # of code that is not memlab's, which its traceback shows
         raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})") from error
     if not isinstance(run, Run):
@@ -178,26 +178,26 @@ def _call(stage: Stage, *inputs: Any, **level: Any) -> Run:
     return run
 
 
-def _stages_after(text: str) -> tuple[Stage, ...]:
+def _parse_transforms(text: str) -> tuple[Stage, ...]:
     return pipeline(f"bm25 | {text}").stages[1:]
 
 
-def _checked(text: str) -> str:
-    _stages_after(text)
+def _check_transforms(text: str) -> str:
+    _parse_transforms(text)
     return text
 
 
-Transforms = Annotated[str, AfterValidator(_checked)]
+Transforms = Annotated[str, AfterValidator(_check_transforms)]
 """Type of a stage's parameter that is itself stages, such as ``"light(window=2)"``: checked when it is read."""
 
 
-def apply(text: str, run: Run, bench: Bench) -> Run:
+def apply_transforms(text: str, run: Run, bench: Bench) -> Run:
     """Apply the stages of a text to a run of turns: what a stage with a parameter of :data:`Transforms` does.
 
     :raises PipelineError: when the text cannot be read.
     """
-    for each in _stages_after(text):
-        run = _call(each, run, bench)
+    for each in _parse_transforms(text):
+        run = _call_stage(each, run, bench)
     return run
 
 
@@ -211,7 +211,7 @@ def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
     >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
     "bm25 | blend(reranker='light(window=2)')"
     """
-    return position_aware(run, apply(reranker, run, bench), bench)
+    return position_aware(run, apply_transforms(reranker, run, bench), bench)
 
 
 def pipeline(text: str | Pipeline) -> Pipeline:
@@ -235,28 +235,27 @@ def pipeline(text: str | Pipeline) -> Pipeline:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if re.search(r"\blambda\s*=", text):
-            raise PipelineError(f"{_cut(text)!r}: lambda is a word of Python; write lambda_=…") from None
-        raise PipelineError(
-            f"{_cut(text)!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
-        ) from error
+            raise PipelineError(f"{_shorten(text)!r}: lambda is a word of Python; write lambda_=…") from None
+        example = "'hybrid(k=200) | mmr(lambda_=0.7)'"
+        raise PipelineError(f"{_shorten(text)!r} is not a pipeline ({error}); join stages with |: {example}") from error
     nodes: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
         nodes.append(tree.right)
         tree = tree.left
     nodes.append(tree)
-    return Pipeline(tuple(_stage(node, first=i == 0) for i, node in enumerate(reversed(nodes))))
+    return Pipeline(tuple(_parse_stage(node, first=i == 0) for i, node in enumerate(reversed(nodes))))
 
 
-def _stage(node: ast.expr, *, first: bool) -> Stage:
+def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     if not isinstance(call.func, ast.Name):
-        raise PipelineError(f"{_source(node)!r} is not a stage; a stage is name or name(key=value, …)")
+        raise PipelineError(f"{_node_text(node)!r} is not a stage; a stage is name or name(key=value, …)")
     name = call.func.id
     function = stages.get(name)
-    if function is None or retrieves(function) != first:
-        raise PipelineError(_misplaced(name, first=first))
+    if function is None or is_retriever(function) != first:
+        raise PipelineError(_unknown_stage_message(name, first=first))
     if call.args:
-        raise PipelineError(f"stage {name!r}: write {_source(call.args[0])!r} as key=value")
+        raise PipelineError(f"stage {name!r}: write {_node_text(call.args[0])!r} as key=value")
     named = _parameters(function)
     allowed = [p for p in named if p not in STAGE_INPUTS]
     parameters: dict[str, Any] = {}
@@ -265,8 +264,8 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
             raise PipelineError(f"stage {name!r}: {keyword.arg} is given twice; keep one")
         if keyword.arg not in allowed:
             raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
-        value = _literal(keyword.value, f"stage {name!r}: {keyword.arg}")
-        parameters[keyword.arg] = _fitting(value, function, keyword.arg, f"stage {name!r}: {keyword.arg}")
+        value = _parse_literal(keyword.value, f"stage {name!r}: {keyword.arg}")
+        parameters[keyword.arg] = _check_type(value, function, keyword.arg, f"stage {name!r}: {keyword.arg}")
     needed = [p for p in allowed if named[p].kind is named[p].KEYWORD_ONLY and named[p].default is named[p].empty]
     missing = [p for p in needed if p not in parameters]
     if missing:
@@ -274,8 +273,8 @@ def _stage(node: ast.expr, *, first: bool) -> Stage:
     return Stage(name, parameters)
 
 
-def _misplaced(name: str, *, first: bool) -> str:
-    known = [each for each, function in stages.items() if retrieves(function) == first]
+def _unknown_stage_message(name: str, *, first: bool) -> str:
+    known = [each for each, function in stages.items() if is_retriever(function) == first]
     listed = f"{'a pipeline begins with' if first else 'after the first come'} {', '.join(known)}"
     if name in stages:
         rule = "retrieves nothing and cannot come first" if first else "retrieves and can only come first"
@@ -284,15 +283,15 @@ def _misplaced(name: str, *, first: bool) -> str:
     return f"no stage is called {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}; {listed}"
 
 
-def _fitting(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
-    """Refuse a value that is not of the parameter's type: 1.5 or True for a count."""
-    hint = _hints(function).get(parameter, Any)
+def _check_type(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
+    """Raise for a value that is not of the parameter's type, such as 1.5 for a count; else give it back."""
+    hint = _parameter_types(function).get(parameter, Any)
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
         written = _parameters(function)[parameter].annotation
         expected = "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
-        raise PipelineError(f"{where} is {_cut(repr(value))}; expected {expected}") from None
+        raise PipelineError(f"{where} is {_shorten(repr(value))}; expected {expected}") from None
     return value
 
 
@@ -302,8 +301,8 @@ def _parameters(function: Callable[..., Run]) -> Mapping[str, inspect.Parameter]
 
 
 @lru_cache(maxsize=1024)
-def _hints(function: Callable[..., Run]) -> Mapping[str, Any]:
-    """Give the types of a stage's parameters; one whose name means nothing at run time takes any value."""
+def _parameter_types(function: Callable[..., Run]) -> Mapping[str, Any]:
+    """Give the types of a stage's parameters; an annotation that cannot be evaluated allows any value."""
     hints: dict[str, Any] = {}
     for name, parameter in _parameters(function).items():
         hint = parameter.annotation
@@ -314,24 +313,24 @@ def _hints(function: Callable[..., Run]) -> Mapping[str, Any]:
     return {name: Any if hint is inspect.Parameter.empty else hint for name, hint in hints.items()}
 
 
-def _literal(node: ast.expr, where: str) -> Any:
-    """Read a value that ``repr`` writes so that it can be read again, which inf and … are not."""
+def _parse_literal(node: ast.expr, where: str) -> Any:
+    """Parse a literal, which ``repr`` writes so that it can be parsed again; inf and … are none."""
     try:
         value = ast.literal_eval(node)
         if ast.literal_eval(repr(value)) == value:
             return value
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         pass
-    raise PipelineError(f"{where}={_source(node)} is not a literal; give a number, quoted text or a list of them")
+    raise PipelineError(f"{where}={_node_text(node)} is not a literal; give a number, quoted text or a list of them")
 
 
-def _source(node: ast.expr) -> str:
+def _node_text(node: ast.expr) -> str:
     try:
-        return _cut(ast.unparse(node))
+        return _shorten(ast.unparse(node))
     except (RecursionError, ValueError):
         # Too deep, or a number of more digits than Python writes.
         return "…"
 
 
-def _cut(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 200 else text[:199] + "…"

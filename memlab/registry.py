@@ -1,4 +1,4 @@
-"""What can be named: stages, encoders, clusterers, measures and formats, memlab's own and those that others add.
+"""Registries of stages, encoders, clusterers, measures and formats: memlab's own and those of plug-ins.
 
 Each kind has a registry: a mapping of names to functions that a decorator fills. A package brings its own through
 entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``, ``memlab.clusterers``,
@@ -14,11 +14,11 @@ from importlib.metadata import entry_points
 from typing import Any, TypeVar, overload
 
 from memlab.errors import MemlabError, PipelineError
-from memlab.sources import own, source_digest
+from memlab.sources import is_own_code, source_digest
 
 F = TypeVar("F", bound=Callable[..., Any])
 STAGE_INPUTS = ("run", "bench", "level")
-"""What a stage is given; its other parameters are written in a pipeline."""
+"""Parameters that a pipeline passes to a stage; the others are written in its text."""
 
 
 class Registry(MutableMapping[str, Callable[..., Any]]):
@@ -53,17 +53,16 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
             return lambda later: self.register(later, name=name)
         called: str = getattr(function, "__name__", "") if name is None else name
         before = self._functions.get(called)
-        if before is not None and _place(before) != _place(function):
-            raise PipelineError(
-                f"{self.kind} {called!r} is {'.'.join(_place(before))} already; give yours another name: name='…'"
-            )
+        if before is not None and _qualified_name(before) != _qualified_name(function):
+            taken = ".".join(_qualified_name(before))
+            raise PipelineError(f"{self.kind} {called!r} is {taken} already; give yours another name: name='…'")
         self[called] = function
         return function
 
     def digest(self, name: str) -> str | None:
-        """Name the source of what was added to memlab; ``None`` for its own, which its version names."""
+        """Give the digest of a plug-in's source; ``None`` for a function of memlab, which its version identifies."""
         function = self[name]
-        return None if own(function) else source_digest(function)
+        return None if is_own_code(function) else source_digest(function)
 
     def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
         if not inspect.isfunction(function) or function.__name__ == "<lambda>":
@@ -72,7 +71,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         if not name.isidentifier() or keyword.iskeyword(name):
             raise PipelineError(f"{name!r} cannot name a {self.kind}; choose letters, digits and _")
         self._check(name, function)
-        if not own(function):
+        if not is_own_code(function):
             source_digest(function)
         self._functions[name] = function
 
@@ -114,12 +113,12 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
                 ) from error
 
 
-def _place(function: Callable[..., Any]) -> tuple[str, str]:
+def _qualified_name(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, getattr(function, "__qualname__", "")
 
 
-def retrieves(function: Callable[..., Any]) -> bool:
-    """Say whether a stage comes first: it takes a bench; any other takes a run and a bench."""
+def is_retriever(function: Callable[..., Any]) -> bool:
+    """Say whether a stage is a retriever, which takes a bench; any other stage takes a run and a bench."""
     return next(iter(inspect.signature(function).parameters)) == "bench"
 
 
@@ -139,7 +138,7 @@ def _check_stage(name: str, function: Callable[..., Any]) -> None:
         )
 
 
-def _check_argument(kind: str, *allowed: tuple[str, ...]) -> Callable[[str, Callable[..., Any]], None]:
+def _argument_check(kind: str, *allowed: tuple[str, ...]) -> Callable[[str, Callable[..., Any]], None]:
     def check(name: str, function: Callable[..., Any]) -> None:
         positional = tuple(
             n for n, p in inspect.signature(function).parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY
@@ -152,8 +151,8 @@ def _check_argument(kind: str, *allowed: tuple[str, ...]) -> Callable[[str, Call
 
 
 stages = Registry("stage", "memlab.stages", _check_stage)
-encoders = Registry("encoder", "memlab.encoders", _check_argument("encoder", ("texts",), ("argument",)))
-clusterers = Registry("clusterer", "memlab.clusterers", _check_argument("clusterer", ("vectors",)))
-measures = Registry("measure", "memlab.measures", _check_argument("measure", ("judged", "k")))
-formats = Registry("format", "memlab.formats", _check_argument("format", ("path",), ("source",)))
+encoders = Registry("encoder", "memlab.encoders", _argument_check("encoder", ("texts",), ("argument",)))
+clusterers = Registry("clusterer", "memlab.clusterers", _argument_check("clusterer", ("vectors",)))
+measures = Registry("measure", "memlab.measures", _argument_check("measure", ("judged", "k")))
+formats = Registry("format", "memlab.formats", _argument_check("format", ("path",), ("source",)))
 stage, clusterer = stages.register, clusterers.register

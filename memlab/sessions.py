@@ -1,7 +1,7 @@
-"""Sessions: where a run of messages ends, and what is known of each.
+"""Sessions: their boundaries in a stream of messages, and their rows.
 
-A session ends where a silence is longer than a gap, the rule of web analytics and of chat memories alike; thirty
-minutes is the customary gap. Messages whose source names the session are never regrouped.
+A session ends where a silence is longer than a gap, thirty minutes by default, as in web analytics. Messages whose
+source names the session are never regrouped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GAP = timedelta(minutes=30)
 
 
 def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
-    """Give every message its session and its place in it.
+    """Assign every message to a session, with its place in it.
 
     Per scope, messages are put into order of time. A message that names its session stays there. The others start a
     new session, ``s0001``, ``s0002`` … (names that the scope uses already are left out), where the silence since the
@@ -48,16 +48,16 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
         raise DataError(f"messages have no column {sorted(missing)[0]!r}; they have {messages.columns}")
     kept = [c for c in messages.columns if c not in ("session", "n")]
     named = "session" if "session" in messages.columns else pl.lit(None, pl.String)
-    timed = _in_utc(messages).with_columns(session=named).with_row_index("_row")
+    timed = _times_in_utc(messages).with_columns(session=named).with_row_index("_row")
     group = ["scope", "session"]
     ordered = timed.with_columns(
         _time=pl.col("timestamp").forward_fill().backward_fill().over(group),
         _scope=pl.col("_row").min().over("scope"),
     ).sort("_scope", "_time", "_row", nulls_last=False)
-    split = _name_gaps(ordered, gap).with_columns(
+    split = _name_sessions(ordered, gap).with_columns(
         n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(group),
     )
-    order = _session_order(
+    order = _sort_sessions(
         split.group_by(group).agg(
             start=pl.col("_time").min(), first=pl.col("_row").min(), scope_first=pl.col("_scope").min()
         )
@@ -66,7 +66,7 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     return placed.sort("_place", "n").select(*kept, "session", "n")
 
 
-def _in_utc(messages: pl.DataFrame) -> pl.DataFrame:
+def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
     dtype = messages.schema["timestamp"]
     time = pl.col("timestamp")
     if dtype == pl.Null:
@@ -79,8 +79,8 @@ def _in_utc(messages: pl.DataFrame) -> pl.DataFrame:
     return messages.with_columns(zoned.cast(TIMESTAMP))
 
 
-def _name_gaps(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
-    """Name the sessions of the messages that name none; a number whose name is taken in the scope is passed over."""
+def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
+    """Number the sessions of messages that name none; a name that the scope uses already is skipped."""
     taken = set(ordered.select("scope", "session").unique().rows())
     new = ordered.filter(pl.col("session").is_null()).select(
         "_row", "scope", place=(pl.col("_time").diff() > gap).fill_null(False).cum_sum().over("scope")
@@ -97,7 +97,7 @@ def _name_gaps(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     return joined.with_columns(session=pl.coalesce("session", "_new")).drop("_new")
 
 
-def _session_order(sessions: pl.DataFrame) -> pl.DataFrame:
+def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
     """Sort sessions (``scope``, ``scope_first``, ``start``, ``first``) by scope and start; one without times follows
     the session that appears before it."""
     start = pl.col("start").forward_fill().backward_fill().over("scope")
@@ -106,7 +106,7 @@ def _session_order(sessions: pl.DataFrame) -> pl.DataFrame:
 
 
 def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = None) -> pl.DataFrame:
-    """Derive the sessions of some turns; one is ``summarized`` when it has a summary, else ``closed``.
+    """Give the sessions of turns; one is ``summarized`` when it has a summary, else ``closed``.
 
     :param turns: rows of :class:`~memlab.records.Turn`, in order of place within each session.
     :param summaries: session id to summary.
@@ -141,7 +141,7 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
     texts = pl.DataFrame([*summary_of.items()], schema=types, orient="row")
     status = pl.when(pl.col("summary").is_null()).then(pl.lit("closed")).otherwise(pl.lit("summarized"))
     return (
-        _session_order(rows.join(texts, on="session_id", how="left"))
+        _sort_sessions(rows.join(texts, on="session_id", how="left"))
         .with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=status)
         .select(*schema(Session))
     )

@@ -1,4 +1,4 @@
-"""The source of a function: what tells whether it is still the same."""
+"""Digests of the source code of functions, by which a changed plug-in is recognised."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import numpy as np
 
 from memlab.errors import PipelineError
 
-_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 
 
 def source_digest(function: Callable[..., Any]) -> str:
-    """Name the source of a function and of what it uses of its own module.
+    """Give a digest of the source of a function and of what it uses of its own module.
 
-    Told apart are the text of the function, of the functions and classes of the same module that it names, directly or
-    through each other, and the values of plain variables that they name: numbers, text, arrays, and lists, tuples, sets
-    and dicts of these. What is imported from other modules is not looked into, nor are other objects, such as a frame:
-    give these as a parameter or a file. A list that the function itself fills makes another function of it each time.
+    The digest covers the text of the function, of the functions and classes of the same module that it names, directly
+    or through each other, and the values of plain variables that they name: numbers, text, arrays, and lists, tuples,
+    sets and dicts of these. It covers neither imports from other modules nor other objects, such as a frame: give these
+    as a parameter or a file. A list that the function itself fills changes the digest each time.
 
     :raises PipelineError: when there is no source to read, as at a bare prompt.
 
@@ -33,41 +33,43 @@ def source_digest(function: Callable[..., Any]) -> str:
     16
     """
     parts: list[str] = []
-    _gather(function, parts, set())
+    _collect_sources(function, parts, set())
     return hashlib.sha256("\x1e".join(parts).encode()).hexdigest()[:16]
 
 
-def _gather(function: Any, parts: list[str], seen: set[int]) -> None:
+def _collect_sources(function: Any, parts: list[str], seen: set[int]) -> None:
     if id(function) in seen:
         return
     seen.add(id(function))
-    parts.append(_text(function.__code__))
-    parts += [repr(v) for v in (function.__defaults__, function.__kwdefaults__) if _plain(v)]
-    for name, value in _surroundings(function):
+    parts.append(_source_text(function.__code__))
+    parts += [repr(v) for v in (function.__defaults__, function.__kwdefaults__) if _is_plain(v)]
+    for name, value in _outer_variables(function):
         if isinstance(value, FunctionType):
-            if _module(value) == _module(function):
-                _gather(value, parts, seen)
-        elif inspect.isclass(value) and value.__module__ == _module(function):
+            if _module_name(value) == _module_name(function):
+                _collect_sources(value, parts, seen)
+        elif inspect.isclass(value) and value.__module__ == _module_name(function):
             parts.append(inspect.getsource(value))
         elif isinstance(value, np.ndarray) and value.dtype != object:
             parts.append(f"{name}={value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}")
-        elif _plain(value):
-            parts.append(f"{name}={_stable(value)}")
+        elif _is_plain(value):
+            parts.append(f"{name}={_stable_repr(value)}")
 
 
-def own(function: Callable[..., Any]) -> bool:
-    """Say whether a function is memlab's own, whatever it may wrap."""
-    return _module(function).partition(".")[0] == "memlab"
+def is_own_code(function: Callable[..., Any]) -> bool:
+    """Say whether a function is defined in memlab."""
+    return _module_name(function).partition(".")[0] == "memlab"
 
 
-def _module(function: Any) -> str:
+def _module_name(function: Any) -> str:
     return str(function.__globals__.get("__name__", ""))
 
 
-def _surroundings(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Give the variables from outside that a function names, in order of their names."""
+def _outer_variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Give the global and closure variables that a function names, sorted by name."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    outside = {name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__}
+    outside = {
+        name: function.__globals__[name] for name in _code_names(function.__code__) if name in function.__globals__
+    }
     for name, cell in cells:
         try:
             outside[name] = cell.cell_contents
@@ -76,25 +78,25 @@ def _surroundings(function: FunctionType) -> Iterator[tuple[str, Any]]:
     yield from sorted(outside.items())
 
 
-def _names(code: CodeType) -> set[str]:
-    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+def _code_names(code: CodeType) -> set[str]:
+    inner = [_code_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
     return set(code.co_names).union(*inner)
 
 
-def _plain(value: Any) -> bool:
+def _is_plain(value: Any) -> bool:
     if type(value) is dict:
-        return all(map(_plain, (*value.keys(), *value.values())))
+        return all(map(_is_plain, (*value.keys(), *value.values())))
     if type(value) in (list, tuple, set, frozenset):
-        return all(map(_plain, value))
-    return isinstance(value, _PLAIN)
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN_TYPES)
 
 
-def _stable(value: Any) -> str:
+def _stable_repr(value: Any) -> str:
     return repr(sorted(value, key=repr)) if isinstance(value, (set, frozenset)) else repr(value)
 
 
 @lru_cache(maxsize=4096)
-def _text(code: CodeType) -> str:
+def _source_text(code: CodeType) -> str:
     # Read when the function is registered; a file that is edited later does not change what is running.
     linecache.checkcache(code.co_filename)
     try:

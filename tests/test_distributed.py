@@ -89,7 +89,7 @@ def _talk() -> Dataset:
 
 @pytest.mark.slow
 def test_results_come_in_order_and_an_error_as_it_was_raised(cluster: None) -> None:
-    assert distributed.cores() == 4
+    assert distributed.core_count() == 4
     names = [f"part {n}" for n in range(40)]
     assert list(spread(os.path.join, names, "end", engine="ray")) == [f"{name}/end" for name in names]
     with pytest.raises(TypeError, match="expected str"):

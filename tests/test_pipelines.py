@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import memlab
 from memlab import retrieve, select
 from memlab.errors import DataError, PipelineError
-from memlab.pipelines import REMEMBERED, Pipeline, Stage, pipeline
+from memlab.pipelines import MAX_REMEMBERED, Pipeline, Stage, pipeline
 from memlab.pipelines import stages as registry
 from memlab.records import Level, Run
-from memlab.registry import retrieves
+from memlab.registry import is_retriever
 from memlab.retrieve import Bench
 
 NEED_A_MODEL = {"late", "learned", "cross_encoder", "expand", "hyde"}
@@ -36,7 +36,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-RETRIEVERS = [name for name, function in registry.items() if retrieves(function)]
+RETRIEVERS = [name for name, function in registry.items() if is_retriever(function)]
 TRANSFORMS = [name for name in registry if name not in RETRIEVERS]
 
 
@@ -252,7 +252,7 @@ def test_later_stages_choose_among_turns_and_sessions_follow(bench: Bench) -> No
 def test_what_is_remembered_is_never_stale(bench: Bench) -> None:
     texts = [f"hybrid(k={k}) | mmr(lambda_={x}, k=4)" for k in (5, 9, 20) for x in (0.1, 0.5, 0.9, 1)] * 2
     shared = [pipeline(text).run(bench).frame for text in texts]
-    assert len(bench.remembered) <= REMEMBERED
+    assert len(bench.remembered) <= MAX_REMEMBERED
     for text, frame in zip(texts, shared, strict=True):
         fresh = replace(bench)
         assert not fresh.remembered

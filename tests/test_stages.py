@@ -14,7 +14,7 @@ from remembering import minilm
 import memlab
 from memlab.errors import DataError, MemlabError
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
-from memlab.registry import retrieves
+from memlab.registry import is_retriever
 from memlab.retrieve import Bench
 
 # These need a model of the user's, and have tests of their own.
@@ -68,7 +68,7 @@ def renamed(data: Dataset) -> tuple[Dataset, dict[str, str]]:
 def text_of(stage: str, *, first: str = "combsum", **parameters: Any) -> str:
     inside = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
     last = f"{stage}({inside})" if inside else stage
-    return last if retrieves(memlab.stages[stage]) else f"{first} | {last}"
+    return last if is_retriever(memlab.stages[stage]) else f"{first} | {last}"
 
 
 def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
@@ -140,7 +140,7 @@ def test_without_embeddings_a_stage_works_or_says_so(stage: str) -> None:
     assert run.frame.height if run else "encoder" in said
 
 
-@pytest.mark.parametrize("stage", [name for name in STAGES if retrieves(memlab.stages[name])])
+@pytest.mark.parametrize("stage", [name for name in STAGES if is_retriever(memlab.stages[name])])
 def test_a_retriever_gives_at_most_k_and_refuses_an_empty_scope(bench: Bench, stage: str) -> None:
     nobody = bench.with_queries(bench.queries.with_columns(scope=pl.lit("nobody")))
     with pytest.raises(DataError, match="nobody"):

@@ -14,14 +14,14 @@ import typer
 from memlab.cli import answering, data, listing, measure, memory, rollups, systems
 from memlab.cli._options import app
 from memlab.errors import MemlabError
-from memlab.terminal import no_secret, one_line, steers_nothing
+from memlab.terminal import escape_controls, mask_secrets, one_line
 
 __all__ = ["answering", "app", "data", "listing", "main", "measure", "memory", "rollups", "systems"]
 
 
 def _write(write: Callable[[str], int], text: str) -> int:
     """Write what steers no terminal: names of files, texts and ids come from outside."""
-    write(steers_nothing(text))
+    write(escape_controls(text))
     return len(text)
 
 
@@ -37,5 +37,5 @@ def main() -> None:
     try:
         app()
     except MemlabError as error:
-        typer.echo(f"memlab: {one_line(no_secret(str(error)))}", err=True)
+        typer.echo(f"memlab: {one_line(mask_secrets(str(error)))}", err=True)
         raise SystemExit(2) from None

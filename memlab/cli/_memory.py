@@ -11,7 +11,7 @@ import typer
 
 from memlab.cli._options import in_force, load_encoder, verb
 from memlab.errors import DataError
-from memlab.terminal import one_line, only
+from memlab.terminal import choose_one, one_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,7 +46,7 @@ class Place:
         from memlab import indexing
 
         scopes = [self.scope]
-        return indexing.resolved(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
+        return indexing.resolved_facts(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
 
     def asked(self, question: str) -> pl.DataFrame:
         """Give a question of this memory as a frame.
@@ -75,9 +75,9 @@ def opened(flags: dict[str, str | None]) -> Place:
     if dataset is None and len(names) > 1 and ingested in names:
         typer.echo(f"dataset {one_line(str(ingested))}, the last that was ingested; --dataset names another", err=True)
         dataset = ingested
-    name = only(names, dataset, "dataset", "memlab ingest FILE puts one there")
+    name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
-    wanted = only(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
+    wanted = choose_one(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
     return Place(memory, chosen, name, wanted)
 
 
@@ -91,16 +91,16 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
 
     from memlab import indexing
     from memlab.knowledge import ConfidenceSettings, score
-    from memlab.knowledge.recall import sentences
+    from memlab.knowledge.recall import fact_sentences
 
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
         said = place.rows("facts").select(pl.coalesce("asserted_at", "recorded_at").alias("said"))["said"]
         why = f"said nothing before {as_of}: its first fact is of {day(said.min())}" if said.len() else None  # type: ignore[arg-type]
-        why = why or indexing.why_nothing(place.store, place.dataset, place.scope)
+        why = why or indexing.empty_reason(place.store, place.dataset, place.scope)
         raise DataError(f"no facts: {place.scope!r} of {place.dataset!r} {why}")
     at, present = _moment(place, now or as_of)
-    worded = resolved.facts.with_columns(text=sentences(resolved.facts))
+    worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
     facts = score(worded, now=at, settings=ConfidenceSettings.of(place.chosen.confidence))
     return resolved, facts, at, present
 
@@ -137,7 +137,7 @@ def ranked_summaries(place: Place, question: str, *, k: int) -> pl.DataFrame:
     from memlab.knowledge import recall
 
     summaries = place.rows("summaries")
-    cosines = recall.similarity(place.asked(question)["text"], summaries["summary"], place.encoder)
+    cosines = recall.similarities(place.asked(question)["text"], summaries["summary"], place.encoder)
     ranked = summaries.with_columns(score=pl.Series(cosines[0])).sort("score", descending=True, maintain_order=True)
     return ranked.head(k).with_row_index("rank", offset=1)
 

@@ -168,13 +168,13 @@ def table(frame: pl.DataFrame) -> str:
 
 def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
-    from memlab.distributed import checked
+    from memlab.distributed import check_engine
     from memlab.embed import load
     from memlab.embed.spread import spread
     from memlab.llm import Service
 
     services = {name: Service(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
-    return (load if checked(engine) == "local" else spread)(chosen.encoder, services=services)
+    return (load if check_engine(engine) == "local" else spread)(chosen.encoder, services=services)
 
 
 def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool: int | None) -> Iterator[Dataset]:

@@ -15,7 +15,7 @@ import typer
 from memlab.cli._memory import read_date
 from memlab.cli._options import Engine, Format, Path_, Pool, app, in_force, load_encoder, reading, settings, table, verb
 from memlab.errors import MemlabError, ModelError
-from memlab.terminal import issue_lines, no_secret, only, package_version
+from memlab.terminal import choose_one, issue_lines, mask_secrets, package_version
 
 if TYPE_CHECKING:
     from memlab.config import Settings
@@ -82,7 +82,7 @@ def ingest(
     for name in names if not chosen.header else ():
         if encoded := candidates.fill(memory, name, model):
             typer.echo(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
-    typer.echo(f"store: {no_secret(chosen.store)}")
+    typer.echo(f"store: {mask_secrets(chosen.store)}")
 
 
 @verb(in_force, "store", "encoder")
@@ -106,7 +106,7 @@ def index(
     while True:
         there = memory.datasets()["name"].to_list()
         faults: list[str] = []
-        for name in [only(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
+        for name in [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
             events = indexing.index(
                 memory,
                 name,
@@ -118,7 +118,7 @@ def index(
                 progress=True,
                 engine=engine,
             )
-            for line in indexing.report(memory, name, events):
+            for line in indexing.report_lines(memory, name, events):
                 typer.echo(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
@@ -140,7 +140,7 @@ def optimize(chosen: Settings) -> None:
     typer.echo(table(memory.optimize()))
     after = memory.size()
     if before and after:
-        typer.echo(f"{no_secret(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+        typer.echo(f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
 
 
 @app.command()
@@ -188,14 +188,14 @@ def info(in_use: tuple[Settings, dict[str, str]]) -> None:
 
     chosen, origin = in_use
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        typer.echo(f"{name:12} {no_secret(str(value)):45} {origin[name]}")
+        typer.echo(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
-        typer.echo(f"service {name}: {service.model} at {no_secret(service.base_url)} {origin['llm']}")
+        typer.echo(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
     typer.echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
     typer.echo(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
     try:
         memory = MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
-        typer.echo(f"\n{no_secret(str(error))}")
+        typer.echo(f"\n{mask_secrets(str(error))}")
         return
     typer.echo(f"\n{table(memory.datasets())}\n{memory.versions()}")

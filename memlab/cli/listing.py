@@ -1,4 +1,4 @@
-"""The verb that lists what the index made of sessions, and what the verbs about knowledge print alike."""
+"""The verb that lists what the index made of sessions, and the output that the verbs about knowledge share."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def list_(
     most: Most = 50,
 ) -> None:
     """List what the index made of a memory's sessions, the latest first."""
-    from memlab.indexing import why_nothing
-    from memlab.knowledge.listing import KINDS, listed
+    from memlab.indexing import empty_reason
+    from memlab.knowledge.listing import KINDS, list_records
 
     if kind not in KINDS:
         raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
     resolved = place.resolved() if kind == "timeline" else None
-    every = listed(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
+    every = list_records(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
     if every.is_empty():
         raise DataError(
-            f"no {kind}: {place.scope!r} of {place.dataset!r} {why_nothing(place.store, place.dataset, place.scope)}"
+            f"no {kind}: {place.scope!r} of {place.dataset!r} {empty_reason(place.store, place.dataset, place.scope)}"
         )
     rows = chosen(every, place, session=session, since=since)
     written = evidence_of(place, rows if json else rows.head(most), wanted=evidence)

@@ -63,13 +63,13 @@ def search(
         raise DataError(f"level is {level!r}; choose turn or session")
     chosen = place.chosen
     encoder = place.encoder.encoder
-    bench = lookup.bench_of(
+    bench = lookup.question_bench(
         place.store, place.dataset, asked, encoder=encoder, header=chosen.header, language=chosen.language
     )
     size = place.store.search.size(place.dataset, place.scope)
     if bench.turns.height < size:
         typer.echo(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
-    found = lookup.hits(stages.run(bench, level=level).top(k), bench)
+    found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
         typer.echo(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
     for row in found.iter_rows(named=True):

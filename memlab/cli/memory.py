@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Now = Annotated[
     str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
 ]
-AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, from what was known by then.")]
+AsOf = Annotated[str | None, typer.Option(help="Facts that were active on this day, from what was known by then.")]
 _SHOWN = (
     "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
     "last_access", "n_reinforced", "speaker", "superseded_by", "evidence",
@@ -56,7 +56,7 @@ def facts(
     import polars as pl
 
     from memlab.knowledge import normal
-    from memlab.knowledge.recall import sentences
+    from memlab.knowledge.recall import fact_sentences
 
     if undo or redo:
         typer.echo(_undone(place, undo, redo, why))
@@ -66,11 +66,13 @@ def facts(
     if person:
         rows = rows.filter(pl.col("subject").str.to_lowercase().str.contains(person.lower(), literal=True))
     if predicate:
-        wanted = normal.relation(predicate)
-        rows = rows.filter([normal.relation(said) == wanted for said in rows["predicate"]])
+        wanted = normal.normal_relation(predicate)
+        rows = rows.filter([normal.normal_relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], sentences(resolved.facts), strict=True)))
+        _print_log(
+            closings, place, most, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True))
+        )
         return
     rows = chosen(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")

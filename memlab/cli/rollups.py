@@ -40,5 +40,5 @@ def rollup(
     node = summaries.period(turns, kind, day.date(), summaries=rows, tz=tz, service=by, language=language)
     typer.echo(summaries.to_markdown(node.row(0, named=True), tz=tz))
     no_model = "no model was asked: these are sentences of the conversation; --service NAME asks one"
-    if line := summaries.unwritten(node, "summaries") if by else no_model:
+    if line := summaries.fallback_note(node, "summaries") if by else no_model:
         typer.echo(line, err=True)

@@ -17,14 +17,14 @@ from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError
 from memlab.text.analysis import LANGUAGES, stop_words
 from memlab.text.tokens import Token, stem, tokens
-from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, lists, wordset
+from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, word_lists, wordset
 
 # Weights of a word that every cluster has, of each further word of a phrase, and of a word that several speakers use:
 # chosen on three conversations of LoCoMo.
 _COMMON, _PER_WORD, _SHARED = 0.2, 0.5, 3.0
 _MOST_CHARS = 60
 _MOST_WORDS, _SHORTEST_NICKNAME = 4, 3
-_NOT_ABOUT = STOP_WORDS.union(NUMBERS, TIMES, lists()["not_about"].split())
+_NOT_ABOUT = STOP_WORDS.union(NUMBERS, TIMES, word_lists()["not_about"].split())
 # After these a word is a verb, whatever its tag: "we show emotions".
 _BEFORE_VERBS = wordset("i you he she we they") | MODALS | CONTRACTIONS
 _log = logging.getLogger("memlab")

@@ -8,16 +8,32 @@
 """
 
 from memlab.conversation.answering import answer, judge
-from memlab.conversation.answers import holding, holds
-from memlab.conversation.contexts import Budget, Contexts, assemble
+from memlab.conversation.answers import answer_presence, contains_answer
+from memlab.conversation.contexts import Budget, Contexts, assemble_contexts
 from memlab.conversation.memory import RollingBuffer, SessionMemory, bias, extend, remember
 from memlab.conversation.messages import Message, follow_ups, messages, read_history
 from memlab.conversation.rewriting import rewrite
-from memlab.conversation.sources import gather
+from memlab.conversation.sources import gather_lines
 from memlab.conversation.tokens import minilm_tokens
 
 __all__ = [
-    "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "assemble", "bias", "extend",
-    "follow_ups", "gather", "holding", "holds", "judge", "messages", "minilm_tokens", "read_history",
-    "remember", "rewrite",
+    "Budget",
+    "Contexts",
+    "Message",
+    "RollingBuffer",
+    "SessionMemory",
+    "answer",
+    "answer_presence",
+    "assemble_contexts",
+    "bias",
+    "contains_answer",
+    "extend",
+    "follow_ups",
+    "gather_lines",
+    "judge",
+    "messages",
+    "minilm_tokens",
+    "read_history",
+    "remember",
+    "rewrite",
 ]  # fmt: skip

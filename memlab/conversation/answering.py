@@ -57,8 +57,8 @@ PROMPTS = {
     "point": POINT,
 }
 
-_MET = {"fully": 1.0, "partly": 0.5, "not": 0.0}
-_KINDS = {
+_POINT_SCORES = {"fully": 1.0, "partly": 0.5, "not": 0.0}
+_QUESTION_TYPES = {
     "temporal": ("temporal", "ordering"),
     "knowledge-update": ("knowledge-update", "changes"),
     "preference": ("preference", "instruction"),
@@ -99,7 +99,7 @@ def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.S
         ``tokens_read`` and ``tokens_written``.
     :raises DataError: for a question without a context.
     """
-    return _asked(questions["query_id"], answer_requests(contexts, questions), service)
+    return _ask_frame(questions["query_id"], answer_requests(contexts, questions), service)
 
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
@@ -135,12 +135,14 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     )
     there = rows.filter(pl.col("answer").is_not_null())
     whole = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
-    verdicts = _asked(whole["query_id"], [_case(row) for row in whole.iter_rows(named=True)], service, Verdict)
+    verdicts = _ask_frame(
+        whole["query_id"], [_judge_request(row) for row in whole.iter_rows(named=True)], service, Verdict
+    )
     verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
     each = there.filter(pointed).explode("points").drop_nulls("points")
     if each.height:
-        scored = _asked(each["query_id"], [_point(row) for row in each.iter_rows(named=True)], service, Met)
-        verdicts = pl.concat([verdicts, _together(scored)], how="diagonal")
+        scored = _ask_frame(each["query_id"], [_point_request(row) for row in each.iter_rows(named=True)], service, Met)
+        verdicts = pl.concat([verdicts, _combine_points(scored)], how="diagonal")
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
 
 
@@ -155,20 +157,20 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
     """
     kind = pl.col("question_type").fill_null("").str.replace_all("_", "-")
     named: Any = pl.when("abstention").then(pl.lit("abstention"))
-    for name, parts in _KINDS.items():
+    for name, parts in _QUESTION_TYPES.items():
         fits = pl.any_horizontal(kind.str.contains(part, literal=True) for part in parts)
         named = named.when(fits).then(pl.lit(name))
     named = named.when(aggregation()).then(pl.lit("several"))
     return questions.select(named.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
 
 
-def _case(row: dict[str, Any]) -> llm.Request:
+def _judge_request(row: dict[str, Any]) -> llm.Request:
     right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
     said = {"question": row["question"], "right_answer": right, "answer": row["answer"], "rule": RUBRICS[row["rubric"]]}
     return _request("judge", Verdict, JUDGE, **said)
 
 
-def _point(row: dict[str, Any]) -> llm.Request:
+def _point_request(row: dict[str, Any]) -> llm.Request:
     return _request("point", Met, POINT, question=row["question"], point=row["points"], answer=row["answer"])
 
 
@@ -177,9 +179,9 @@ def _request(task: str, shape: type[BaseModel], system: str, **said: str) -> llm
     return llm.Request(task, VERSION, tuple(said.values()), prompt, shape, system)
 
 
-def _together(scored: pl.DataFrame) -> pl.DataFrame:
+def _combine_points(scored: pl.DataFrame) -> pl.DataFrame:
     """Make one row a question of its points; one without a verdict leaves it without a score."""
-    met = pl.col("met").replace_strict(_MET, return_dtype=pl.Float64)
+    met = pl.col("met").replace_strict(_POINT_SCORES, return_dtype=pl.Float64)
     rows = scored.group_by("query_id", maintain_order=True).agg(
         pl.when(pl.col("met").null_count() == 0).then(met.mean()).alias("score"),
         pl.col("reason").str.join(" | "),
@@ -189,7 +191,7 @@ def _together(scored: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(correct=pl.col("score") == 1)
 
 
-def _asked(
+def _ask_frame(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
 ) -> pl.DataFrame:
     """Ask, and give the fields of the answers, or why there is none, with what each cost."""

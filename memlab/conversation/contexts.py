@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from memlab.conversation.sources import LINE
-from memlab.conversation.tokens import clean, counted, minilm_tokens
+from memlab.conversation.sources import LINE_SCHEMA
+from memlab.conversation.tokens import add_token_counts, minilm_tokens, single_line
 from memlab.errors import DataError
-from memlab.text.dates import written
+from memlab.text.dates import format_day
 from memlab.text.tokens import words
 
 # In the order in which they stand in a context, from the most general to the newest.
@@ -25,14 +25,14 @@ TITLES = {
     "recent": "This conversation:",
 }
 # Room that a source does not need goes to the next that can use it.
-FLOW = ("relevant", "summaries", "facts", "rollups", "recent")
+OVERFLOW_ORDER = ("relevant", "summaries", "facts", "rollups", "recent")
 # What is quoted first makes lines about the same turns superfluous.
-FILLED = ("recent", "relevant", "summaries", "facts", "rollups")
-MESSAGES = ("recent", "relevant")
-NO_ROOM, TURN_THERE, SAME_WORDS = "no room", "its turn is there", "the same words"
+FILL_ORDER = ("recent", "relevant", "summaries", "facts", "rollups")
+MESSAGE_SOURCES = ("recent", "relevant")
+NO_ROOM, TURN_QUOTED, SAME_WORDS = "no room", "its turn is there", "the same words"
 
-_LEAST_CUT = 24  # tokens: less of a message tells nothing
-_NEVER = datetime.min.replace(tzinfo=UTC)
+_MIN_CUT_TOKENS = 24  # tokens: less of a message tells nothing
+_OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Contexts:
     """Contexts and what they are made of.
 
     :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
-    :param parts: rows of :data:`memlab.conversation.sources.LINE` that were taken, with ``n_tokens`` (a heading counts
-        to the first line under it) and whether the line was ``cut``.
+    :param parts: the lines that were taken, rows of :data:`memlab.conversation.sources.LINE_SCHEMA`, with ``n_tokens``
+        (a heading counts to the first line under it) and whether the line was ``cut``.
     :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
     """
 
@@ -94,63 +94,65 @@ class _Line(NamedTuple):
     cut: bool = False
 
 
-def assemble(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, budget: Budget | None = None) -> Contexts:
-    """Make the context of many questions, each within its budget.
+def assemble_contexts(
+    lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, budget: Budget | None = None
+) -> Contexts:
+    """Make the contexts of questions from their lines, each within its budget.
 
     Each source is given its share, or what it can use of it if that is less; the rest flows on. A line is left out
     where its turn is quoted, where all turns that it stands on are, or where one that is there has the same words.
     A source stops at the first line that has no room; a message is cut to the room that is left, if that is worth it.
 
-    :param lines: what :func:`memlab.conversation.gather` gave; of each question and source the most useful first.
+    :param lines: what :func:`memlab.conversation.gather_lines` gave; of each question and source the most useful first.
     :param query_ids: the questions, in the order wanted; by default those of the lines.
     :raises DataError: for lines that lack a column.
 
     >>> from memlab import conversation, datasets, retrieve
     >>> bench = retrieve.Bench.of(datasets.load("data/sample/sample.jsonl"), encoder=None)
-    >>> lines = conversation.gather(retrieve.bm25(bench, k=5), bench)
-    >>> made = conversation.assemble(lines, budget=conversation.Budget().to(120))
+    >>> lines = conversation.gather_lines(retrieve.bm25(bench, k=5), bench)
+    >>> made = conversation.assemble_contexts(lines, budget=conversation.Budget().to(120))
     >>> made.texts["n_tokens"].max() <= 120
     True
     """
-    if missing := [name for name in LINE if name not in lines.columns]:
-        raise DataError(f"the lines have no column {missing[0]!r}; they need {', '.join(LINE)}")
+    if missing := [name for name in LINE_SCHEMA if name not in lines.columns]:
+        raise DataError(f"the lines have no column {missing[0]!r}; they need {', '.join(LINE_SCHEMA)}")
     offered = dict[str, dict[str, list[_Line]]]()
-    for query, *row in _written(lines.select(LINE.names()).cast(LINE)).iter_rows():
+    for query, *row in _format_lines(lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)).iter_rows():
         line = _Line(*row)
         offered.setdefault(query, {}).setdefault(line.source, []).append(line)
     ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
     titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
-    made = {query: _fill(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
-    texts = {"query_id": ids, "text": [_shown(taken) for taken, _ in made.values()]}
+    made = {query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
+    texts = {"query_id": ids, "text": [_format_context(taken) for taken, _ in made.values()]}
     parts = [(query, *line) for query, (taken, _) in made.items() for line in taken]
     left = [(query, *row) for query, (_, rows) in made.items() for row in rows]
     sizes = {"n_tokens": pl.Int64(), "head_size": pl.Int64(), "cut": pl.Boolean()}
     return Contexts(
-        counted(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
-        pl.DataFrame(parts, {**LINE, **sizes}, orient="row").drop("head_size"),
+        add_token_counts(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
+        pl.DataFrame(parts, {**LINE_SCHEMA, **sizes}, orient="row").drop("head_size"),
         pl.DataFrame(left, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
     )
 
 
-def _written(lines: pl.DataFrame) -> pl.DataFrame:
+def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
     """Write lines as they stand in a context, a fact with how sure it is and when it was said; add their sizes."""
-    texts, heads = [], [clean(head or "") for head in lines["head"]]
+    texts, heads = [], [single_line(head or "") for head in lines["head"]]
     for text, sure, at in lines.select("text", "confidence", "at").iter_rows():
-        note = "" if sure is None else f" ({sure:.2f})" if at is None else f" ({sure:.2f}, {written(at)})"
-        texts.append(clean(text or "") + note)
+        note = "" if sure is None else f" ({sure:.2f})" if at is None else f" ({sure:.2f}, {format_day(at)})"
+        texts.append(single_line(text or "") + note)
     rows = lines.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String))
-    return counted(counted(rows).rename({"n_tokens": "size"}), "head")
+    return add_token_counts(add_token_counts(rows).rename({"n_tokens": "size"}), "head")
 
 
-def _shares(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
+def _allocate_budget(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
     """Share room out: each source its share, or its need if that is less; the rest to those that need more."""
     given = {source: min(share, needs[source]) for source, share in wanted.items()}
-    for source in FLOW:
+    for source in OVERFLOW_ORDER:
         given[source] += min(sum(wanted.values()) - sum(given.values()), needs[source] - given[source])
     return given
 
 
-def _fill(
+def _fill_context(
     offered: dict[str, list[_Line]], wanted: dict[str, int], titles: dict[str, int]
 ) -> tuple[list[_Line], list[tuple[str, str, str]]]:
     """Take lines of every source while there is room; give them, and source, ref and reason of those left out."""
@@ -158,13 +160,13 @@ def _fill(
     for source, lines in offered.items():
         heads = {line.head: line.head_size for line in lines}
         needs[source] = titles[source] + sum(heads.values()) + sum(line.size for line in lines)
-    given, taken, left, spare = _shares(wanted, needs), list[_Line](), list[tuple[str, str, str]](), 0
-    for source in FILLED:
+    given, taken, left, spare = _allocate_budget(wanted, needs), list[_Line](), list[tuple[str, str, str]](), 0
+    for source in FILL_ORDER:
         room, under, full = given[source] + spare, set[str](), False
         for line in offered.get(source, []):
             around = line.head_size * (line.head not in under) + titles[source] * (not under)
-            reason = NO_ROOM if full else _repeats(line, taken)
-            fitted = None if reason else _fitted(line, room - around)
+            reason = NO_ROOM if full else _repeat_reason(line, taken)
+            fitted = None if reason else _fit_line(line, room - around)
             full = full or (not reason and (fitted is None or fitted.cut))
             if fitted is None:
                 left.append((source, line.ref, reason or NO_ROOM))
@@ -176,11 +178,11 @@ def _fill(
     return taken, left
 
 
-def _fitted(line: _Line, room: int) -> _Line | None:
+def _fit_line(line: _Line, room: int) -> _Line | None:
     """Give a line as it fits into the room: whole, cut if it is a message, or not at all."""
     if line.size <= room:
         return line
-    if line.source not in MESSAGES or room < _LEAST_CUT:
+    if line.source not in MESSAGE_SOURCES or room < _MIN_CUT_TOKENS:
         return None
     # By the text's own rate of tokens; less until it fits.
     for share in (0.98, 0.9, 0.8, 0.6):
@@ -191,26 +193,26 @@ def _fitted(line: _Line, room: int) -> _Line | None:
     return None
 
 
-def _repeats(line: _Line, taken: list[_Line]) -> str:
+def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
     """Say why a line would repeat what is there; empty where it would not."""
-    quoted = {turn: other for other in taken if other.source in MESSAGES for turn in other.turns}
+    quoted = {turn: other for other in taken if other.source in MESSAGE_SOURCES for turn in other.turns}
     own = [quoted[turn] for turn in line.turns if turn in quoted]
     whole = len(own) == len(line.turns) and not any(other.cut for other in own)
-    if own and (whole or line.source in MESSAGES):
-        return TURN_THERE
-    return SAME_WORDS if any(_words(line.text) == _words(other.text) for other in taken) else ""
+    if own and (whole or line.source in MESSAGE_SOURCES):
+        return TURN_QUOTED
+    return SAME_WORDS if any(_word_set(line.text) == _word_set(other.text) for other in taken) else ""
 
 
 @lru_cache(maxsize=100_000)
-def _words(text: str) -> frozenset[str]:
+def _word_set(text: str) -> frozenset[str]:
     return frozenset(words(text))
 
 
-def _shown(taken: list[_Line]) -> str:
+def _format_context(taken: list[_Line]) -> str:
     """Write a context down: sources from the most general to the newest, headings and their lines in order of time."""
     out: list[str] = []
     for source, title in TITLES.items():
-        own = sorted((line for line in taken if line.source == source), key=lambda line: line.at or _NEVER)
+        own = sorted((line for line in taken if line.source == source), key=lambda line: line.at or _OLDEST)
         under: dict[str, list[str]] = {"": []}  # what has no heading stands first, where it is under none
         for line in own:
             under.setdefault(line.head, []).append(line.text)

@@ -17,18 +17,18 @@ from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.ranking import reranked
-from memlab.summaries.asking import Item
-from memlab.summaries.extractive import extract
+from memlab.summaries.extractive import extract_sentences
+from memlab.summaries.prompts import Item
 from memlab.text.sentences import sentences
 
-FACTOR = 1.15
+BIAS_FACTOR = 1.15
 """What scores of sessions in play are multiplied by."""
 
-MOST_IN_PLAY = 64
+MAX_IN_PLAY = 64
 TTL = timedelta(minutes=30)
 
-VERBATIM = 4
-MAX_WORDS, MOST = 200, 12  # words and sentences of a summary
+VERBATIM_MESSAGES = 4
+MAX_WORDS, MAX_SENTENCES = 200, 12  # words and sentences of a summary
 VERSION = 1
 SYSTEM = (
     "You keep the running summary of a conversation. Write the summary so far anew so that it covers the next messages "
@@ -56,7 +56,7 @@ def remember(
     """Note one turn of a conversation; one that was idle for longer than ``ttl`` begins anew.
 
     :param in_play: ids of what was retrieved or used for it, the most useful first.
-    :returns: the memory after the turn, with at most :data:`MOST_IN_PLAY` ids; what was out of use for longest is
+    :returns: the memory after the turn, with at most :data:`MAX_IN_PLAY` ids; what was out of use for longest is
         forgotten first.
     :raises DataError: when ``now`` lies before the last access, or only one of the two has a time zone.
 
@@ -76,10 +76,10 @@ def remember(
     if now - last > ttl:
         memory = SessionMemory(memory.session_id)
     newest = dict.fromkeys([*in_play, *memory.in_play])
-    return replace(memory, last_access=now, in_play=tuple(newest)[:MOST_IN_PLAY])
+    return replace(memory, last_access=now, in_play=tuple(newest)[:MAX_IN_PLAY])
 
 
-def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], factor: float = FACTOR) -> Run:
+def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], factor: float = BIAS_FACTOR) -> Run:
     """Multiply the scores of sessions in play by a factor and rank anew; every document stays.
 
     A product needs positive scores: where a question's lowest is not above 0 (sums of standardised scores), its scores
@@ -123,7 +123,7 @@ class Running(BaseModel, extra="forbid"):
 class RollingBuffer:
     """A conversation so far; a value: :func:`extend` gives a new one.
 
-    :param messages: the last :data:`VERBATIM` messages, oldest first.
+    :param messages: the last :data:`VERBATIM_MESSAGES` messages, oldest first.
     :param summary: sentences over all messages before them, together at most :data:`MAX_WORDS` words.
     :param n_summarised: messages that the summary covers.
     """
@@ -143,7 +143,7 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
     """Add messages; those that are no longer among the last four are folded into the summary.
 
     :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer, or where that is
-        too long, sentences are taken as they are (:func:`memlab.summaries.extractive.extract`).
+        too long, sentences are taken as they are (:func:`memlab.summaries.extractive.extract_sentences`).
 
     >>> from memlab.conversation import Message, RollingBuffer, extend
     >>> said = [Message("user", f"My locker at the pool has the number {n}.") for n in range(1, 7)]
@@ -152,7 +152,7 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
     (4, 2, 'user: My locker at the pool has the number 1.')
     """
     everything = (*buffer.messages, *new)
-    older, last = everything[:-VERBATIM], everything[-VERBATIM:]
+    older, last = everything[:-VERBATIM_MESSAGES], everything[-VERBATIM_MESSAGES:]
     if not older:
         return RollingBuffer(everything, buffer.summary, buffer.n_summarised)
     prompt = {"summary so far": buffer.summary, "next messages": [message._asdict() for message in older]}
@@ -161,15 +161,15 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
     (answer,) = llm.ask([request], service)
     written = () if answer.value is None else tuple(" ".join(text.split()) for text in answer.value.sentences)
     if not written or sum(len(text.split()) for text in written) > MAX_WORDS:
-        written = _extracted(buffer.summary, older)
+        written = _extractive_summary(buffer.summary, older)
     return RollingBuffer(last, written, buffer.n_summarised + len(older))
 
 
-def _extracted(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
+def _extractive_summary(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
     """Pick sentences of the summary and of messages that stand for all, as many as fit the length, in their order."""
     said = [*summary, *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content))]
     kept, room = list[str](), MAX_WORDS
-    for text, _ in extract([Item("", sentence, []) for sentence in said], most=MOST):
+    for text, _ in extract_sentences([Item("", sentence, []) for sentence in said], most=MAX_SENTENCES):
         if len(text.split()) <= room:
             kept.append(text)
             room -= len(text.split())

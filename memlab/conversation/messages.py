@@ -39,7 +39,7 @@ def messages(history: Sequence[Any]) -> tuple[Message, ...]:
     if isinstance(history, str | Mapping) or not isinstance(history, Iterable):
         raise DataError("a history is a list of messages: dicts of role and content, pairs of them, or texts")
     given = [*history]
-    read = [_message(item, i, len(given)) for i, item in enumerate(given)]
+    read = [_parse_message(item, i, len(given)) for i, item in enumerate(given)]
     return tuple(message for message in read if message.role in ("user", "assistant") and message.content.strip())
 
 
@@ -74,7 +74,7 @@ def follow_ups(path: str | Path) -> pl.DataFrame:
         raise DataError(f"{path} cannot be read as follow-ups: {error}") from error
 
 
-def _message(item: Any, place: int, n: int) -> Message:
+def _parse_message(item: Any, place: int, n: int) -> Message:
     if isinstance(item, str):
         return Message("assistant" if (n - place) % 2 else "user", item)
     if isinstance(item, Mapping):

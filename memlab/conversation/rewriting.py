@@ -1,4 +1,4 @@
-"""Follow-up questions made to stand alone: which ones lean on what was said, and what is put back into them."""
+"""Rewriting of follow-up questions: which of them need the history, and their standalone form."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pydantic import BaseModel, Field
 from memlab import llm
 from memlab.conversation.messages import Message, messages
 from memlab.errors import DataError
-from memlab.text.tokens import Token, base, tokens
+from memlab.text.tokens import Token, bare_word, tokens
 from memlab.text.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
 
 VERSION = 1
-READ = 6
+HISTORY_MESSAGES = 6
 """Messages before a question that a model reads."""
 
 SYSTEM = (
@@ -28,22 +28,22 @@ SYSTEM = (
     "that opens another topic, word for word. Add nothing else. Never answer it."
 )
 # A rewrite may be this many times as long as its question, and this many words longer.
-_TIMES, _MORE = 2, 30
+_MAX_RATIO, _MAX_EXTRA_WORDS = 2, 30
 # A question without a name is short with at most so many content words.
-_SHORT = 2
+_SHORT_QUESTION_WORDS = 2
 # Content words of an answer that are appended; long answers would drown the question.
-_OF_ANSWER = 20
+_MAX_ANSWER_WORDS = 20
 
 _ELLIPSIS = re.compile(r"\s*(?:and|but|or|so|also|then|now|what about|how about|why(?: not)?\s*\?|for how)\b", re.I)
-_OTHER = re.compile(
+_REFERENCE = re.compile(
     r"\b(?:else|others?|another|same|former|latter|too\s*\?)(?!\w)"
     r"|\b(?:the|that|this|which|first|second|third|last|old|new) ones?\b"
     r"|\bthe (?:first|second|third|fourth|fifth|last)\s*(?:[,?.]|$)",
     re.I,
 )
-_POINTING = {"this", "that", "these", "those", "there", "then"}
-_EXISTS = re.compile(r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I)
-_ASKED_FOR = QUESTION_WORDS | {"many", "much", "long", "far", "old"}
+_DEMONSTRATIVES = {"this", "that", "these", "those", "there", "then"}
+_EXISTENTIAL = re.compile(r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I)
+_INTERROGATIVES = QUESTION_WORDS | {"many", "much", "long", "far", "old"}
 
 
 class Rewritten(BaseModel, extra="forbid"):
@@ -55,12 +55,12 @@ class Rewritten(BaseModel, extra="forbid"):
 def rewrite(
     questions: str | Sequence[str], *, history: Sequence[Any], service: str | llm.Service | None = llm.RECORDED
 ) -> Any:
-    """Put back into follow-up questions what they leave out.
+    """Rewrite follow-up questions so that they are understood without the conversation.
 
-    The first question of a conversation never changes, nor does one without a sign that it leans on what was said
-    (:func:`leans`). The others are rewritten by a model, which reads the last :data:`READ` messages. Where there is no
-    answer of a model, the content words of the questions before are appended (:func:`appended`); where the answer is no
-    rewrite (:func:`is_rewrite`), the question stays as it was asked.
+    The first question of a conversation never changes, nor does one that stands alone (:func:`needs_history`). The
+    others are rewritten by a model, which reads the last :data:`HISTORY_MESSAGES` messages. Without an answer of a
+    model, content words of the questions before are appended (:func:`append_context`). Where the answer is no rewrite
+    (:func:`is_valid_rewrite`), the question stays as it was asked.
 
     :param questions: one text, or n.
     :param history: the messages before it, see :func:`memlab.conversation.messages`; for n questions n histories.
@@ -80,102 +80,104 @@ def rewrite(
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
     before = [messages(each) for each in history]
     made = [(question, "as asked" if said else "first") for question, said in zip(questions, before, strict=True)]
-    leaning = [i for i, question in enumerate(questions) if before[i] and leans(question)]
-    answers = llm.ask([request(questions[i], before[i]) for i in leaning], service)
-    for i, answer in zip(leaning, answers, strict=True):
-        made[i] = _by(answer, questions[i], before[i])
+    follow_ups = [i for i, question in enumerate(questions) if before[i] and needs_history(question)]
+    answers = llm.ask([rewrite_request(questions[i], before[i]) for i in follow_ups], service)
+    for i, answer in zip(follow_ups, answers, strict=True):
+        made[i] = _apply_answer(answer, questions[i], before[i])
     if service is not None and (line := llm.unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
     rows = [(question, *how) for question, how in zip(questions, made, strict=True)]
     return pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
 
 
-def request(question: str, before: Sequence[Message]) -> llm.Request:
-    """Write what a model is asked for a question; its answer is a :class:`Rewritten`."""
-    read = before[-READ:]
+def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
+    """Write the request that asks a model to rewrite a question; its answer is a :class:`Rewritten`."""
+    read = before[-HISTORY_MESSAGES:]
     prompt = {"conversation": [message._asdict() for message in read], "last question": question}
     about = (*(text for message in read for text in message), question)
     return llm.Request("rewrite", VERSION, about, json.dumps(prompt, ensure_ascii=False), Rewritten, SYSTEM)
 
 
-def _by(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
-    """Give a question as a model answered, and how it was made."""
+def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
+    """Give the rewritten question and the method, from the answer of a model."""
     if answer.value is None:
-        return appended(question, before), "appended"
+        return append_context(question, before), "appended"
     text = answer.value.question.strip()
-    return (text, "model") if is_rewrite(text, of=question) else (question, "refused")
+    return (text, "model") if is_valid_rewrite(text, question) else (question, "refused")
 
 
-def leans(question: str) -> bool:
-    """Say whether a question shows a sign that it does not stand alone.
+def needs_history(question: str) -> bool:
+    """Say whether a question needs the history of its conversation to be understood.
 
     Signs are a pronoun, a demonstrative, "other", "the second one" and the like, an ellipsis, and few words without a
     name. He and she are none behind a name ("What did Ann say about her sister?"), a demonstrative is none behind a
     content word, where it opens a clause ("the flat that Ann got").
 
-    >>> from memlab.conversation.rewriting import leans
-    >>> leans("And when did she buy that?"), leans("When did Ann buy the lamp from her sister?")
+    >>> from memlab.conversation.rewriting import needs_history
+    >>> needs_history("And when did she buy that?"), needs_history("When did Ann buy the lamp from her sister?")
     (True, False)
     """
-    if _OTHER.search(question) or _ELLIPSIS.match(question):
+    if _REFERENCE.search(question) or _ELLIPSIS.match(question):
         return True
     words = tokens(question)
     keys = [word.key for word in words]
     named = next((i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words))
     ends = (0, len(keys) - 1)
-    pointing = [i for i, key in enumerate(keys) if key in _POINTING and (i in ends or keys[i - 1] in STOP_WORDS)]
+    pointing = [i for i, key in enumerate(keys) if key in _DEMONSTRATIVES and (i in ends or keys[i - 1] in STOP_WORDS)]
     return (
         any(key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE) for i, key in enumerate(keys))
-        or len(pointing) > (1 if _EXISTS.search(question) else 0)
-        or (named == len(words) and sum(key not in STOP_WORDS | _ASKED_FOR for key in keys) <= _SHORT)
+        or len(pointing) > (1 if _EXISTENTIAL.search(question) else 0)
+        or (
+            named == len(words)
+            and sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys) <= _SHORT_QUESTION_WORDS
+        )
     )
 
 
-def appended(question: str, history: Sequence[Message]) -> str:
+def append_context(question: str, history: Sequence[Message]) -> str:
     """Append the content words of the last question that stood alone, and of the last question and its answer.
 
     >>> from memlab.conversation import messages
-    >>> from memlab.conversation.rewriting import appended
-    >>> appended("And when was that?", messages(["How much did the oak desk cost?", "$210."]))
+    >>> from memlab.conversation.rewriting import append_context
+    >>> append_context("And when was that?", messages(["How much did the oak desk cost?", "$210."]))
     'And when was that? (oak desk cost 210)'
     """
     asked = [message.content for message in history if message.role == "user"]
-    alone = next((text for text in reversed(asked) if not leans(text)), asked[0] if asked else "")
-    words = [*content(alone), *content(asked[-1] if asked else "")]
+    alone = next((text for text in reversed(asked) if not needs_history(text)), asked[0] if asked else "")
+    words = [*content_words(alone), *content_words(asked[-1] if asked else "")]
     if history and history[-1].role == "assistant":
-        words += content(history[-1].content)[:_OF_ANSWER]
-    has = _bases(tokens(question))
-    new = {base(word.text): word.text for word in reversed(words) if base(word.text) not in has}
+        words += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
+    has = _base_words(tokens(question))
+    new = {bare_word(word.text): word.text for word in reversed(words) if bare_word(word.text) not in has}
     return f"{question} ({' '.join(reversed(new.values()))})" if new else question
 
 
-def is_rewrite(text: str, *, of: str) -> bool:
-    """Say whether a text can be a rewrite of a question.
+def is_valid_rewrite(text: str, question: str) -> bool:
+    """Say whether a model's answer can be a rewrite of a question.
 
     It is one line, a question and not much longer; it has all names of the question and half of its content words, not
     counting those that point elsewhere ("the first one", "another").
 
-    >>> from memlab.conversation.rewriting import is_rewrite
-    >>> is_rewrite("When was Ada born?", of="When was she born?"), is_rewrite("Who saw Ada?", of="And the first one?")
-    (True, True)
-    >>> is_rewrite("Ada was born in 1815.", of="When was she born?")
-    False
+    >>> from memlab.conversation.rewriting import is_valid_rewrite
+    >>> asked = "When was she born?"
+    >>> [is_valid_rewrite(text, asked) for text in ("When was Ada born?", "Ada was born in 1815.")]
+    [True, False]
     """
-    words, asked = tokens(text), tokens(of)
-    names = _bases(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
-    had = _bases(content(_OTHER.sub(" ", of)))
+    words, asked = tokens(text), tokens(question)
+    names = _base_words(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
+    had = _base_words(content_words(_REFERENCE.sub(" ", question)))
     return (
         "\n" not in text
-        and 0 < len(words) <= _TIMES * len(asked) + _MORE
-        and (_asks(text) or not _asks(of))
-        and names <= _bases(words)
-        and 2 * len(_bases(content(text)) & had) >= len(had)
+        and 0 < len(words) <= _MAX_RATIO * len(asked) + _MAX_EXTRA_WORDS
+        and (_is_question(text) or not _is_question(question))
+        and names <= _base_words(words)
+        and 2 * len(_base_words(content_words(text)) & had) >= len(had)
     )
 
 
-def content(text: str) -> list[Token]:
-    """Give the words of a text that carry meaning."""
-    return [word for word in tokens(text) if base(word.text) not in STOP_WORDS and word.key not in STOP_WORDS]
+def content_words(text: str) -> list[Token]:
+    """Give the content words of a text, without stop words."""
+    return [word for word in tokens(text) if bare_word(word.text) not in STOP_WORDS and word.key not in STOP_WORDS]
 
 
 def is_name(word: str, *, opens: bool) -> bool:
@@ -183,10 +185,10 @@ def is_name(word: str, *, opens: bool) -> bool:
     return word[0].isupper() and not opens and word.split("'")[0] != "I"
 
 
-def _bases(words: Any) -> set[str]:
-    return {base(word.text) for word in words}
+def _base_words(words: Any) -> set[str]:
+    return {bare_word(word.text) for word in words}
 
 
-def _asks(text: str) -> bool:
-    first = [base(word.text) for word in tokens(text)[:1]]
+def _is_question(text: str) -> bool:
+    first = [bare_word(word.text) for word in tokens(text)[:1]]
     return text.rstrip().endswith("?") or bool({*first} & (QUESTION_WORDS | FINITE_AUXILIARIES))

@@ -11,9 +11,9 @@ from memlab.embed.text import turn_text
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
-from memlab.text.dates import dated, written
+from memlab.text.dates import annotate_dates, format_day
 
-LINE = pl.Schema({
+LINE_SCHEMA = pl.Schema({
     "query_id": pl.String(), "source": pl.String(), "ref": pl.String(), "head": pl.String(), "text": pl.String(),
     "turns": pl.List(pl.String()), "at": TIMESTAMP, "confidence": pl.Float64(),
 })  # fmt: skip
@@ -21,14 +21,14 @@ LINE = pl.Schema({
 turn, session, fact or node; the heading that it stands under; the line itself; the turns that it stands on; when it was
 said; how sure it is."""
 
-OVER_SESSIONS = ("cluster", "week", "month")
+NODE_KINDS = ("cluster", "week", "month")
 """Kinds of nodes that are read."""
 
 RELEVANT, RECENT, FACTS, SUMMARIES, ROLLUPS = 100, 6, 20, 3, 2
 """How many of each are offered for a question: messages, messages, facts, summaries and nodes."""
 
 
-def gather(
+def gather_lines(
     run: Run,
     bench: Bench,
     *,
@@ -46,46 +46,48 @@ def gather(
     :param facts: resolved facts with their confidence at the time of reading.
     :param rollups: rows of :class:`memlab.records.Node`; those over several sessions are read.
     :param dates: write the date behind words that only mean it: "yesterday (7 May 2023)".
-    :returns: rows of :data:`LINE`.
+    :returns: rows of :data:`LINE_SCHEMA`.
     :raises DataError: for a ranking of sessions, or with summaries, facts or rollups when the bench has no encoder.
 
     >>> from memlab import conversation, datasets, retrieve
     >>> data = datasets.load("data/sample/sample.jsonl")
     >>> bench = retrieve.Bench.of(data, encoder=None)
-    >>> lines = conversation.gather(retrieve.bm25(bench, k=3), bench)
+    >>> lines = conversation.gather_lines(retrieve.bm25(bench, k=3), bench)
     >>> lines["source"].unique().to_list(), lines["at"].null_count()
     (['relevant'], 0)
     """
     if run.level != "turn":
         raise DataError("a context quotes messages, and this run ranks sessions; give a run of turns")
     found = run.top(RELEVANT).frame.select("query_id", turn_id="doc_id")
-    parts = [said(found.join(bench.turns, on="turn_id", maintain_order="left"), "relevant", dates=dates)]
+    parts = [turn_lines(found.join(bench.turns, on="turn_id", maintain_order="left"), "relevant", dates=dates)]
     if recent is not None:
         last = recent.reverse().group_by("query_id", maintain_order=True).head(RECENT)
-        parts.append(said(last, "recent", dates=False))
+        parts.append(turn_lines(last, "recent", dates=False))
     if summaries is not None:
-        parts.append(_summaries(bench, summaries.rename({"session_id": "ref"}), "summaries", SUMMARIES))
+        parts.append(_summary_lines(bench, summaries.rename({"session_id": "ref"}), "summaries", SUMMARIES))
     if rollups is not None:
-        over = rollups.filter(pl.col("kind").is_in(OVER_SESSIONS))
-        parts.append(_summaries(bench, over.rename({"node_id": "ref"}), "rollups", ROLLUPS))
+        over = rollups.filter(pl.col("kind").is_in(NODE_KINDS))
+        parts.append(_summary_lines(bench, over.rename({"node_id": "ref"}), "rollups", ROLLUPS))
     if facts is not None:
-        parts.append(_facts(bench, facts))
+        parts.append(_fact_lines(bench, facts))
     return pl.concat(parts)
 
 
-def said(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
+def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
     """Write turns, each with its ``query_id``, as lines: text with its speaker, under its day."""
     rows = turns.select("query_id", "turn_id", text=turn_text(), at=pl.col("timestamp").cast(TIMESTAMP))
-    days = ["" if at is None else f"[{written(at)}]" for at in rows["at"]]
+    days = ["" if at is None else f"[{format_day(at)}]" for at in rows["at"]]
     texts = rows["text"].to_list()
     if dates:
-        texts = [text if at is None else dated(text, at.date()) for text, at in zip(texts, rows["at"], strict=True)]
+        texts = [
+            text if at is None else annotate_dates(text, at.date()) for text, at in zip(texts, rows["at"], strict=True)
+        ]
     lines = rows.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(days, dtype=pl.String))
     named = lines.with_columns(source=pl.lit(source), ref="turn_id", turns=pl.concat_list("turn_id"))
-    return named.with_columns(confidence=pl.lit(None)).select(LINE.names()).cast(LINE)
+    return named.with_columns(confidence=pl.lit(None)).select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
 
 
-def _summaries(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.DataFrame:
+def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.DataFrame:
     """Give the summaries most similar to each question, sentence by sentence, each under its days and topics."""
     ranked: list[tuple[Any, ...]] = []
     vectors = bench.query_vectors
@@ -97,26 +99,26 @@ def _summaries(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.D
         at = np.flatnonzero(scopes == scope)
         for i in at[np.argsort(-(own[at] @ vector), kind="stable")[:most]]:
             row = rows.row(int(i), named=True)
-            days = dict.fromkeys(written(day) for day in (row["start"], row["end"]) if day is not None)
+            days = dict.fromkeys(format_day(day) for day in (row["start"], row["end"]) if day is not None)
             head = " | ".join(filter(None, (" to ".join(days), ", ".join((row["topics"] or [])[:4]))))
             for text, turns in zip(row["sentences"], row["evidence"], strict=True):
                 ranked.append((query, source, row["ref"], f"[{head}]" if head else "", text, turns, row["start"], None))
-    return pl.DataFrame(ranked, LINE, orient="row")
+    return pl.DataFrame(ranked, LINE_SCHEMA, orient="row")
 
 
-def _facts(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
+def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     """Give the facts that :mod:`memlab.knowledge` ranks first for each question."""
-    from memlab.knowledge.recall import search_facts, sentences
+    from memlab.knowledge.recall import fact_sentences, search_facts
 
     asked = bench.queries.select("query_id", "scope", "text")
     ranked = search_facts(asked, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
     rows = ranked.join(facts, on="fact_id", maintain_order="left")
     rows = rows.with_columns(
-        text=sentences(rows),
+        text=fact_sentences(rows),
         source=pl.lit("facts"),
         ref="fact_id",
         head=pl.lit(""),
         turns="evidence",
         at="asserted_at",
     )
-    return rows.select(LINE.names()).cast(LINE)
+    return rows.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)

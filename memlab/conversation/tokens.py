@@ -30,11 +30,11 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     """
     if not len(texts):
         return np.zeros(0, np.int64)
-    encoded = _tokenizer().encode_batch([clean(text) for text in texts], add_special_tokens=False)
-    return np.array([_length(each) for each in encoded], np.int64)
+    encoded = _tokenizer().encode_batch([single_line(text) for text in texts], add_special_tokens=False)
+    return np.array([_count_tokens(each) for each in encoded], np.int64)
 
 
-def counted(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
+def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
     """Add ``n_tokens`` of a column of texts, where null is the empty text; each different text is counted once."""
     rows = rows.with_columns(pl.col(column).fill_null(""))
     each = rows.select(pl.col(column).unique(maintain_order=True))
@@ -42,16 +42,16 @@ def counted(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
     return rows.join(sizes, on=column, how="left", maintain_order="left")
 
 
-def clean(text: str) -> str:
+def single_line(text: str) -> str:
     """Write a text as one line in valid UTF-8.
 
-    >>> clean("two\\n\\nlines ")
+    >>> single_line("two\\n\\nlines ")
     'two lines'
     """
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
-def _length(encoded: Any) -> int:
+def _count_tokens(encoded: Any) -> int:
     spans = zip(encoded.tokens, encoded.offsets, strict=True)
     return sum(max(1, last - first) if token == _UNKNOWN else 1 for token, (first, last) in spans)
 

@@ -204,7 +204,7 @@ _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
-    """Give the dotted paths of the keys in a piece of JSON, as far as the piece goes; lists count for nothing.
+    """Give the dotted paths of the keys in the beginning of a JSON text; lists count for nothing.
 
     :param first: of the first object alone.
 

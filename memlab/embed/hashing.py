@@ -47,7 +47,7 @@ class HashingEncoder(Identified):
         )
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
-        """Encode texts; see :meth:`memlab.embed.Encoder.encode`. Queries and documents are treated alike.
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`. Queries and documents are treated the same.
 
         >>> from memlab.embed import load
         >>> load("hashing").encode([]).shape

@@ -33,7 +33,7 @@ class SpreadEncoder(Identified):
     @property
     def together(self) -> int:
         """How many texts to give at once, so that no worker waits."""
-        return TEXTS * distributed.AHEAD * distributed.cores()
+        return TEXTS * distributed.PARTS_PER_CORE * distributed.core_count()
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""

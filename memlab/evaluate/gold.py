@@ -13,16 +13,16 @@ from typing import Any
 
 from memlab.errors import DataError
 from memlab.evaluate.polarity import POLARITIES, ending, polarity
-from memlab.text.lemmas import bases, told
-from memlab.text.tokens import plain
+from memlab.text.lemmas import base_forms, strip_contrast
+from memlab.text.tokens import normalize_text
 from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSESSIVES
 
 SUFFIX = ".gold.jsonl"
 TOGETHER = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
 _OWNED = ARTICLES | POSSESSIVES | DEMONSTRATIVES
-_FREE = frozenset(bases("new old current first own real actual name now"))
-_NAMING = frozenset(bases("have be name named call called"))
+_FREE = frozenset(base_forms("new old current first own real actual name now"))
+_NAMING = frozenset(base_forms("have be name named call called"))
 _READ_AS = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
 
@@ -60,12 +60,12 @@ class Entry:
     @cached_property
     def relation(self) -> frozenset[str]:
         """Stems of the relation."""
-        return frozenset(bases(" ".join(self.about)))
+        return frozenset(base_forms(" ".join(self.about)))
 
     @cached_property
     def owners(self) -> list[tuple[str, ...]]:
         """The subject's names in words, the longest first."""
-        return sorted({bases(name) for name in self.names}, key=len, reverse=True)
+        return sorted({base_forms(name) for name in self.names}, key=len, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -186,8 +186,8 @@ def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
 
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
-    subjects, tail = _subjects(fact), f"{fact['predicate']} {told(fact['object'])}"
-    words, subject = set(bases(tail)), subjects[0]
+    subjects, tail = _subjects(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
+    words, subject = set(base_forms(tail)), subjects[0]
     owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
     part, owner = next(owned, (subject, None))
     rest = set(part[len(owner or ()) :])
@@ -223,7 +223,7 @@ def occurs(text: str, value: str) -> bool:
     (True, True, False)
     """
     if not _CODE.fullmatch(value):
-        return set(bases(text)).issuperset(bases(value))
+        return set(base_forms(text)).issuperset(base_forms(value))
     # A code may be spaced and signed otherwise, and does not stand within a longer one.
     signs = r"[^0-9a-z]?".join(map(re.escape, re.sub(r"[^0-9a-z]+", "", value.lower())))
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
@@ -231,22 +231,22 @@ def occurs(text: str, value: str) -> bool:
 
 def wording(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
     """Give the words of an entry's value that a fact holds."""
-    text = f"{fact['subject']} {fact['predicate']} {told(fact['object'])}"
-    return frozenset(word for value in entry.value if occurs(text, value) for word in bases(value))
+    text = f"{fact['subject']} {fact['predicate']} {strip_contrast(fact['object'])}"
+    return frozenset(word for value in entry.value if occurs(text, value) for word in base_forms(value))
 
 
 def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
     whole = f"{' '.join(_subjects(fact)[0])} {fact['predicate']} {fact['object']}"
-    words = set(bases(whole))
+    words = set(base_forms(whole))
     return any(words.issuperset(owner) for owner in entry.owners) and _has(whole, entry)
 
 
 def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
     """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
-    words = set(bases(f"{fact['predicate']} {fact['object']}")) - _NAMING
+    words = set(base_forms(f"{fact['predicate']} {fact['object']}")) - _NAMING
     for names in gold.people:
-        known = [set(bases(name)) for name in names]
+        known = [set(base_forms(name)) for name in names]
         if words and words <= set().union(*known) and sum(words >= name for name in known) > 1:
             return True
     return False
@@ -254,11 +254,11 @@ def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
 
 def _subjects(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
-    text, speaker = plain(str(fact["subject"])), fact.get("speaker") or "user"
+    text, speaker = normalize_text(str(fact["subject"])), fact.get("speaker") or "user"
     words = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
     words = [word for word in words if word.lower() not in _OWNED]
     starts = [0, *(n for n, word in enumerate(words, 1) if word.endswith("'s") and n < len(words))]
-    return [bases(" ".join(words[start:])) for start in starts]
+    return [base_forms(" ".join(words[start:])) for start in starts]
 
 
 def _about(words: set[str], entry: Entry) -> bool:

@@ -31,7 +31,7 @@ from memlab.evaluate.gold import (
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson
 from memlab.knowledge import Resolved, active, resolve
-from memlab.knowledge.patterns import make
+from memlab.knowledge.patterns import make_fact
 from memlab.llm import Service
 from memlab.records import Dataset, Fact, frame
 from memlab.store import MemoryStore
@@ -95,7 +95,7 @@ def measure_folder(
                     f"{failed.height} sessions of {data.name} were not indexed ({failed['reason'][0]}), so nothing is "
                     "measured; see that the service answers, and run it again"
                 )
-            known = partial(indexing.resolved, store, data.name, scopes=[gold.scope], encoder=encoder)
+            known = partial(indexing.resolved_facts, store, data.name, scopes=[gold.scope], encoder=encoder)
             parts.append(measure_chat(gold, data, known))
     return pl.concat(parts)
 
@@ -159,7 +159,7 @@ def frozen(rows: Sequence[Mapping[str, Any]], gold: Annotations, data: Dataset) 
                 cited = [turns[gold.times[message], gold.texts[message]] for message in row["messages"]]
                 value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
                 said = (row["subject"], row["predicate"], value)
-                fact = make(cited, said, source=row["source"], text=row["text"])
+                fact = make_fact(cited, said, source=row["source"], text=row["text"])
                 facts.setdefault(fact.fact_id, fact)
         except (KeyError, IndexError, TypeError) as error:
             raise DataError(f"stated facts, row {n}: {error!r}; see data/README.md for what a row holds") from None

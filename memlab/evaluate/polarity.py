@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from memlab.text.lemmas import base, told, uncontracted
-from memlab.text.tokens import plain, stem, words
+from memlab.text.lemmas import base_form, expand_negations, strip_contrast
+from memlab.text.tokens import normalize_text, stem, words
 from memlab.text.words import HAVE, NEGATIONS, wordset
 
 POLARITIES = ("is", "not", "plan", "was")
@@ -40,13 +40,13 @@ def polarity(predicate: str, value: str, *, relation: frozenset[str] = frozenset
     >>> polarity("might move to", "Bergen"), polarity("used to live in", "Bergen"), polarity("moved to", "Bergen")
     ('plan', 'was', 'is')
     """
-    said, opens = words(uncontracted(predicate)), words(uncontracted(told(value)))[:1]
-    stems = stem(base(word) for word in said)
+    said, opens = words(expand_negations(predicate)), words(expand_negations(strip_contrast(value)))[:1]
+    stems = stem(base_form(word) for word in said)
     ended = not (ending() - relation).isdisjoint(stems) or _GIVEN_UP.search(predicate.lower())
     denied = not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens)
     if ended or denied:
         return "not"
-    if _UNDER_WAY.search(plain(predicate).lower()) or not _hoped().isdisjoint({*said, *stems}):
+    if _UNDER_WAY.search(normalize_text(predicate).lower()) or not _hoped().isdisjoint({*said, *stems}):
         return "plan"
     perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
     return "was" if not perfect and not _PAST.isdisjoint(said) else "is"

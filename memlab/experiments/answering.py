@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab import llm
-from memlab.conversation import answer, holding, judge
+from memlab.conversation import answer, answer_presence, judge
 from memlab.conversation.answering import PROMPTS, VERSION, rubrics
 from memlab.errors import DataError
 from memlab.evaluate import Table, titled, wilson, write_files
@@ -136,7 +136,7 @@ def _about(name: str, texts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFr
 
 def _measured(name: str, texts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     """Measure contexts without a model: whether they hold the answer."""
-    held = holding({name: texts}, questions)["holds"]
+    held = answer_presence({name: texts}, questions)["holds"]
     # What suits a person is described, and stands in no message.
     stated = pl.when(pl.col("kind") != "preference").then(held)
     return _about(name, texts, questions).with_columns(holds=stated)

@@ -43,7 +43,7 @@ class LazyBench:
             about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
         if self.made is not None:
             about |= {k: v for k, v in self.made.provenance.items() if k in ("encoder", "header", "fingerprint")}
-        return about | {"pipeline": str(stages), "code": code(), **stages.reads()}
+        return about | {"pipeline": str(stages), "code": code(), **stages.dependencies()}
 
     def whole(self) -> Bench:
         if self.made is None:

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from memlab.conversation.answering import PROMPTS, VERSION, answer_requests
-from memlab.conversation.sources import said
-from memlab.conversation.tokens import clean, counted
+from memlab.conversation.sources import turn_lines
+from memlab.conversation.tokens import add_token_counts, single_line
 from memlab.errors import DataError
 from memlab.experiments.outcomes import ANSWER_BUDGET
 from memlab.experiments.returns import Asked, distinct_names
@@ -134,12 +134,12 @@ def evidence_only(data: Dataset) -> pl.DataFrame:
 
 def _joined(turns: pl.DataFrame) -> pl.DataFrame:
     """Write turns down for each question, each new day in a line above them."""
-    lines = said(turns, "relevant", dates=False).with_columns(
-        pl.col("text").map_elements(clean, return_dtype=pl.String)
+    lines = turn_lines(turns, "relevant", dates=False).with_columns(
+        pl.col("text").map_elements(single_line, return_dtype=pl.String)
     )
     new = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (pl.col("head") != "")
     shown = pl.when(new).then(pl.col("head") + "\n").otherwise(pl.lit("")) + pl.col("text")
-    return counted(lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n")))
+    return add_token_counts(lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n")))
 
 
 def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.conversation import holding
+from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.evaluate import Table, misses, paired
 from memlab.memories import Returned, attribute, ranked, within, written
@@ -93,7 +93,7 @@ def _values(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataFrame:
     evidence = asked.select("query_id", turn_ids="evidence").explode("turn_ids")
     hits = evidence.join(turns, on=["query_id", "turn_ids"], how="left").group_by("query_id").agg(measured)
     values = asked.drop("evidence").join(hits, on="query_id", how="left", maintain_order="left")
-    holds = holding({name: within(rows, asked, ANSWER_BUDGET)}, questions)["holds"].cast(pl.Float64)
+    holds = answer_presence({name: within(rows, asked, ANSWER_BUDGET)}, questions)["holds"].cast(pl.Float64)
     return values.select(pl.lit(name).alias("system"), pl.all(), holds.alias(f"answer@{ANSWER_BUDGET} tokens"))
 
 

@@ -48,7 +48,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
         stages = pipeline(about["pipeline"])
     except PipelineError as error:
         raise StoreError(f"run {run_id!r} cannot be made again: {error}") from None
-    for kind, reads in stages.reads().items():
+    for kind, reads in stages.dependencies().items():
         changed = [name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest]
         if changed:
             what = f"model {changed[0]!r}" if kind == "files" else f"the code of stage {changed[0]!r}"
@@ -97,7 +97,7 @@ def seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
 def _encoder(provenance: Mapping[str, Any], named: Encoder | str | None) -> Encoder | None:
     """Load the encoder that a run names, and see that it is the same.
 
-    :raises StoreError: when it cannot be told from its description, or its files have changed.
+    :raises StoreError: when its description does not say which it is, or its files have changed.
     """
     described = provenance.get("encoder")
     if described is None:

@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.config import settings
 from memlab.datasets import load as load_dataset
-from memlab.distributed import checked
+from memlab.distributed import check_engine
 from memlab.embed import Encoder, named
 from memlab.embed import load as load_encoder
 from memlab.embed.spread import spread as over_workers
@@ -94,7 +94,7 @@ def run(
     data = _distinct_datasets(datasets)
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
-    if checked(engine) == "ray" and (
+    if check_engine(engine) == "ray" and (
         store is None or not (isinstance(encoder, str | None) or hasattr(encoder, "spec"))
     ):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
@@ -105,7 +105,7 @@ def run(
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, tuple(header), cross_validate)
     stages = distinct(pipelines)
-    foreign = [name for each in stages for name in each.reads()["stages"]] if engine == "ray" else []
+    foreign = [name for each in stages for name in each.dependencies()["stages"]] if engine == "ray" else []
     if foreign:
         raise DataError(f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine=")
     at = {part.name: tuple(levels) if levels else measurable(part) for part in data}

@@ -121,7 +121,7 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
     (:func:`memlab.memories.attribute`), as far as they fit into each of :data:`BUDGETS` tokens, and by whether those of
-    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.conversation.holds`). So a memory that returns everything does
+    :data:`ANSWER_BUDGET` hold the answer (:func:`memlab.conversation.contains_answer`). A memory that returns all does
     not win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
     nothing.
 

@@ -153,7 +153,7 @@ class NoBrowser(ExportError):
 def find() -> str:
     """Give the path of the browser: ``BROWSER_PATH`` where set, else the first of the usual names on the PATH.
 
-    :raises ExportError: when there is none; the message names what was tried.
+    :raises ExportError: when there is none; the message names the places searched.
     """
     how = "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium that is installed"
     named = os.environ.get("BROWSER_PATH")

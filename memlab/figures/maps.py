@@ -37,7 +37,7 @@ def embedding_map(
 
     The clusters that hold evidence and the largest others have a colour, six in all; the rest are pale grey, and
     points in no cluster paler and smaller. Both axes have one scale, and no numbers: a projection's coordinates mean
-    nothing, only who is near whom. Empty bands are narrowed, so that islands far apart do not shrink to specks.
+    nothing, only who is near whom. Empty bands are shortened, so that islands far apart do not shrink to specks.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), a row a turn; ``evidence`` (bool) marks the
         question's evidence, and ``rank`` (null where not) what was retrieved; ``text``, ``doc_id`` and ``session_id``

@@ -17,7 +17,7 @@ from memlab.config import IndexSettings
 from memlab.distributed import spread
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.known import remember, undone
+from memlab.indexing.reading import cache_vectors, current_undos
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured, recording
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
@@ -25,21 +25,21 @@ from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
 from memlab.summaries import summarize
-from memlab.summaries.asking import SESSION
-from memlab.text.analysis import english
+from memlab.summaries.prompts import SESSION
+from memlab.text.analysis import english_rules_apply
 
 EXTRACTIVE = "extractive"
-EARLIER, EARLIER_CHARS = 8, 300
+EARLIER_TURNS, EARLIER_CHARS = 8, 300
 """Turns before a session that a model sees, to understand it by, and characters of each."""
 CODE_VERSION = 8  # raised by whoever changes what the same turns give
-_NOTHING = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
-Made = dict[str, pl.DataFrame]
+_NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
+IndexRows = dict[str, pl.DataFrame]
 """What a batch gave: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
 ``fallback``, ``failed``), ``reason``, ``alone`` (whether something was made without a model), and ``seconds``."""
 
 
 @dataclass(frozen=True)
-class Work:
+class IndexJob:
     """What all batches share."""
 
     dataset: str
@@ -104,21 +104,21 @@ def index(
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
-    work = Work(dataset, language, chosen, service, _recipe(chosen, service), present)
-    due = _due(store, work, gap)
+    work = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
+    due = _due_sessions(store, work, gap)
     events = [frame(IndexEvent)]
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
         ahead, own = tee(due.iter_slices(chosen.batch))
-        reads = (_read(store, work, batch) for batch in ahead)
-        for batch, made in zip(own, spread(_make, reads, work, engine=engine), strict=True):
-            events.append(_commit(store, work, batch, made))
+        reads = (_read_batch(store, work, batch) for batch in ahead)
+        for batch, made in zip(own, spread(_index_batch, reads, work, engine=engine), strict=True):
+            events.append(_commit_batch(store, work, batch, made))
             bar.update(batch.height)
     if encoder is not None and due.height:
-        remember(store, dataset, encoder, progress=progress)
+        cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
 
 
-def _recipe(settings: IndexSettings, service: str | Service | None) -> str:
+def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
     """Name everything besides the turns that the index of a session depends on."""
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
@@ -126,10 +126,10 @@ def _recipe(settings: IndexSettings, service: str | Service | None) -> str:
     if service == RECORDED:
         parts["recordings"] = recording.identity()
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
-    return f"{settings.version}-{extraction.name_of(service) or EXTRACTIVE}-{digest}"
+    return f"{settings.version}-{extraction.service_name(service) or EXTRACTIVE}-{digest}"
 
 
-def _due(store: MemoryStore, work: Work, gap: timedelta) -> pl.DataFrame:
+def _due_sessions(store: MemoryStore, work: IndexJob, gap: timedelta) -> pl.DataFrame:
     """List the sessions that are closed and due, in the dataset's order.
 
     :returns: the columns of sessions with ``digest``, ``turns``, ``attempts`` (with this recipe on these turns),
@@ -148,57 +148,59 @@ def _due(store: MemoryStore, work: Work, gap: timedelta) -> pl.DataFrame:
     return due.filter(~done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
 
 
-def _read(store: MemoryStore, work: Work, due: pl.DataFrame) -> Batch:
+def _read_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame) -> Batch:
     """Read what a batch needs: the turns of its sessions, and for a model what came before them."""
     scopes = due["scope"].unique(maintain_order=True).to_list()
     turns = store.turns(work.dataset, scopes=scopes)
     before: dict[str, Any] = {}
     if work.service and work.settings.facts:
         known = store.knowledge.rows("facts", work.dataset, scopes=scopes)
-        pairs = undone(store, work.dataset, known).values()
-        before = {"known": known, "undone": list(pairs), "earlier": _earlier(turns, due["session_id"].to_list())}
+        pairs = current_undos(store, work.dataset, known).values()
+        before = {"known": known, "undone": list(pairs), "earlier": _earlier_turns(turns, due["session_id"].to_list())}
     return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
 
-def _earlier(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
+def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Give of each session the last turns of its scope before it, with no more text than is read at a glance."""
     columns = ("scope", "session_id", "turn_id", "speaker", "text", "timestamp")
     glance = turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).with_row_index("at")
     begins = glance.with_columns(begin=pl.col("at").first().over("scope")).unique("session_id", keep="first")
     begins = begins.filter(pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin"))
     return {
-        session: glance.slice(start := max(begin, at - EARLIER), at - start).drop("at").to_dicts()
+        session: glance.slice(start := max(begin, at - EARLIER_TURNS), at - start).drop("at").to_dicts()
         for session, at, begin in begins.select("session_id", "at", "begin").iter_rows()
     }
 
 
-def _make(batch: Batch, work: Work) -> Made:
+def _index_batch(batch: Batch, work: IndexJob) -> IndexRows:
     """Make the index of a batch of due sessions, which needs no store; where that fails, of each session alone."""
     begun, due = time.perf_counter(), batch.due
     try:
-        made = _made(batch, work)
+        made = _index_sessions(batch, work)
     except ModelError:
         raise  # the service cannot be asked at all
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
             turns = [batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)]
-            each = [_make(Batch(*one, batch.before), work) for one in zip(due.iter_slices(1), turns, strict=True)]
+            each = [
+                _index_batch(Batch(*one, batch.before), work) for one in zip(due.iter_slices(1), turns, strict=True)
+            ]
             return {name: pl.concat(one[name] for one in each) for name in each[0]}
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed = due.select("session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False))
-        made = _NOTHING | {"outcomes": failed}
+        made = _NO_ROWS | {"outcomes": failed}
     seconds = (time.perf_counter() - begun) / due.height
     return made | {"outcomes": made["outcomes"].with_columns(seconds=pl.lit(seconds))}
 
 
-def _made(batch: Batch, work: Work) -> Made:
+def _index_sessions(batch: Batch, work: IndexJob) -> IndexRows:
     """Make everything that the settings ask for of some sessions."""
     chosen, due, turns = work.settings, batch.due, batch.turns
-    made = dict(_NOTHING)
+    made = dict(_NO_ROWS)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
-    if chosen.facts and (work.service or english(work.language, "the reading of facts")):
+    if chosen.facts and (work.service or english_rules_apply(work.language, "the reading of facts")):
         extracted = extraction.extract(turns, service=work.service, **batch.before)
         outcomes.append(extracted.outcomes)
         # A message without a time counts as heard now.
@@ -223,12 +225,12 @@ def _made(batch: Batch, work: Work) -> Made:
     return made
 
 
-def _commit(store: MemoryStore, work: Work, due: pl.DataFrame, made: Made) -> pl.DataFrame:
+def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, made: IndexRows) -> pl.DataFrame:
     """Write rows with states and events, which it gives; a session that failed keeps the rows that counted before.
 
     :raises StoreError: when the store cannot be written.
     """
-    asked = extraction.name_of(work.service) or EXTRACTIVE
+    asked = extraction.service_name(work.service) or EXTRACTIVE
     # What a model made of these very turns is better than what can be made without it.
     better = (pl.col("status") == "fallback") & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
@@ -251,6 +253,6 @@ def _commit(store: MemoryStore, work: Work, due: pl.DataFrame, made: Made) -> pl
         service=pl.when(failed).then("service").otherwise("made_by"),
     ).select(*schema(IndexState))
     good = rows.filter(~failed)
-    parts = {table: made[table].join(good, on="session_id", how="semi") for table in _NOTHING}
+    parts = {table: made[table].join(good, on="session_id", how="semi") for table in _NO_ROWS}
     store.knowledge.commit(work.dataset, parts=parts, states=states, events=events)
     return events

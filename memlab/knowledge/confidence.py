@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, ValidationErro
 from memlab.errors import DataError
 from memlab.knowledge.decay import AnyCurve, PlateauLinear
 
-_DAY_US = 86_400_000_000
+_DAY_MICROSECONDS = 86_400_000_000
 Share = Annotated[float, Field(ge=0, le=1)]
 CurveSetting = Annotated[AnyCurve, Discriminator("family")]
 
@@ -84,9 +84,9 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     [0.5, 0.3]
     """
     settings = settings or ConfidenceSettings()
-    _check(facts, now)
+    _check_facts(facts, now)
     last = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
-    aged = facts.with_columns(age_days=((pl.lit(now) - last).dt.total_microseconds() / _DAY_US).clip(0))
+    aged = facts.with_columns(age_days=((pl.lit(now) - last).dt.total_microseconds() / _DAY_MICROSECONDS).clip(0))
     lift = (1.0 + settings.reinforcement_step * pl.col("n_reinforced")).clip(None, settings.reinforcement_limit)
     return aged.with_columns(
         base=pl.col("source").cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64),
@@ -132,7 +132,7 @@ def trajectory(
     return pl.concat(paths).select("family", "day", "n_reinforced", "retention", "confidence")
 
 
-def _check(facts: pl.DataFrame, now: datetime) -> None:
+def _check_facts(facts: pl.DataFrame, now: datetime) -> None:
     missing = [name for name in ("source", "n_reinforced", "last_access", "superseded") if name not in facts.columns]
     if missing:
         raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}")

@@ -13,16 +13,16 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab.knowledge import patterns
-from memlab.knowledge.patterns import make
+from memlab.knowledge.patterns import make_fact
 from memlab.knowledge.supersession import active, resolve
 from memlab.llm import Answer, Request, Service, ask
 from memlab.records import Entity, Fact, frame
-from memlab.text.lemmas import bases, infinitive, third, told
+from memlab.text.lemmas import base_forms, infinitive, strip_contrast, third_person
 
 PATTERNS = "patterns"
 VERSION = 2
 """Of both questions: raised when what is asked changes, not when its wording does."""
-SHOWN = 60
+MAX_STATEMENTS = 60
 """Statements of a scope, at most, of which a model is asked whether they are over."""
 RELATIONS = (
     "lives in", "lives with", "stays at", "works at", "works as", "starts at", "reports to", "runs", "studies",
@@ -120,7 +120,7 @@ class Ending(BaseModel, extra="forbid"):
 class Endings(BaseModel, extra="forbid"):
     """What a session ends."""
 
-    ended: Annotated[list[Ending], Field(max_length=SHOWN)]
+    ended: Annotated[list[Ending], Field(max_length=MAX_STATEMENTS)]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def extract(
     asked = []
     for session, rows in sessions.items():
         before = (earlier or {}).get(session, [])
-        asked.append(_request("facts", rows, Stated, FACTS, {"earlier": _items(before, -len(before))}))
+        asked.append(_request("facts", rows, Stated, FACTS, {"earlier": _turn_entries(before, -len(before))}))
     answers = [Answer(None)] * len(asked) if service is None else ask(asked, service)
     outcomes: dict[str, tuple[str, str | None, str | None]] = {}
     facts: dict[str, Fact] = {}
@@ -181,11 +181,11 @@ def extract(
     for (session, rows), answer in zip(sessions.items(), answers, strict=True):
         if answer.value is None:
             outcomes[session] = ("ok" if service is None else "fallback", answer.error or None, PATTERNS)
-            found = patterns.facts(rows)
+            found = patterns.pattern_facts(rows)
         else:
-            outcomes[session] = ("ok", None, name_of(service))
-            found = _facts(answer.value.facts, rows)
-            entities += _entities(answer.value.entities, rows)
+            outcomes[session] = ("ok", None, service_name(service))
+            found = _stated_facts(answer.value.facts, rows)
+            entities += _named_entities(answer.value.entities, rows)
         for fact in found:
             facts.setdefault(fact.fact_id, fact)
     # What was made of these sessions at another time gives way to what they say here.
@@ -194,9 +194,9 @@ def extract(
     held = pl.concat([others, frame(Fact, facts.values())])
     held = held.with_columns(recorded_at=pl.coalesce("recorded_at", "asserted_at", pl.lit(datetime.now(UTC))))
     answered = {session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS}
-    for session, error, ended in _ended(answered, held, undone, service):
+    for session, error, ended in _ask_endings(answered, held, undone, service):
         if error:
-            outcomes[session] = ("fallback", f"what it ends: {error}", name_of(service))
+            outcomes[session] = ("fallback", f"what it ends: {error}", service_name(service))
         for fact in ended:
             facts.setdefault(fact.fact_id, fact)
     columns = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
@@ -204,17 +204,17 @@ def extract(
     return Extracted(frame(Fact, facts.values()), frame(Entity, entities), table)
 
 
-def in_mode(relation: str, mode: str) -> str:
+def relation_in_mode(relation: str, mode: str) -> str:
     """Put a relation, in the third person present, in the mode of a statement.
 
     :param mode: ``is``, ``not``, ``plan``, ``was`` or ``ended``.
 
-    >>> from memlab.knowledge.extraction import in_mode
-    >>> [in_mode("keeps", mode) for mode in ("is", "not", "plan", "was", "ended")]
+    >>> from memlab.knowledge.extraction import relation_in_mode
+    >>> [relation_in_mode("keeps", mode) for mode in ("is", "not", "plan", "was", "ended")]
     ['keeps', 'does not keep', 'plans to keep', 'used to keep', 'no longer keeps']
-    >>> in_mode("is afraid of", "not"), in_mode("has been to", "not"), in_mode("is", "ended")
+    >>> relation_in_mode("is afraid of", "not"), relation_in_mode("has been to", "not"), relation_in_mode("is", "ended")
     ('is not afraid of', 'has not been to', 'is no longer')
-    >>> in_mode("does not eat", "ended")
+    >>> relation_in_mode("does not eat", "ended")
     'eats'
     """
     if mode == "is":
@@ -222,7 +222,7 @@ def in_mode(relation: str, mode: str) -> str:
     if mode == "ended":
         if denied := re.match(r"(?:does not (?P<does>\S+)|is not\b)(?P<tail>.*)", relation):
             verb = denied["does"]
-            return f"{'is' if verb in (None, 'be') else third(verb)}{denied['tail']}"
+            return f"{'is' if verb in (None, 'be') else third_person(verb)}{denied['tail']}"
         bare = re.sub(r"^(is )?no longer ", r"\1", relation)
         return re.sub(r"^is\b", "is no longer", bare) if re.match(r"is\b", bare) else f"no longer {bare}"
     # Whoever is asked for both may put one into the other.
@@ -235,11 +235,11 @@ def in_mode(relation: str, mode: str) -> str:
     return f"plans to {plain}" if mode == "plan" else f"used to {plain}"
 
 
-def name_of(service: str | Service | None) -> str | None:
+def service_name(service: str | Service | None) -> str | None:
     return service.name if isinstance(service, Service) else service
 
 
-def _items(rows: list[dict[str, Any]], start: int = 1) -> list[dict[str, Any]]:
+def _turn_entries(rows: list[dict[str, Any]], start: int = 1) -> list[dict[str, Any]]:
     return [
         {"id": n, "time": row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}", "speaker": row["speaker"],
          "text": " ".join(row["text"].split())}
@@ -249,19 +249,19 @@ def _items(rows: list[dict[str, Any]], start: int = 1) -> list[dict[str, Any]]:
 
 def _request(task: str, rows: list[dict[str, Any]], shape: type[BaseModel], system: str, shown: Any) -> Request:
     about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
-    prompt = json.dumps({**shown, "session": _items(rows)}, ensure_ascii=False)
+    prompt = json.dumps({**shown, "session": _turn_entries(rows)}, ensure_ascii=False)
     return Request(task, VERSION, about, prompt, shape, system)
 
 
-def _facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> Iterator[Fact]:
+def _stated_facts(answered: list[StatedFact], rows: list[dict[str, Any]]) -> Iterator[Fact]:
     for fact in answered:
-        if turns := _cited(fact.turns, rows):
+        if turns := _cited_turns(fact.turns, rows):
             value = f"not {fact.corrects} but {fact.object}" if fact.corrects else fact.object
-            said = (fact.subject, in_mode(fact.relation, fact.mode), value)
-            yield make(turns, said, source=fact.source, text=fact.sentence)
+            said = (fact.subject, relation_in_mode(fact.relation, fact.mode), value)
+            yield make_fact(turns, said, source=fact.source, text=fact.sentence)
 
 
-def _ended(
+def _ask_endings(
     sessions: Mapping[str, list[dict[str, Any]]],
     known: pl.DataFrame,
     undone: Collection[tuple[str, str]],
@@ -275,18 +275,18 @@ def _ended(
         state = states.get(rows[0]["scope"])
         # A correction holds from when the wrong value was said, and nobody knew it then.
         held = None if state is None else active(state, as_of=eve).filter(eve is None or pl.col("said_at") <= eve)
-        if held is not None and (shown := _shown(rows, held)):
+        if held is not None and (shown := _statement_entries(rows, held)):
             asked[session] = _request("endings", rows, Endings, ENDINGS, {"statements": shown})
     by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
     answers = ask(list(asked.values()), service) if service and asked else []
     for session, answer in zip(asked, answers, strict=True):
         rows, ended = sessions[session], []
         for end in answer.value.ended if answer.value else ():
-            old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited(end.turns, rows)
+            old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited_turns(end.turns, rows)
             if old and turns:
-                value = told(old["object"]).strip()
-                said = (old["subject"], in_mode(old["predicate"], "ended"), value)
-                ended.append(make(turns, said, source="observed", text=end.sentence))
+                value = strip_contrast(old["object"]).strip()
+                said = (old["subject"], relation_in_mode(old["predicate"], "ended"), value)
+                ended.append(make_fact(turns, said, source="observed", text=end.sentence))
         yield session, answer.error, ended
 
 
@@ -294,26 +294,26 @@ def _short_id(fact: dict[str, Any]) -> str:
     return str(fact["fact_id"]).rpartition("/")[2]
 
 
-def _shown(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[dict[str, Any]]:
+def _statement_entries(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[dict[str, Any]]:
     """Give what held before a session: of much, what shares most words with it, else the latest."""
     facts = facts.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
-    words = frozenset(bases(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
+    words = frozenset(base_forms(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
     texts = facts.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
-    shared = pl.Series([len(words.intersection(bases(text))) for text in texts], dtype=pl.Int32)
+    shared = pl.Series([len(words.intersection(base_forms(text))) for text in texts], dtype=pl.Int32)
     best = facts.with_columns(shared=shared).sort("shared", "said_at", descending=True, maintain_order=True)
     return [
         {"id": _short_id(fact), "said": f"{fact['said_at']:%Y-%m-%d}",
          "statement": fact["text"] or f"{fact['subject']} {fact['predicate']} {fact['object']}"}
-        for fact in best.head(SHOWN).sort("said_at").iter_rows(named=True)
+        for fact in best.head(MAX_STATEMENTS).sort("said_at").iter_rows(named=True)
     ]  # fmt: skip
 
 
-def _entities(answered: list[NamedEntity], rows: list[dict[str, Any]]) -> list[Entity]:
+def _named_entities(answered: list[NamedEntity], rows: list[dict[str, Any]]) -> list[Entity]:
     """Give entities with the turns that hold a word of their name, or of speakers with the first that is cited."""
     speakers = {row["speaker"].casefold() for row in rows}
     entities: dict[str, Entity] = {}
     for entity in answered:
-        key, cited = entity.name.casefold(), _cited(entity.turns, rows)
+        key, cited = entity.name.casefold(), _cited_turns(entity.turns, rows)
         words = {word for word in re.findall(r"\w+", key) if len(word) > 1 or word.isdigit()}
         turns = [turn for turn in cited if words.intersection(re.findall(r"\w+", turn["text"].casefold()))]
         turns = turns or (cited[:1] if key in speakers else [])
@@ -326,6 +326,6 @@ def _entities(answered: list[NamedEntity], rows: list[dict[str, Any]]) -> list[E
     return list(entities.values())
 
 
-def _cited(numbers: list[int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _cited_turns(numbers: list[int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give the turns of the ids that exist, each once, in order."""
     return [rows[n - 1] for n in sorted(set(numbers)) if 1 <= n <= len(rows)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from memlab.text.tokens import plain, stem, words
+from memlab.text.tokens import normalize_text, stem, words
 from memlab.text.words import ARTICLES, STOP_WORDS
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 ALPHA = 0.85
 """The probability of following an edge rather than beginning anew."""
-_LONGEST = 4  # words; longer objects are clauses, not names
+_MAX_NAME_WORDS = 4  # words; longer objects are clauses, not names
 
 
-def build(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx.Graph:
+def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx.Graph:
     """Join the facts of one scope through what they speak of.
 
     Nodes are the ids of facts, and names and words as tuples of stems. Subjects, short objects, speakers and entities
@@ -34,7 +34,7 @@ def build(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx
     >>> from memlab.knowledge import graph
     >>> from memlab.records import Fact, frame
     >>> when = datetime(2026, 3, 1, tzinfo=UTC)
-    >>> known = graph.build(frame(Fact, [
+    >>> known = graph.build_graph(frame(Fact, [
     ...     Fact("f1", "u", "Ann", "works at", "Acme", "stated", [], when),
     ...     Fact("f2", "u", "Acme", "is based in", "Oslo", "stated", [], when),
     ... ]))
@@ -46,19 +46,19 @@ def build(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx
     said = facts.select("fact_id", "subject", "predicate", "object", "speaker").rows()
     names = [] if entities is None else entities["name"].to_list()
     for _, subject, _, value, speaker in said:
-        names += [subject, value if len(words(value)) <= _LONGEST else "", speaker or ""]
-    known = {key: name for name in reversed(names) if (key := _key(name))}
+        names += [subject, value if len(words(value)) <= _MAX_NAME_WORDS else "", speaker or ""]
+    known = {key: name for name in reversed(names) if (key := _text_stems(name))}
     graph = networkx.Graph()
     graph.add_nodes_from((key, {"name": name}) for key, name in known.items())
     for fact, subject, predicate, value, _ in said:
-        stems = _key(f"{subject} {predicate} {value}")
-        graph.add_edges_from((fact, key) for key in _named(stems, known))
-        graph.add_edges_from((fact, (word,)) for word in stems if word not in _stops())
+        stems = _text_stems(f"{subject} {predicate} {value}")
+        graph.add_edges_from((fact, key) for key in _find_names(stems, known))
+        graph.add_edges_from((fact, (word,)) for word in stems if word not in _stop_stems())
     graph.add_edges_from((key, (part,)) for key in known if len(key) > 1 for part in key if (part,) in known)
     return graph
 
 
-def relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], list[str]]:
+def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], list[str]]:
     """Rate how near each fact is to what a question names: personalised PageRank from its names and words.
 
     :returns: fact id → relevance, the greatest 1, empty for a question that names nothing known; and the names.
@@ -67,9 +67,9 @@ def relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], l
     """
     import networkx
 
-    stems = _key(question)
+    stems = _text_stems(question)
     names = dict(graph.nodes(data="name")) if stems else {}
-    found = _named(stems, {key for key, name in names.items() if name})
+    found = _find_names(stems, {key for key, name in names.items() if name})
     rest = set(stems) - {word for key in found for word in key}
     seeds = [*found, *((word,) for word in sorted(rest) if (word,) in graph)]
     if not seeds:
@@ -81,22 +81,22 @@ def relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], l
 
 
 @lru_cache(maxsize=100_000)
-def _key(text: str) -> tuple[str, ...]:
+def _text_stems(text: str) -> tuple[str, ...]:
     """Give the stems of a text, without articles and possessive endings."""
-    return tuple(stem(word for word in words(re.sub(r"'s\b", "", plain(text))) if word not in ARTICLES))
+    return tuple(stem(word for word in words(re.sub(r"'s\b", "", normalize_text(text))) if word not in ARTICLES))
 
 
 @cache
-def _stops() -> frozenset[str]:
+def _stop_stems() -> frozenset[str]:
     return frozenset(stem(STOP_WORDS)) | STOP_WORDS
 
 
-def _named(stems: tuple[str, ...], names: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _find_names(stems: tuple[str, ...], names: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Find the names that stand in a text, from left to right, of several that begin at one word the longest."""
     found, at = dict[tuple[str, ...], None](), 0
     while at < len(stems):
         keys = (stems[at : at + n] for n in range(6, 0, -1))
-        key = next((key for key in keys if key in names and not _stops().issuperset(key)), None)
+        key = next((key for key in keys if key in names and not _stop_stems().issuperset(key)), None)
         found |= {key: None} if key else {}
         at += len(key or " ")
     return list(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.knowledge.recall import sentences
+from memlab.knowledge.recall import fact_sentences
 from memlab.knowledge.supersession import Resolved
 
 KINDS = {
@@ -15,7 +15,9 @@ KINDS = {
 """Kinds, and the columns of summaries (entities: of entities) with their texts and the turns of each."""
 
 
-def listed(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolved: Resolved | None) -> pl.DataFrame:
+def list_records(
+    kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolved: Resolved | None
+) -> pl.DataFrame:
     """List one of :data:`KINDS`, the latest first.
 
     :param summaries: rows of :class:`memlab.records.Summary`; ``entities``: of :class:`memlab.records.Entity`.
@@ -23,21 +25,25 @@ def listed(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolv
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
-        facts = resolved.facts.with_columns(text=sentences(resolved.facts)).filter(pl.col("status") != "repeat")
-        states = resolved.facts.select("session_id", new="fact_id", after=sentences(resolved.facts))
+        facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts)).filter(pl.col("status") != "repeat")
+        states = resolved.facts.select("session_id", new="fact_id", after=fact_sentences(resolved.facts))
         before = states.select(old="new", before="after")
         log = resolved.log.join(states, on="new", how="left").join(before, on="old", how="left")
         log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
-        parts = [_of_summaries("summaries", summaries), _rows(facts, "fact", "said_at"), _rows(log, "supersession")]
+        parts = [
+            _summary_rows("summaries", summaries),
+            _listing_rows(facts, "fact", "said_at"),
+            _listing_rows(log, "supersession"),
+        ]
         rows = pl.concat(parts)
     elif kind == "entities":
-        rows = _of_entities(entities.join(summaries.select("session_id", at="start"), on="session_id", how="left"))
+        rows = _entity_rows(entities.join(summaries.select("session_id", at="start"), on="session_id", how="left"))
     else:
-        rows = _of_summaries(kind, summaries)
+        rows = _summary_rows(kind, summaries)
     return rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
 
 
-def _of_summaries(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
+def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
     texts, evidence = KINDS[kind]
     rows = summaries.with_columns(text=texts, evidence=pl.col(evidence) if evidence else pl.lit([], pl.List(pl.String)))
     if kind == "topics":
@@ -46,19 +52,21 @@ def _of_summaries(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
         rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
     else:
         rows = rows.explode("text", "evidence")
-    return _rows(rows.filter(pl.col("text").fill_null("") != ""), kind.rstrip("s"), "start")
+    return _listing_rows(rows.filter(pl.col("text").fill_null("") != ""), kind.rstrip("s"), "start")
 
 
-def _of_entities(named: pl.DataFrame) -> pl.DataFrame:
+def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
     """Give each entity once, with where it came up last and since when it is known."""
     n, since = pl.col("session_id").n_unique(), pl.col("at").min().dt.date()
     more = pl.when(n > 1).then(pl.format(", {} sessions since {}", n, since)).otherwise(pl.lit(""))
     rows = named.sort("at", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True).agg(
         pl.col("session_id").last(), pl.col("at").max(), pl.col("evidence").explode().unique(), more=more
     )  # fmt: skip
-    return _rows(rows.with_columns(text=pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))), "entity")
+    return _listing_rows(
+        rows.with_columns(text=pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))), "entity"
+    )
 
 
-def _rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:
+def _listing_rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:
     return rows.select(pl.col(at).alias("at"), "session_id", pl.lit(kind).alias("type"), "text",
                        pl.col("evidence").fill_null([]))  # fmt: skip

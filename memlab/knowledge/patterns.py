@@ -1,4 +1,4 @@
-"""Facts without a model: some twenty expressions for what people say of themselves in plain words; a baseline."""
+"""Facts without a model: some twenty regular expressions for plain statements about oneself; a baseline."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from memlab.records import Fact
 from memlab.text.sentences import sentences
 
-MEASURED = "patterns for facts, which find 3 of 515 in ordinary chats (a large model 6 of 10)"
+RECALL_NOTE = "patterns for facts, which find 3 of 515 in ordinary chats (a large model 6 of 10)"
 _PROPER = r"[A-ZÀ-Þ0-9][\w'&-]*(?: (?:of |the |and |& )?[A-ZÀ-Þ0-9][\w'&-]*){0,4}"
-_CALLED = rf"(?P<o>{_PROPER})"
+_PROPER_VALUE = rf"(?P<o>{_PROPER})"
 _NAME = rf"(?P<o>(?:(?:the|my|a|an) )?(?:{_PROPER}|[\w'&-]+))"
 _NOUN = r"(?P<o>(?:(?:a|an|the|my|our|some|two|three|four|five|six|\d+) )?[\w'-]+(?: [\w'-]+){0,2}?)"
 _AFTER = "now|and|but|so|since|because|for|with|who|which|as|from|again|last|this|these|after|any ?more"
 _END = rf"(?= (?:{_AFTER})\b|[,.;:!?()–—]|$)"
 _I = r"(?:^|\b(?:I|i) )(?:(?:just|also|now|still|finally|currently|actually|really) )*"
-_AM = r"(?:^|\b(?:I am|I'm|i'm|im|i am) )(?:(?:just|also|now|still|finally|currently|actually) )*"
-_MY = r"\b[Mm]y(?: new)? (?P<what>[a-z][\w-]*(?: [a-z][\w-]*){0,2})"
+_I_AM = r"(?:^|\b(?:I am|I'm|i'm|im|i am) )(?:(?:just|also|now|still|finally|currently|actually) )*"
+_MY_THING = r"\b[Mm]y(?: new)? (?P<what>[a-z][\w-]*(?: [a-z][\w-]*){0,2})"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
     (rf"{_I}(?:work|started|start|got a job|am working|'m working)(?: \w+)? (?:at|for) {_NAME}", "works at"),
@@ -31,12 +31,12 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     (rf"{_I}(?:moved out of|moved away from|no longer live in|don't live in) {_NAME}", "no longer lives in"),
     (rf"{_I}(?:live|moved in|moved back in|am living) with {_NAME}", "lives with"),
     (rf"{_I}stud(?:y|ied) (?:\w+ )?at {_NAME}", "studies at"),
-    (rf"{_AM}(?:originally )?from {_NAME}", "is from"),
-    (rf"{_AM}(?:dating|engaged to|married to) {_NAME}", "is dating"),
+    (rf"{_I_AM}(?:originally )?from {_NAME}", "is from"),
+    (rf"{_I_AM}(?:dating|engaged to|married to) {_NAME}", "is dating"),
     (rf"{_I}(?:broke|split) up with {_NAME}", "broke up with"),
-    (rf"{_AM}(?P<o>\d{{1,2}}|[a-z]+(?:-[a-z]+)?) years old", "is years old"),
-    (rf"{_AM}allergic to {_NOUN}", "is allergic to"),
-    (rf"{_AM}(?P<o>vegan|vegetarian|retired|pregnant|divorced|single|diabetic)", "is"),
+    (rf"{_I_AM}(?P<o>\d{{1,2}}|[a-z]+(?:-[a-z]+)?) years old", "is years old"),
+    (rf"{_I_AM}allergic to {_NOUN}", "is allergic to"),
+    (rf"{_I_AM}(?P<o>vegan|vegetarian|retired|pregnant|divorced|single|diabetic)", "is"),
     (rf"{_I}(?:don't|do not|never) eat {_NOUN}", "does not eat"),
     (rf"{_I}(?:stopped|quit|gave up|no longer) (?:eat|eating) {_NOUN}", "no longer eats"),
     (rf"{_I}drive {_NOUN}", "drives"),
@@ -44,10 +44,10 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     (rf"{_I}play (?:the )?{_NOUN}", "plays"),
     (rf"{_I}(?:have|own|adopted|got) (?P<o>(?:a|an|two|three|four|five|\d+) (?:\w+ )?"
      r"(?:dog|cat|puppy|kitten|rabbit|horse|bird|fish|hen|goat|sister|brother|son|daughter|bike|car|van)s?)", "has"),
-    (rf"{_MY}(?: is|'s) (?:now |called |named )*{_CALLED}", "is"),
-    (rf"{_MY} (?:code|number|password|pin|combination)(?: is|:|'s)(?: now)? (?P<o>\S*\d\S*)", "is"),
+    (rf"{_MY_THING}(?: is|'s) (?:now |called |named )*{_PROPER_VALUE}", "is"),
+    (rf"{_MY_THING} (?:code|number|password|pin|combination)(?: is|:|'s)(?: now)? (?P<o>\S*\d\S*)", "is"),
 )  # fmt: skip
-_READ = tuple((re.compile(pattern + _END), predicate) for pattern, predicate in _PATTERNS)
+_COMPILED = tuple((re.compile(pattern + _END), predicate) for pattern, predicate in _PATTERNS)
 _CODE = re.compile(r" (?:code|number|password|pin|combination)\b")
 _UNSURE = re.compile(
     r"[?\"“”]|\b(?:if|would|could|might|maybe|perhaps|wish|used to|almost|nearly|imagine|pretend|joking|kidding|lol|"
@@ -57,7 +57,7 @@ _UNSURE = re.compile(
 _NO_VALUE = re.compile(r"^(?:I|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|a lot|it|that|this)$")
 
 
-def facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
+def pattern_facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
     """Read the facts of turns, those of an assistant left out.
 
     Sentences that ask, suppose, quote or plan say nothing. Values stay as they are written.
@@ -67,7 +67,7 @@ def facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
     >>> from memlab.knowledge import patterns
     >>> turn = {"turn_id": "u/1", "scope": "u", "session_id": "u/s", "speaker": "Mel", "role": "user",
     ...         "timestamp": None, "text": "My door code is 12u34. I would live in Rome if I could."}
-    >>> [(fact.subject, fact.predicate, fact.object) for fact in patterns.facts([turn])]
+    >>> [(fact.subject, fact.predicate, fact.object) for fact in patterns.pattern_facts([turn])]
     [("Mel's door code", 'is', '12u34')]
     """
     for turn in turns:
@@ -76,7 +76,7 @@ def facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
         for sentence in sentences(turn["text"].replace("’", "'")):
             if _UNSURE.search(sentence):
                 continue
-            for pattern, predicate in _READ:
+            for pattern, predicate in _COMPILED:
                 match = pattern.search(sentence)
                 if match is None or _NO_VALUE.match(match["o"]):
                     continue
@@ -84,11 +84,11 @@ def facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
                 if what := match.groupdict().get("what"):
                     code = _CODE.search(sentence, match.end("what"), match.start("o"))
                     subject = f"{subject}'s {what}{code[0] if code else ''}"
-                yield make([turn], (subject, predicate, match["o"]), source="stated")
+                yield make_fact([turn], (subject, predicate, match["o"]), source="stated")
                 break
 
 
-def make(turns: list[dict[str, Any]], said: tuple[str, str, str], *, source: str, text: str | None = None) -> Fact:
+def make_fact(turns: list[dict[str, Any]], said: tuple[str, str, str], *, source: str, text: str | None = None) -> Fact:
     """Make a fact of what turns say: subject, predicate and object, and the sentence that says it alone.
 
     It is named by the first turn and by what it says: other turns and other facts change no id.

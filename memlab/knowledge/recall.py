@@ -15,7 +15,7 @@ from memlab.knowledge import graph
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.supersession import Resolved
 
-_RESULT = {
+_RESULT_SCHEMA = {
     "query_id": pl.String(), "rank": pl.UInt32(), "fact_id": pl.String(), "score": pl.Float64(),
     "vector": pl.Float64(), "graph": pl.Float64(), "confidence": pl.Float64(), "entities": pl.List(pl.String()),
 }  # fmt: skip
@@ -74,18 +74,18 @@ def search_facts(
     if "query_id" not in questions.columns:
         questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
     pool = facts.filter(pl.col("status") != "repeat", True if superseded else pl.col("status") == "active")
-    parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT})]
+    parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT_SCHEMA})]
     for (scope,), asked in questions.with_row_index("_place").group_by("scope", maintain_order=True):
         known = pool.filter(scope=scope)
         cosines = np.zeros((asked.height, known.height))
         if encoder is not None and weights.vector and known.height:
-            cosines = similarity(asked["text"], statements(known), encoder)
+            cosines = similarities(asked["text"], fact_statements(known), encoder)
         its = None if entities is None else entities.filter(scope=scope)
-        network = graph.build(known, its) if weights.graph else None
+        network = graph.build_graph(known, its) if weights.graph else None
         for (place, query, text), cosine in zip(
             asked.select("_place", "query_id", "text").rows(), cosines, strict=True
         ):
-            near, names = ({}, []) if network is None else graph.relevance(network, text)
+            near, names = ({}, []) if network is None else graph.fact_relevance(network, text)
             nearness = pl.Series([near.get(fact, 0.0) for fact in known["fact_id"]], dtype=pl.Float64)
             ranked = known.select(
                 "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),
@@ -96,7 +96,7 @@ def search_facts(
             best = ranked.with_columns(score=total.round(_DECIMALS)).sort(
                 "score", "last_access", descending=True, nulls_last=True, maintain_order=True
             )
-            parts.append(best.head(k).with_row_index("rank", offset=1).select("_place", *_RESULT))
+            parts.append(best.head(k).with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA))
     return pl.concat(parts).sort("_place", "rank").drop("_place")
 
 
@@ -136,7 +136,7 @@ def current_first(
     return pl.DataFrame(rows, schema=["condition", "n", "share"], orient="row")
 
 
-def statements(facts: pl.DataFrame) -> pl.Series:
+def fact_statements(facts: pl.DataFrame) -> pl.Series:
     """Write facts as subject, predicate and object, which is what a question is compared with.
 
     Their sentences say more (whose, when), and rank the current value below a stale one more often.
@@ -144,12 +144,12 @@ def statements(facts: pl.DataFrame) -> pl.Series:
     return facts.select(statement=pl.concat_str("subject", "predicate", "object", separator=" ")).to_series()
 
 
-def sentences(facts: pl.DataFrame) -> pl.Series:
+def fact_sentences(facts: pl.DataFrame) -> pl.Series:
     """Write facts as sentences for a reader: their own where they have one, else subject, predicate and object."""
-    return facts.select(pl.coalesce("text", statements(facts).alias("said"))).to_series()
+    return facts.select(pl.coalesce("text", fact_statements(facts).alias("said"))).to_series()
 
 
-def similarity(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
+def similarities(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
     """Give the cosines of questions and texts, below 0 taken as 0: (q, n)."""
     asked = encoder.encode(questions.to_list(), kind="query", progress=False)
     documents = encoder.encode(texts.to_list(), kind="document", progress=False)

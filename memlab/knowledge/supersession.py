@@ -14,42 +14,50 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.knowledge import normal
-from memlab.knowledge.normal import IS, NOT, PLAN, Statement, Value, relation, value
+from memlab.knowledge.normal import IS, NOT, PLAN, Statement, Value, normal_relation, normal_value
 from memlab.records import TIMESTAMP, Fact, schema
 from memlab.text.words import wordset
 
-_SINGLE = {
+_SINGLE_VALUED = {
     "home": ("lives in", "stays at"), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
     "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"),
     "age": ("is years old",), "vehicle": ("drives",), "birth": ("was born on",), "name": ("is named",),
     "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
-GROUPS = {relation(phrase): group for group, phrases in _SINGLE.items() for phrase in phrases}
+EXCLUSIVE_GROUPS = {normal_relation(phrase): group for group, phrases in _SINGLE_VALUED.items() for phrase in phrases}
 """Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
-_SEVERAL = normal.stems(sorted(wordset(
+_MULTI_VALUED = normal.stem_words(sorted(wordset(
     """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
     coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
     dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
 )))  # fmt: skip
 """What one may have several of, so that another value stands beside the first."""
-_COUNTED = {relation(phrase) for phrase in ("has", "teaches", "takes")}
-_SCHEDULED = {relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")}
+_COUNTED_RELATIONS = {normal_relation(phrase) for phrase in ("has", "teaches", "takes")}
+_SCHEDULED_RELATIONS = {
+    normal_relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")
+}
 _NUMBER = re.compile(r"\d+\b")
-_WHEN = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
-_PLANNED = timedelta(days=120)
-_PARTED, _TOGETHER = relation("broke up with"), {"company": "partner", "partner": "company"}
-OVER, ANOTHER, SO, DONE, CORRECTED = "said to be over", "another value", "said to be so", "carried out", "corrected"
-_STATE = {
+_WEEKDAY_OR_HOUR = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
+_PLAN_LIFETIME = timedelta(days=120)
+_BREAKUP, _OPPOSITE_GROUP = normal_relation("broke up with"), {"company": "partner", "partner": "company"}
+ENDED, REPLACED, AFFIRMED, CARRIED_OUT, CORRECTED = (
+    "said to be over",
+    "another value",
+    "said to be so",
+    "carried out",
+    "corrected",
+)
+_STATE_SCHEMA = {
     "status": pl.String(), "superseded": pl.Boolean(), "superseded_by": pl.String(), "repeats": pl.String(),
     "valid_from": TIMESTAMP, "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP,
 }  # fmt: skip
-_LOG = {
+_LOG_SCHEMA = {
     **dict.fromkeys(("scope", "subject", "predicate", "old", "new", "old_object", "new_object"), pl.String()),
     "at": TIMESTAMP, "recorded_at": TIMESTAMP, "rule": pl.String(), "by": pl.String(), "evidence": pl.List(pl.String()),
 }  # fmt: skip
 
-_Said = tuple[str, str, str, str, bool, str]
+_Meaning = tuple[str, str, str, str, bool, str]
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ def resolve(
     An older statement that arrives late takes its place in that order, so it is superseded from the start.
 
     :param facts: rows of :class:`memlab.records.Fact`.
-    :param encoder: matches near-equal values (:func:`memlab.knowledge.normal.keys`); ``None``: normal forms only.
+    :param encoder: matches near-equal values (:func:`memlab.knowledge.normal.value_keys`); ``None``: normal forms only.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
     :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both values are kept,
         however often and in whatever words either is said again. Another value may close the same fact.
@@ -114,23 +122,25 @@ def resolve(
     >>> active(resolve(facts, undone=[("f1", "f2")])).height
     2
     """
-    arrived = _checked(facts)
+    arrived = _validate_facts(facts)
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
-    marks = {mark.id: mark for mark in _marks(arrived, encoder)}
-    kept = {(marks[old].says, marks[new].says) for old, new in undone if old in marks and new in marks}
-    subjects: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
-    for mark in marks.values():
-        subjects[mark.fact["scope"], mark.subject].append(mark)
-    runs = [run for its in subjects.values() for run in _history(its, kept)]
+    statements = {statement.id: statement for statement in _read_statements(arrived, encoder)}
+    pairs = [(statements[old], statements[new]) for old, new in undone if old in statements and new in statements]
+    meanings = {(old.meaning, new.meaning) for old, new in pairs}
+    subjects: defaultdict[tuple[str, str], list[_Statement]] = defaultdict(list)
+    for statement in statements.values():
+        subjects[statement.fact["scope"], statement.subject].append(statement)
+    intervals = [interval for own in subjects.values() for interval in _resolve_subject(own, meanings)]
     latest = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
-    # What no run has for a member only ends something.
+    # A statement that is in no interval only ends something.
     said = arrived.select("fact_id", "said_at").iter_rows()
     states = {fact: ("closing", True, None, None, at, at, 0, at) for fact, at in said}
-    states |= {fact: state for run in runs for fact, state in run.states(as_of or latest[run.mark.fact["scope"]])}
-    log = pl.DataFrame([run.closing() for run in runs if run.closed], schema=_LOG, orient="row")
-    made = pl.DataFrame(list(states.values()), schema=_STATE, orient="row")
-    return Resolved(arrived.hstack(made), log.sort("recorded_at", "at", "old"))
+    for interval in intervals:
+        states |= interval.fact_states(as_of or latest[interval.first.fact["scope"]])
+    log = pl.DataFrame([each.log_row() for each in intervals if each.closed], schema=_LOG_SCHEMA, orient="row")
+    table = pl.DataFrame(list(states.values()), schema=_STATE_SCHEMA, orient="row")
+    return Resolved(arrived.hstack(table), log.sort("recorded_at", "at", "old"))
 
 
 def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
@@ -145,11 +155,10 @@ def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame
     return facts.filter(pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of))
 
 
-def _checked(facts: pl.DataFrame) -> pl.DataFrame:
+def _validate_facts(facts: pl.DataFrame) -> pl.DataFrame:
     """Fill optional columns and refuse what cannot be resolved."""
     expected = schema(Fact)
-    missing = [name for name in list(expected)[:8] if name not in facts.columns]
-    if missing:
+    if missing := [name for name in list(expected)[:8] if name not in facts.columns]:
         raise DataError(f"facts have no column {missing[0]!r}; expected {', '.join(expected)}")
     filled = facts.with_columns(pl.lit(None).alias(name) for name in expected if name not in facts.columns)
     said = pl.coalesce("asserted_at", "recorded_at")
@@ -162,21 +171,21 @@ def _checked(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class _Mark:
-    """A statement as it is resolved.
+class _Statement:
+    """A fact with its parts in normal form.
 
     :param fact: its row.
-    :param subject: of its subject, ``key``: of its value, equal for what is one; ``instead``: of the value that it
-        replaces.
-    :param group: what its value is one of; ``single``: whether a subject has one of these at a time.
+    :param subject: key of its subject; ``key``: of its value; ``corrected_key``: of the value that it corrects. Equal
+        keys mean the same.
+    :param group: the group of values that replace each other; ``single``: whether a subject has one of them at a time.
     """
 
     fact: dict[str, Any]
-    read: Statement
+    parts: Statement
     value: Value
     subject: str
     key: str
-    instead: str | None
+    corrected_key: str | None
     group: str
     single: bool
 
@@ -185,178 +194,195 @@ class _Mark:
         return str(self.fact["fact_id"])
 
     @property
-    def at(self) -> datetime:
+    def said_at(self) -> datetime:
         when: datetime = self.fact["said_at"]
         return when
 
     @property
-    def says(self) -> _Said:
-        """What it says, in whatever words and whenever: what an undo is about."""
-        read = self.read
-        return self.fact["scope"], self.subject, read.relation, read.mode, read.over, self.key
+    def meaning(self) -> _Meaning:
+        """What it states, however it is worded and whenever it was said: an undo is about meanings."""
+        parts = self.parts
+        return self.fact["scope"], self.subject, parts.relation, parts.mode, parts.is_ending, self.key
 
-    def nested(self, other: _Mark) -> bool:
-        """Whether one of two values says all that the other says."""
-        return bool(self.key and other.key) and (self.value.within(other.value) or other.value.within(self.value))
+    def contains_or_is_part_of(self, other: _Statement) -> bool:
+        """Whether one of two values has all words of the other."""
+        return bool(self.key and other.key) and (
+            self.value.is_part_of(other.value) or other.value.is_part_of(self.value)
+        )
 
-    def beside(self, old: _Mark) -> bool:
-        """Whether two values of one group go together: they are one, or one says more, or another thing."""
-        if old.read.relation != self.read.relation:
+    def is_compatible_with(self, old: _Statement) -> bool:
+        """Whether two values of one group hold together: equal, one more precise, or about different things."""
+        if old.parts.relation != self.parts.relation:
             return False
         # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
-        other = self.read.owned and bool(old.value.exact) != bool(self.value.exact)
-        return other or old.key == self.key or old.nested(self)
+        different = self.parts.is_possession and bool(old.value.exact) != bool(self.value.exact)
+        return different or old.key == self.key or old.contains_or_is_part_of(self)
 
 
-def _marks(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[_Mark]:
-    """Read the statements, in the order in which they were said."""
+def _read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[_Statement]:
+    """Parse the facts, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
-    reads = [normal.read(row["subject"], row["predicate"], row["object"]) for row in rows]
-    owners = [(row["scope"], value(read.subject).key) for row, read in zip(rows, reads, strict=True)]
-    texts = [(owner, text) for owner, read in zip(owners, reads, strict=True) for text in (read.value, read.instead)]
-    keys: dict[Any, str] = normal.keys([(owner, text) for owner, text in texts if text is not None], encoder)
-    for row, read, owner in zip(rows, reads, owners, strict=True):
-        its, key, instead = value(read.value), keys[owner, read.value], keys.get((owner, read.instead))
-        yield _Mark(row, read, its, owner[1], key, instead, *_grouped(read, its))
+    parsed = [normal.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows]
+    owners = [(row["scope"], normal_value(parts.subject).key) for row, parts in zip(rows, parsed, strict=True)]
+    texts = [
+        (owner, text) for owner, parts in zip(owners, parsed, strict=True) for text in (parts.value, parts.corrects)
+    ]
+    keys: dict[Any, str] = normal.value_keys([(owner, text) for owner, text in texts if text is not None], encoder)
+    for row, parts, owner in zip(rows, parsed, owners, strict=True):
+        value, key, corrected = normal_value(parts.value), keys[owner, parts.value], keys.get((owner, parts.corrects))
+        yield _Statement(row, parts, value, owner[1], key, corrected, *_value_group(parts, value))
 
 
-def _grouped(read: Statement, its: Value) -> tuple[str, bool]:
-    """Give the group that a statement's value is one of, and whether a subject has one of these at a time."""
-    if read.owned:
-        return read.relation, read.relation.rpartition(" ")[2] not in _SEVERAL
-    if read.relation in _SCHEDULED and _WHEN.search(read.value):
+def _value_group(parts: Statement, value: Value) -> tuple[str, bool]:
+    """Give the group of a statement's value, and whether a subject has one value of it at a time."""
+    if parts.is_possession:
+        return parts.relation, parts.relation.rpartition(" ")[2] not in _MULTI_VALUED
+    if parts.relation in _SCHEDULED_RELATIONS and _WEEKDAY_OR_HOUR.search(parts.value):
         return "when", True
-    if read.relation in GROUPS:
-        return GROUPS[read.relation], True
-    if read.relation in _COUNTED and len(its.exact) == 1 and its.words and _NUMBER.match(normal.counted(read.value)):
+    if parts.relation in EXCLUSIVE_GROUPS:
+        return EXCLUSIVE_GROUPS[parts.relation], True
+    one_number = parts.relation in _COUNTED_RELATIONS and len(value.exact) == 1 and value.words
+    if one_number and _NUMBER.match(normal.numbers_as_digits(parts.value)):
         # "Seven years", not "year 7".
-        return f"number of {its.words[-1]}", True
-    return read.relation, False
+        return f"number of {value.words[-1]}", True
+    return parts.relation, False
 
 
 @dataclass(eq=False)
-class _Run:
-    """One value that is said to hold, from its first statement to what closes it: which statement, when, and why."""
+class _Interval:
+    """The time in which a value holds: its statements, and the statement, time and rule that end it."""
 
-    mark: _Mark
+    first: _Statement
     since: datetime
-    closed: tuple[_Mark, datetime, str] | None = None
-    members: list[_Mark] = field(default_factory=list)
+    closed: tuple[_Statement, datetime, str] | None = None
+    statements: list[_Statement] = field(default_factory=list)
 
-    def states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Give the state of each statement by its id; columns as in ``_STATE``."""
+    def fact_states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Give the state of each statement by its id; columns as in ``_STATE_SCHEMA``."""
         closer, at, rule = self.closed or (None, None, "")
         by = closer and closer.id
         if rule == CORRECTED:
-            yield from ((m.id, ("corrected", True, by, None, m.at, m.at, 0, m.at)) for m in self.members)
+            yield from (
+                (s.id, ("corrected", True, by, None, s.said_at, s.said_at, 0, s.said_at)) for s in self.statements
+            )
             return
-        heard: dict[str, datetime] = {}
-        for m in self.members:
-            heard.setdefault(next(iter(m.fact["evidence"] or ()), m.id), m.at)
-        last, status = max(heard.values()), "active" if by is None else "ended" if rule == OVER else "superseded"
-        if by is None and self.mark.read.mode == PLAN and last + _PLANNED <= present:
-            status, at = "expired", last + _PLANNED
-        for m in self.members[1:]:
-            yield m.id, ("repeat", by is not None, by, self.mark.id, self.since, at, 0, last)
-        yield self.mark.id, (status, status != "active", by, None, self.since, at, len(heard) - 1, last)
+        said: dict[str, datetime] = {}
+        for each in self.statements:
+            said.setdefault(next(iter(each.fact["evidence"] or ()), each.id), each.said_at)
+        last, status = max(said.values()), "active" if by is None else "ended" if rule == ENDED else "superseded"
+        if by is None and self.first.parts.mode == PLAN and last + _PLAN_LIFETIME <= present:
+            status, at = "expired", last + _PLAN_LIFETIME
+        for each in self.statements[1:]:
+            yield each.id, ("repeat", by is not None, by, self.first.id, self.since, at, 0, last)
+        yield self.first.id, (status, status != "active", by, None, self.since, at, len(said) - 1, last)
 
-    def closing(self) -> dict[str, Any]:
-        """Give the row of the log."""
+    def log_row(self) -> dict[str, Any]:
+        """Give the row of the log for what closed it."""
         assert self.closed
         closer, at, rule = self.closed
-        old, new = self.mark.fact, closer.fact
+        old, new = self.first.fact, closer.fact
         late = " (the old arrived late)" if old["recorded_at"] > new["recorded_at"] else ""
         return {
             **{name: new[name] for name in ("scope", "subject", "predicate", "evidence")},
-            "old": self.mark.id, "new": closer.id, "old_object": old["object"], "new_object": new["object"], "at": at,
+            "old": self.first.id, "new": closer.id, "old_object": old["object"], "new_object": new["object"], "at": at,
             "recorded_at": max(old["recorded_at"], new["recorded_at"]), "rule": f"{rule}{late}",
             "by": new["speaker"] or new["source"],
         }  # fmt: skip
 
 
-def _history(marks: list[_Mark], undone: Collection[tuple[_Said, _Said]]) -> list[_Run]:
-    """Give the values that a subject is said to have one after the other, and those that were corrected.
+def _resolve_subject(statements: list[_Statement], undone: Collection[tuple[_Meaning, _Meaning]]) -> list[_Interval]:
+    """Give the intervals of a subject's values, with those that were corrected.
 
     A correction takes the place of the value that was wrong, and the statements are read again without that value.
     """
-    stream = [(mark, mark.at, True) for mark in marks]
-    corrected: list[_Run] = []
+    stream = [(statement, statement.said_at, True) for statement in statements]
+    corrected: list[_Interval] = []
     while True:
-        values = _Values(undone)
-        for mark, since, may_correct in stream:
-            if wrong := values.wrong(mark) if may_correct else None:
+        timeline = _Timeline(undone)
+        for statement, since, may_correct in stream:
+            if wrong := timeline.find_corrected(statement) if may_correct else None:
                 break
-            values.add(mark, since)
+            timeline.add(statement, since)
         else:
-            return corrected + values.runs
-        wrong.closed = (mark, wrong.mark.at, CORRECTED)
+            return corrected + timeline.intervals
+        wrong.closed = (statement, wrong.first.said_at, CORRECTED)
         corrected.append(wrong)
-        gone, place = [*wrong.members[1:], mark], (mark, wrong.since, False)
-        stream = [place if old[0] is wrong.mark else old for old in stream if old[0] not in gone]
+        dropped, correction = [*wrong.statements[1:], statement], (statement, wrong.since, False)
+        stream = [correction if old[0] is wrong.first else old for old in stream if old[0] not in dropped]
 
 
-class _Values:
-    """What holds of a subject while its statements are read."""
+class _Timeline:
+    """The intervals of a subject's values while its statements are read in order."""
 
-    def __init__(self, undone: Collection[tuple[_Said, _Said]]) -> None:
+    def __init__(self, undone: Collection[tuple[_Meaning, _Meaning]]) -> None:
         self.undone = undone
-        self.runs: list[_Run] = []
-        self.by_relation: defaultdict[str, list[_Run]] = defaultdict(list)
-        self.by_group: defaultdict[str, list[_Run]] = defaultdict(list)
+        self.intervals: list[_Interval] = []
+        self.by_relation: defaultdict[str, list[_Interval]] = defaultdict(list)
+        self.by_group: defaultdict[str, list[_Interval]] = defaultdict(list)
 
-    def add(self, mark: _Mark, since: datetime) -> None:
-        """Take in the next statement, which holds since then."""
-        own = [run for run in _open(self.by_relation[mark.read.relation]) if run.mark.read.mode == mark.read.mode]
-        run = next((old for old in own if old.mark.key == mark.key), None)
-        closed = ((OVER, old) for old in self._ended(mark, own)) if mark.read.over else self._replaced(mark)
+    def add(self, statement: _Statement, since: datetime) -> None:
+        """Add the next statement: close what it ends or replaces, then begin or prolong the interval of its value."""
+        ending, mode = statement.parts.is_ending, statement.parts.mode
+        current = [i for i in _open_intervals(self.by_relation[statement.parts.relation]) if i.first.parts.mode == mode]
+        interval = next((old for old in current if old.first.key == statement.key), None)
+        closed = (
+            ((ENDED, old) for old in self._find_ended(statement, current)) if ending else self._find_closed(statement)
+        )
         for rule, old in closed:
-            if (mark.read.over or old is not run) and (old.mark.says, mark.says) not in self.undone:
-                old.closed = (mark, since, rule)
-        if mark.read.over:
+            if (ending or old is not interval) and (old.first.meaning, statement.meaning) not in self.undone:
+                old.closed = (statement, since, rule)
+        if ending:
             return
-        if run is None:
-            run = _Run(mark, since)
-            for runs in (self.runs, self.by_relation[mark.read.relation], self.by_group[mark.group]):
-                runs.append(run)
-        run.members.append(mark)
+        if interval is None:
+            interval = _Interval(statement, since)
+            for intervals in (
+                self.intervals,
+                self.by_relation[statement.parts.relation],
+                self.by_group[statement.group],
+            ):
+                intervals.append(interval)
+        interval.statements.append(statement)
 
-    def wrong(self, mark: _Mark) -> _Run | None:
-        """Find what a statement corrects."""
-        if mark.instead in (None, mark.key) or mark.read.over:
+    def find_corrected(self, statement: _Statement) -> _Interval | None:
+        """Find the latest value that a statement corrects."""
+        if statement.corrected_key in (None, statement.key) or statement.parts.is_ending:
             return None
-        runs = reversed(self.by_relation[mark.read.relation])
-        run = next((run for run in runs if run.mark.key == mark.instead), None)
-        return run if run and run.mark.read.mode == IS and (run.mark.says, mark.says) not in self.undone else None
+        earlier = reversed(self.by_relation[statement.parts.relation])
+        found = next((old for old in earlier if old.first.key == statement.corrected_key), None)
+        counts = found and found.first.parts.mode == IS and (found.first.meaning, statement.meaning) not in self.undone
+        return found if counts else None
 
-    def _ended(self, mark: _Mark, own: list[_Run]) -> list[_Run]:
+    def _find_ended(self, statement: _Statement, current: list[_Interval]) -> list[_Interval]:
         """Find what a statement says is over: the value that it names, in other words or fewer."""
-        same = [run for run in own if run.mark.key == mark.key or not mark.key]
-        ended = same or [run for run in own if run.mark.nested(mark)]
+        same = [old for old in current if old.first.key == statement.key or not statement.key]
+        ended = same or [old for old in current if old.first.contains_or_is_part_of(statement)]
         # Who leaves a job leaves its boss.
-        leaves = bool(ended) and mark.group == "job" and mark.read.mode == IS
-        return [*ended, *(_open(self.by_group["boss"]) if leaves else ())]
+        leaves = bool(ended) and statement.group == "job" and statement.parts.mode == IS
+        return [*ended, *(_open_intervals(self.by_group["boss"]) if leaves else ())]
 
-    def _replaced(self, mark: _Mark) -> Iterator[tuple[str, _Run]]:
+    def _find_closed(self, statement: _Statement) -> Iterator[tuple[str, _Interval]]:
         """Find what a statement closes, and by which rule."""
-        mode = mark.read.mode
-        for run in _open(self.by_relation[mark.read.relation]):
-            other, nested = run.mark.read.mode, run.mark.key == mark.key or run.mark.nested(mark)
-            if mode == IS and other == NOT and run.mark.key == mark.key:
-                yield SO, run
-            elif mode == IS and other == PLAN and nested:
-                yield DONE, run
-            elif mode == NOT and other != NOT and nested:
-                yield OVER, run
-        if mark.single:
-            for run in _open(self.by_group[mark.group]):
-                if run.mark.read.mode == mode != NOT and not mark.beside(run.mark):
-                    yield ANOTHER, run
-            for run in _open(self.by_group[_TOGETHER.get(mark.group, "")]):
+        mode = statement.parts.mode
+        for old in _open_intervals(self.by_relation[statement.parts.relation]):
+            same = old.first.key == statement.key
+            related = same or old.first.contains_or_is_part_of(statement)
+            if mode == IS and old.first.parts.mode == NOT and same:
+                yield AFFIRMED, old
+            elif mode == IS and old.first.parts.mode == PLAN and related:
+                yield CARRIED_OUT, old
+            elif mode == NOT and old.first.parts.mode != NOT and related:
+                yield ENDED, old
+        if statement.single:
+            for old in _open_intervals(self.by_group[statement.group]):
+                if old.first.parts.mode == mode != NOT and not statement.is_compatible_with(old.first):
+                    yield REPLACED, old
+            for old in _open_intervals(self.by_group[_OPPOSITE_GROUP.get(statement.group, "")]):
                 # Who lives with somebody again has not broken up with them, and the reverse.
-                if run.mark.key == mark.key and _PARTED in (run.mark.read.relation, mark.read.relation):
-                    yield ANOTHER, run
+                relations = (old.first.parts.relation, statement.parts.relation)
+                if old.first.key == statement.key and _BREAKUP in relations:
+                    yield REPLACED, old
 
 
-def _open(runs: list[_Run]) -> Iterator[_Run]:
-    """Give the runs that nothing has closed, the latest first."""
-    return (run for run in reversed(runs) if run.closed is None)
+def _open_intervals(intervals: list[_Interval]) -> Iterator[_Interval]:
+    """Give the intervals that nothing has closed, the latest first."""
+    return (interval for interval in reversed(intervals) if interval.closed is None)

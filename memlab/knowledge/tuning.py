@@ -20,8 +20,10 @@ from memlab.knowledge.decay import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
 
 CONSTANT, DEFAULT = "constant", "default"
 MIN_LABELS, FOLDS = 20, 5
-CLIP = 1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
-_CONFIDENCE = 0.9
+MIN_CHANCE = (
+    1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
+)
+_INTERVAL_LEVEL = 0.9
 
 
 class Fit(NamedTuple):
@@ -68,7 +70,7 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
 
     if name not in FAMILIES:
         raise DataError(f"{name!r} is no decay family; there are {', '.join(FAMILIES)}")
-    age, true = _observed(labels)
+    age, true = _check_labels(labels)
     if len(true) < MIN_LABELS or true.all() or not true.any():
         raise DataError(
             f"{len(true)} labels, {true.sum()} of them still true, do not determine a {name} curve; give at least "
@@ -85,23 +87,23 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
 
     def loss(place: np.ndarray) -> float:
         try:
-            chance = _chances(curve(place), age)
+            chance = _survival_chances(curve(place), age)
         except DataError:  # the floor is reached before the plateau ends
             return 1e9
         return float(-np.log(np.where(true, chance, 1 - chance)).sum())
 
     found = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
     top = _minimise(loss, found.x, bounds)
-    limit = loss(top) + float(chi2.ppf(_CONFIDENCE, 1)) / 2
+    limit = loss(top) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
     rows = []
     for i, each in enumerate(names if intervals else ()):
-        ends = (top[i], *_interval(loss, top, bounds, i, limit))
+        ends = (top[i], *_profile_interval(loss, top, bounds, i, limit))
         rows.append((each, *(float(end if linear[i] else np.exp(end)) for end in ends)))
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
     return Fit(curve(top), pl.DataFrame(rows, schema=columns, orient="row"))
 
 
-def _observed(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Check labels and give ages and truth as arrays.
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
@@ -117,8 +119,8 @@ def _observed(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return age, true.to_numpy()
 
 
-def _chances(curve: AnyCurve, age: np.ndarray) -> np.ndarray:
-    return np.clip(curve.retention(age), CLIP, 1 - CLIP)
+def _survival_chances(curve: AnyCurve, age: np.ndarray) -> np.ndarray:
+    return np.clip(curve.retention(age), MIN_CHANCE, 1 - MIN_CHANCE)
 
 
 Loss = Callable[[np.ndarray], float]
@@ -135,7 +137,7 @@ def _minimise(loss: Loss, start: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     return np.asarray(minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options).x)
 
 
-def _interval(loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, limit: float) -> list[float]:
+def _profile_interval(loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, limit: float) -> list[float]:
     """Find where the least loss with parameter i fixed crosses a limit, below the top and above; else its bounds."""
     from scipy.optimize import brentq
 
@@ -167,31 +169,38 @@ def compare(
 
     if group not in labels.columns or labels[group].n_unique() < FOLDS:
         raise DataError(f"labels need the column {group}, with at least {FOLDS} different values")
-    age, true = _observed(labels)
+    age, true = _check_labels(labels)
     chance = {name: np.zeros(len(true)) for name in (CONSTANT, DEFAULT, *families)}
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
     for learn, test in folds.split(labels, groups=labels[group].to_list()):
         chance[CONSTANT][test] = true[learn].mean()
-        chance[DEFAULT][test] = _chances(PlateauLinear(), age[test])
+        chance[DEFAULT][test] = _survival_chances(PlateauLinear(), age[test])
         for name in families:
-            chance[name][test] = _chances(fit(labels[learn], name, intervals=False, seed=seed).curve, age[test])
+            chance[name][test] = _survival_chances(
+                fit(labels[learn], name, intervals=False, seed=seed).curve, age[test]
+            )
     losses = {name: -np.log(np.where(true, its, 1 - its)) for name, its in chance.items()}
     best = min(families, key=lambda name: float(losses[name].mean()))
     rows = [
-        (name, len(true), *_mean(loss, labels[group]), *_mean(loss - losses[best], labels[group]))
+        (
+            name,
+            len(true),
+            *_mean_with_interval(loss, labels[group]),
+            *_mean_with_interval(loss - losses[best], labels[group]),
+        )
         for name, loss in losses.items()
     ]
     measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
     return pl.DataFrame(rows, schema=["family", "n", *measures], orient="row")
 
 
-def _mean(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
+def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
     """Give a mean with its normal interval; values of one group may depend on each other."""
     from scipy.stats import norm
 
     mean, (_, at) = float(values.mean()), np.unique(groups.to_numpy(), return_inverse=True)
     sums = np.bincount(at, weights=values - mean)
-    half = norm.ppf((1 + _CONFIDENCE) / 2) * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values)
+    half = norm.ppf((1 + _INTERVAL_LEVEL) / 2) * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values)
     return mean, mean - half, mean + half
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.conversation.tokens import counted
+from memlab.conversation.tokens import add_token_counts
 from memlab.memories.collecting import Returned
 
 
@@ -15,7 +15,7 @@ def written(returned: Returned) -> pl.DataFrame:
     """
     day = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).dt.strftime("%-d %B %Y")
     head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
-    rows = counted(returned.rows.with_columns(line=head + pl.col("text")), "line").sort("query_id", "rank")
+    rows = add_token_counts(returned.rows.with_columns(line=head + pl.col("text")), "line").sort("query_id", "rank")
     return rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
 
 

@@ -27,7 +27,7 @@ td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color
 """
 
 
-def as_html(notebook: Any, target: Path) -> None:
+def write_html(notebook: Any, target: Path) -> None:
     """Write an executed notebook as one page beside it, its pictures inside, that needs no network.
 
     What libraries print to stderr is left to the notebook.
@@ -41,7 +41,7 @@ def as_html(notebook: Any, target: Path) -> None:
     exporter = HTMLExporter(template_name="basic", embed_images=True)
     body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
     style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
-    put(target.parent, {f"{target.stem}.html": _page(target.stem, f"<main>{body}</main>", style)})
+    put(target.parent, {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)})
 
 
 def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path) -> Path:
@@ -59,13 +59,13 @@ def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str
         picture = f'<figure><a href="{beside}/cluster-map.html"><img src="{beside}/cluster-map.svg" width="430"></a>'
         picture += "<figcaption>A question on the map of one memory: stars are its evidence.</figcaption></figure>"
     reports = sorted(folder.glob("*/report.md"))
-    tables = "".join(map(_table, reports[:1]))
-    answers = "".join(_answer(path, folder) for path in sorted(notebooks.glob("[0-9]*.ipynb")))
+    tables = "".join(map(_report_table, reports[:1]))
+    answers = "".join(_notebook_section(path, folder) for path in sorted(notebooks.glob("[0-9]*.ipynb")))
     links = [f'<a href="{beside}/index.html">all figures</a>'] * (Path(figures) / "index.html").is_file()
     links += [f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>' for path in reports]
     body = f"<header><h1>Results</h1><p>{' · '.join(links)}</p></header><main>"
     body += f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
-    put(folder, {"index.html": _page("Results", body, STYLE + _INDEX)})
+    put(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
     return folder / "index.html"
 
 
@@ -78,14 +78,14 @@ def findings(path: Path) -> list[str]:
     return re.findall(r"^- (.*)", text, re.MULTILINE)
 
 
-def _table(report: Path) -> str:
+def _report_table(report: Path) -> str:
     """Give the table of a report that says what each pipeline completes, by how many sessions the evidence is in."""
     text = report.read_text(encoding="utf-8")
     tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\.\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
     return f"<div>{rendered(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""
 
 
-def _answer(path: Path, folder: Path) -> str:
+def _notebook_section(path: Path, folder: Path) -> str:
     import nbformat
 
     question = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].removeprefix("# ")
@@ -94,7 +94,7 @@ def _answer(path: Path, folder: Path) -> str:
     return f'<section><h2><a href="{place}">{html.escape(question)}</a></h2>{points}</section>'
 
 
-def _page(title: str, body: str, style: str) -> bytes:
+def _html_page(title: str, body: str, style: str) -> bytes:
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{style}</style>'
     page = f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
     return page.encode("utf-8", "replace")

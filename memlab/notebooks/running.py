@@ -22,7 +22,7 @@ from memlab.config import settings
 from memlab.errors import DataError, ExportError, ModelError
 from memlab.figures.export import put
 from memlab.figures.origin import portable, running, sidecar, source_digest
-from memlab.notebooks.page import as_html
+from memlab.notebooks.page import write_html
 
 
 def run_notebooks(
@@ -72,7 +72,7 @@ def run_notebooks(
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
-    kept = [] if again else [path for path in paths if _unchanged(path, Path(out) / path.name, values)]
+    kept = [] if again else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
     yield from ((Path(out) / path.name, 0.0) for path in kept)
     paths = [path for path in paths if path not in kept]
     if jobs < 2:
@@ -89,7 +89,7 @@ def run_notebooks(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _inputs(path: Path, values: Mapping[str, Any]) -> str:
+def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
     """Digest all that an executed notebook came from; what it wrote itself, store and figures, is none of it."""
     files = [Path(value) for value in values.values() if isinstance(value, str) and "\0" not in value]
     root = Path(memlab.__file__).parent
@@ -104,19 +104,21 @@ def _inputs(path: Path, values: Mapping[str, Any]) -> str:
     return digest.hexdigest()
 
 
-def _sidecars(figures: Any, notebook: str) -> dict[str, str]:
+def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
     """Digest the sidecars of the figures that a notebook has exported to a folder."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(figures or "").glob("*.json"))}
     made = {name: text for name, text in texts.items() if f'"{notebook}"' in text}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()}
 
 
-def _unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
+def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
     try:
         about = json.loads(target.read_text(encoding="utf-8"))["metadata"]["memlab"]
     except (OSError, ValueError, KeyError):
         return False
-    return bool(about == {"inputs": _inputs(path, values), "figures": _sidecars(values.get("figures"), path.name)})
+    return bool(
+        about == {"inputs": _input_digest(path, values), "figures": _sidecar_digests(values.get("figures"), path.name)}
+    )
 
 
 def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks") -> tuple[list[str], bool]:
@@ -140,7 +142,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
         raise DataError(f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source")
     with tempfile.TemporaryDirectory(prefix="memlab-remake-") as folder:
         exported = Path(folder) / "figures"
-        values = {**_from_here(made_by["parameters"]), "figures": str(exported)}
+        values = {**_resolve_paths(made_by["parameters"]), "figures": str(exported)}
         _execute(notebook, Path(folder) / notebook.name, values, until=f'"{name}"')
         files = {path.name: path.read_bytes() for path in exported.glob(f"{name}.*")}
     if f"{name}.json" not in files:
@@ -151,13 +153,13 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
     return sorted(changed), source_digest(notebook) != made_by.get("source")
 
 
-def _from_here(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _resolve_paths(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make paths absolute again: a notebook runs in its own folder."""
     paths = {key: parameters[key] for key in ("dataset", "store") if isinstance(parameters.get(key), str)}
     return {**parameters, **{key: str(Path(p).resolve()) for key, p in paths.items() if "://" not in p}}
 
 
-def _without_paths(notebook: Any) -> None:
+def _strip_paths(notebook: Any) -> None:
     """Take the folders of this machine out of an executed notebook: of its record, its tracebacks and its texts."""
     about = notebook.metadata.get("papermill", {})
     about |= {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
@@ -165,17 +167,19 @@ def _without_paths(notebook: Any) -> None:
     named = "|".join(re.escape(str(place)) for place in places if place != place.parent)
     folders = re.compile(rf"(?:{named})/|(?<![\w/.])(?:{named})(?![\w.-])")
     for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
-        output.update(_replaced(output, folders))
+        output.update(_strip_folders(output, folders))
 
 
-def _replaced(value: Any, folders: re.Pattern[str]) -> Any:
+def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
     """Take folders out of all texts of an output: pictures are numbers."""
     if isinstance(value, str):
         return folders.sub("", value)
     if isinstance(value, list):
-        return [_replaced(each, folders) for each in value]
+        return [_strip_folders(each, folders) for each in value]
     if isinstance(value, dict):
-        return {k: each if k in ("image/png", "image/jpeg") else _replaced(each, folders) for k, each in value.items()}
+        return {
+            k: each if k in ("image/png", "image/jpeg") else _strip_folders(each, folders) for k, each in value.items()
+        }
     return value
 
 
@@ -188,7 +192,7 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     started, level = time.perf_counter(), inspector.level
     inspector.setLevel(logging.ERROR)
     try:
-        inputs, notebook = _inputs(path, values), papermill.iorw.load_notebook_node(str(path))
+        inputs, notebook = _input_digest(path, values), papermill.iorw.load_notebook_node(str(path))
         known = papermill.inspect_notebook(str(path))
         given = {name: portable(value, path.parent) for name, value in values.items() if name in known}
         last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
@@ -201,13 +205,13 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
         for cell in executed.cells:
             if cell.cell_type == "markdown":  # what lay beside the notebook lies elsewhere from the executed one
                 cell.source = cell.source.replace("](../", f"]({os.path.relpath(path.parent.parent, target.parent)}/")
-        _without_paths(executed)
-        executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecars(values.get("figures"), path.name)}
+        _strip_paths(executed)
+        executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecar_digests(values.get("figures"), path.name)}
         papermill.iorw.write_ipynb(executed, str(target))
-        as_html(executed, target)
+        write_html(executed, target)
     except papermill.PapermillExecutionError as error:
         partial = papermill.iorw.load_notebook_node(str(target))
-        _without_paths(partial)
+        _strip_paths(partial)
         papermill.iorw.write_ipynb(partial, str(target))
         raise ExportError(
             f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"

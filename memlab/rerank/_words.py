@@ -16,7 +16,7 @@ from memlab.retrieve.bench import once
 from memlab.retrieve.index import numbered, rarity
 from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant
 from memlab.text.analysis import tokenize
-from memlab.text.dates import dates, days
+from memlab.text.dates import date_range, dates
 from memlab.text.words import MONTHS
 
 TURN_SHAPES = {
@@ -189,11 +189,11 @@ def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -
 def _named(text: str) -> list[float]:
     """Give year, month and day of the first date that a question names, NaN for what it leaves out."""
     values = [read.value for read in dates(text) if read.value[0].isdigit()]
-    spans = [span for value in values if (span := days(value))]
+    spans = [span for value in values if (span := date_range(value))]
     if not values:
         return [np.nan] * 3
     value = str(spans[0][0]) if "W" in values[0] or "/" in values[0] else values[0]
     parts = [float(part) for part in value.split("-")]
-    if not days(value):
+    if not date_range(value):
         parts = [float(spans[0][0].year) if spans else np.nan, *parts]
     return [*parts, np.nan, np.nan][:3]

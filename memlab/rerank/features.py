@@ -164,7 +164,7 @@ class _Scope:
         self.add(f"{name}_first_person_best_of_session", self.z_of_session(self.best(of_turn)))
 
     def scores(self, dense: np.ndarray, bm25: np.ndarray, late: np.ndarray, of_sessions: np.ndarray) -> None:
-        """How well turn, neighbours and session match, by each scorer; and how alike the turn is to the first hits."""
+        """Scores of turn, neighbours and session by each scorer, and the similarity of the turn to the first hits."""
         total = np.zeros(self.shape)
         less = lowered_by(self.bench, self.rows, self.turns)
         for name, scores in (("dense", dense), ("bm25", bm25), ("late", late)):

@@ -12,7 +12,7 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.parts import question_parts
 from memlab.retrieve.ranking import depth, of_turns
 from memlab.retrieve.subqueries import ask, joined, written
-from memlab.text.analysis import english
+from memlab.text.analysis import english_rules_apply
 from memlab.text.questions import aggregation
 
 WINDOWS = 8
@@ -81,7 +81,9 @@ def parts(queries: pl.DataFrame, bench: Bench, service: str | None = None) -> pl
     A question that asks for one thing has no rows, nor has one that the model gives no answer to.
     """
     if not service:
-        return question_parts(queries if english(bench.language, "the splitting of questions") else queries.clear())
+        return question_parts(
+            queries if english_rules_apply(bench.language, "the splitting of questions") else queries.clear()
+        )
     questions = queries.select(question="text")
     values = written(questions, service, task="decompose", shape=Split, system=_TASK, what="decompositions")
     split = [[] if value is None else value.questions[:MOST] for value in values]

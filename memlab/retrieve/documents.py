@@ -17,7 +17,7 @@ from memlab.records import Level
 from memlab.retrieve.arrays import units
 from memlab.retrieve.index import ScopeWords
 from memlab.text.analysis import tokenize
-from memlab.text.tokens import PIECE
+from memlab.text.tokens import WORD_OR_SIGN
 
 TIES = 0
 """Seed of the order of documents that tie."""
@@ -82,7 +82,7 @@ class Documents:
     @cached_property
     def n_tokens(self) -> np.ndarray:
         """Each document's words and punctuation marks: (n,) a token count that needs no model."""
-        return pl.Series(self.texts, dtype=pl.String).str.count_matches(PIECE).to_numpy().astype(np.int64)
+        return pl.Series(self.texts, dtype=pl.String).str.count_matches(WORD_OR_SIGN).to_numpy().astype(np.int64)
 
     @cached_property
     def words(self) -> list[list[str]]:

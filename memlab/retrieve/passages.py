@@ -11,8 +11,8 @@ import polars as pl
 
 from memlab.embed.text import turn_texts
 from memlab.retrieve.bench import Bench, once
-from memlab.text.sentences import spans
-from memlab.text.tokens import PIECE
+from memlab.text.sentences import sentence_spans
+from memlab.text.tokens import WORD_OR_SIGN
 
 LONG = 220
 """Words and signs of a turn up to which it is read as one: about what MiniLM reads, 256 tokens."""
@@ -20,7 +20,7 @@ LONG = 220
 SIZE = 45
 """Words and signs of a passage at most: about a turn between people, which it has to compete with."""
 
-_PIECE = re.compile(PIECE)
+_PIECE = re.compile(WORD_OR_SIGN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ def split(text: str, size: int = SIZE) -> list[str]:
     """
     parts: list[tuple[int, int]] = []
     room = 0
-    for start, end in spans(text):
+    for start, end in sentence_spans(text):
         pieces = [match.start() for match in _PIECE.finditer(text, start, end)]
         if parts and len(pieces) <= room:
             parts[-1] = parts[-1][0], end

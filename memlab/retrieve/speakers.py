@@ -16,7 +16,7 @@ OF_ASSISTANT = (
     rf"|{_YOU}(?:said|told|gave|given|wrote|written|(?:comput|calculat|estimat|nam)ed)|{_YOU}(?:draft|offer)ed"
     r"|your (?:[a-z]+ )?(?:suggestion|recommendation|proposal|advice|answer|draft|plan|estimate|calculation|list)s?)\b"
 )
-"""Asks for what the assistant said, rather than for what it was told."""
+"""Matches questions for what the assistant said, rather than the user."""
 
 ASSISTANT = 1.0
 """Standard deviations: of 0 to 2 on chats of ``data/train`` and a former sample; see ``docs/evaluation/results.md``."""

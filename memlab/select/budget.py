@@ -17,7 +17,7 @@ from memlab.retrieve.ranking import scaled
 from memlab.text.analysis import tokenize
 from memlab.text.questions import aggregation
 from memlab.text.sentences import sentences
-from memlab.text.tokens import PIECE
+from memlab.text.tokens import WORD_OR_SIGN
 
 CONTENTS = ("whole", "head", "sentences")
 
@@ -114,7 +114,7 @@ def kept_text(run: Run, bench: Bench, *, content: str = "whole", limit: int = 20
     elif content == "sentences":
         texts = _best_sentences(texts, run, bench, limit)
     rows = run.frame.select("query_id", "doc_id", "rank", text=pl.Series(texts, dtype=pl.String))
-    return rows.with_columns(n_tokens=pl.col("text").str.count_matches(PIECE))
+    return rows.with_columns(n_tokens=pl.col("text").str.count_matches(WORD_OR_SIGN))
 
 
 def _best_sentences(texts: list[str], run: Run, bench: Bench, limit: int) -> list[str]:

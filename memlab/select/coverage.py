@@ -16,7 +16,7 @@ from memlab.retrieve.parts import question_parts
 from memlab.retrieve.ranking import of_turns, scaled
 from memlab.retrieve.subqueries import ask
 from memlab.select.candidates import candidates_of, reordered
-from memlab.text.analysis import english
+from memlab.text.analysis import english_rules_apply
 
 
 @stage
@@ -85,7 +85,7 @@ def _matches(run: Run, bench: Bench, candidates: Sequence[np.ndarray]) -> Iterat
 
 def _facets(queries: pl.DataFrame, bench: Bench) -> dict[str, list[dict[int, float]]]:
     """Search the facets of the questions that have some: of each, the scaled scores by place."""
-    readable = queries if english(bench.language, "the splitting of questions") else queries.clear()
+    readable = queries if english_rules_apply(bench.language, "the splitting of questions") else queries.clear()
     parts = question_parts(readable)
     hits = ask(bench, parts, retriever="bm25" if bench.encoder is None else "hybrid")
     placed = hits.select("part", score=scaled("score", over="part")).with_columns(

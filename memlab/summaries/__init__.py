@@ -10,9 +10,21 @@ from memlab.summaries.periods import period, rollup, summarize
 from memlab.summaries.raptor import GROUPS, Tree, grow
 from memlab.summaries.second_keys import second_keys
 from memlab.summaries.tree import nearest_summaries, tree, tree_of
-from memlab.summaries.writing import EXTRACTIVE, unwritten
+from memlab.summaries.writing import EXTRACTIVE, fallback_note
 
 __all__ = [
-    "EXTRACTIVE", "GROUPS", "Tree", "grow", "nearest_summaries", "period", "period_name", "rollup", "second_keys",
-    "summarize", "to_markdown", "tree", "tree_of", "unwritten",
+    "EXTRACTIVE",
+    "GROUPS",
+    "Tree",
+    "fallback_note",
+    "grow",
+    "nearest_summaries",
+    "period",
+    "period_name",
+    "rollup",
+    "second_keys",
+    "summarize",
+    "to_markdown",
+    "tree",
+    "tree_of",
 ]  # fmt: skip

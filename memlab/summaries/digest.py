@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memlab.summaries.asking import evidence_of
+from memlab.summaries.prompts import evidence_column
 from memlab.terminal import markdown
 
-_HEADS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
+_HEADINGS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
 
 
 def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
@@ -32,10 +32,14 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
     counted = f"{len(node['turns']):,} turns in {len(node['children']):,} {below}; written by: {node['service']}"
     topics = markdown(", ".join(node["topics"]))
-    lines += [counted + (f"; topics: {topics}" if topics else ""), "", *_listed(node["sentences"], node["evidence"])]
-    for name, head in _HEADS.items():
+    lines += [
+        counted + (f"; topics: {topics}" if topics else ""),
+        "",
+        *_bullet_lines(node["sentences"], node["evidence"]),
+    ]
+    for name, head in _HEADINGS.items():
         if node[name]:
-            lines += ["", f"## {head}", "", *_listed(node[name], node[evidence_of(name)])]
+            lines += ["", f"## {head}", "", *_bullet_lines(node[name], node[evidence_column(name)])]
     return "\n".join(lines)
 
 
@@ -50,5 +54,5 @@ def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     return f"{node['kind']} of {monday if node['kind'] == 'week' else day:%-d %B %Y}"
 
 
-def _listed(texts: list[str], evidence: list[list[str]]) -> list[str]:
+def _bullet_lines(texts: list[str], evidence: list[list[str]]) -> list[str]:
     return [f"- {markdown(text)} ({markdown(', '.join(ids))})" for text, ids in zip(texts, evidence, strict=True)]

@@ -15,8 +15,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.asking import PERIOD, SESSION, unique
-from memlab.summaries.writing import Row, Writer, framed, leaves, with_topics, write
+from memlab.summaries.prompts import PERIOD, SESSION, distinct_texts
+from memlab.summaries.writing import Row, Writer, add_topics, node_frame, turn_rows, write_summaries
 
 
 def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
@@ -40,16 +40,17 @@ def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "e
     ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'], ['u/s/2']])
     """
     parts = dict[str, list[Row]]()
-    for session, row in zip(turns["session_id"], leaves(turns), strict=True):
+    for session, row in zip(turns["session_id"], turn_rows(turns), strict=True):
         parts.setdefault(session, []).append(row)
+    summaries = write_summaries(SESSION, [*parts.values()], service)
     rows = [
         {**row, "session_id": session, "summary": row["text"], "version": "", "n_turns": len(part),
-         "participants": unique(each["speaker"] for each in part)}
-        for (session, part), row in zip(parts.items(), write(SESSION, [*parts.values()], service), strict=True)
+         "participants": distinct_texts(each["speaker"] for each in part)}
+        for (session, part), row in zip(parts.items(), summaries, strict=True)
     ]  # fmt: skip
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
     made = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
-    return with_topics(made, turns, language).select(*columns)
+    return add_topics(made, turns, language).select(*columns)
 
 
 def rollup(
@@ -84,10 +85,10 @@ def rollup(
     >>> nodes["kind"].to_list()
     ['session', 'session', 'week', 'week', 'month', 'month']
     """
-    sessions = _sessions(_dated(turns, tz), turns, summaries, service, language)
-    weeks = _layer("week", sessions, tz, service)
-    months = _layer("month", weeks, tz, service)
-    return pl.concat([framed(rows, turns, language) for rows in (sessions, weeks, months)])
+    sessions = _session_rows(_sessions_with_periods(turns, tz), turns, summaries, service, language)
+    weeks = _period_rows("week", sessions, tz, service)
+    months = _period_rows("month", weeks, tz, service)
+    return pl.concat([node_frame(rows, turns, language) for rows in (sessions, weeks, months)])
 
 
 def period(
@@ -108,21 +109,21 @@ def period(
     :returns: a row of :class:`memlab.records.Node`.
     :raises DataError: when the scope has no session in it.
     """
-    dated = _dated(turns, tz)
+    dated = _sessions_with_periods(turns, tz)
     wanted = day.replace(day=1) if kind == "month" else day - timedelta(days=day.weekday())
     there = dated[kind].unique(maintain_order=True).to_list()
     if wanted not in there:
         span = "its sessions have no dates" if there == [None] else f"its {kind}s go from {there[0]} to {there[-1]}"
         raise DataError(f"there is no session in the {kind} of {day}; {span}")
-    below = _sessions(dated.filter(pl.col(kind) <= wanted), turns, summaries, service, language)
+    below = _session_rows(dated.filter(pl.col(kind) <= wanted), turns, summaries, service, language)
     if kind == "month":
         # The month before, too: something may be carried on of it.
         both = there[: there.index(wanted) + 1][-2:]
-        below = _layer("week", below, tz, service, only=dated.filter(pl.col(kind).is_in(both))["week"].to_list())
-    return framed(_layer(kind, below, tz, service, only=[wanted]), turns, language)
+        below = _period_rows("week", below, tz, service, only=dated.filter(pl.col(kind).is_in(both))["week"].to_list())
+    return node_frame(_period_rows(kind, below, tz, service, only=[wanted]), turns, language)
 
 
-def _dated(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
+def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
     """List sessions in order of scope and time: ``session_id``, ``turns``, ``week`` and ``month`` (first days)."""
     try:
         ZoneInfo(tz)
@@ -141,7 +142,7 @@ def _dated(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
     )
 
 
-def _sessions(
+def _session_rows(
     dated: pl.DataFrame, turns: pl.DataFrame, summaries: pl.DataFrame | None, service: Writer, language: str
 ) -> list[Row]:
     """Give summaries as rows of nodes with ``week`` and ``month``; sessions that have none are summarised."""
@@ -156,7 +157,7 @@ def _sessions(
     return rows.to_dicts()
 
 
-def _layer(
+def _period_rows(
     kind: str, below: list[Row], tz: str, service: Writer, *, only: Collection[date | None] | None = None
 ) -> list[Row]:
     """Write the periods above some nodes, in their order; ``only``: those of these dates."""
@@ -166,7 +167,7 @@ def _layer(
         for part, before in zip(parts, [[], *parts], strict=False)
         if only is None or part[0][kind] in only
     ]
-    made = write(PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs])
+    made = write_summaries(PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs])
     for (part, _), node in zip(pairs, made, strict=True):
         method = f"{kind}s ({tz})" if part[0][kind] else "undated"
         node |= {"kind": kind, "method": method, "month": part[0]["month"]}

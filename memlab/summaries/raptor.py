@@ -15,10 +15,10 @@ from memlab.cluster.mixture import mixture_memberships
 from memlab.embed import Encoder, load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.summaries.asking import CLUSTER
-from memlab.summaries.writing import Row, Writer, framed, leaves, write
+from memlab.summaries.prompts import CLUSTER
+from memlab.summaries.writing import Row, Writer, node_frame, turn_rows, write_summaries
 
-FEW, LAYERS, CHUNK = 8, 5, 5
+MAX_TOP_NODES, MAX_LAYERS, CHUNK_SIZE = 8, 5, 5
 GROUPS = "groups"
 """The task of requests whose prompt is the answer to be recorded: groups are computed, no model is asked."""
 
@@ -70,10 +70,10 @@ def grow(
     vectors = np.asarray(embedder.encode(turn_texts(turns)) if vectors is None else vectors)
     if len(vectors) != turns.height:
         raise DataError(f"there are {len(vectors):,} vectors for {turns.height:,} turns; give one for each")
-    below, place = leaves(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
+    below, place = turn_rows(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
     layers, of_layers = list[list[Row]](), [vectors[:0]]
-    while len(layers) < LAYERS and (groups := _grouped(below, vectors, service, seed)):
-        below = write(CLUSTER, [part for _, part, _ in groups], service)
+    while len(layers) < MAX_LAYERS and (groups := _group_scopes(below, vectors, service, seed)):
+        below = write_summaries(CLUSTER, [part for _, part, _ in groups], service)
         for (method, part, weights), node in zip(groups, below, strict=True):
             node |= {"kind": "cluster", "method": method, "turns": sorted(node["turns"], key=place.__getitem__)}
             for entry, weight in zip(part, weights, strict=True):
@@ -83,7 +83,7 @@ def grow(
         vectors = np.asarray(embedder.encode([row["text"] for row in below]))
         of_layers.append(vectors)
     # Framed at the end: a layer's parents are written with the layer above.
-    nodes = [framed(rows, turns, language) for rows in layers or [[]]]
+    nodes = [node_frame(rows, turns, language) for rows in layers or [[]]]
     return Tree(pl.concat(nodes), np.concatenate(of_layers))
 
 
@@ -95,21 +95,21 @@ class _Groups(BaseModel):
     weights: list[list[float]]
 
 
-def _grouped(
+def _group_scopes(
     entries: list[Row], vectors: np.ndarray, service: Writer, seed: int
 ) -> list[tuple[str, list[Row], list[float]]]:
     """Group the entries of each scope that has many: how, the entries of a group, and the weight of each in it."""
     found, scopes = [], np.array([row["scope"] for row in entries])
     for scope in dict.fromkeys(scopes.tolist()):
         at = np.flatnonzero(scopes == scope)
-        if len(at) > FEW:
-            groups = _groups([entries[i] for i in at], vectors[at], service, seed)
+        if len(at) > MAX_TOP_NODES:
+            groups = _group_entries([entries[i] for i in at], vectors[at], service, seed)
             for members, weights in zip(groups.members, groups.weights, strict=True):
                 found.append((groups.method, [entries[at[i]] for i in members], weights))
     return found
 
 
-def _groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
+def _group_entries(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
     """Group the entries of a scope as it was recorded; else by their vectors, or neighbours in time (see grow)."""
     about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
     request = llm.Request(GROUPS, 1, about, "", _Groups)
@@ -121,7 +121,7 @@ def _groups(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int)
         method, parts = "mixture", [(soft.indices[a:b], soft.data[a:b]) for a, b in pairwise(soft.indptr)]
     else:
         method, at = "chunks", np.arange(len(vectors))
-        parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK, len(at), CHUNK))]
+        parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK_SIZE, len(at), CHUNK_SIZE))]
     made = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
     if callable(service):
         made = service([replace(request, prompt=made.model_dump_json())])[0].value or made

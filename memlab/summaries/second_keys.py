@@ -10,7 +10,7 @@ import polars as pl
 from memlab import llm
 from memlab.errors import DataError, at_least
 from memlab.knowledge import extraction
-from memlab.knowledge.recall import sentences
+from memlab.knowledge.recall import fact_sentences
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
@@ -19,7 +19,7 @@ from memlab.retrieve.bench import once
 from memlab.retrieve.ranking import Scored, depth, of_turns, rank
 from memlab.retrieve.subqueries import joined
 from memlab.summaries.periods import summarize
-from memlab.summaries.writing import unwritten
+from memlab.summaries.writing import fallback_note
 
 KEYS = ("facts", "summaries", "headers")
 
@@ -54,7 +54,7 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
-    turn_of, key_of, vectors = _keys(bench, of, service)
+    turn_of, key_of, vectors = _turn_keys(bench, of, service)
     own = documents.vectors()
 
     def scored() -> Scored:
@@ -71,9 +71,9 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
 
 
 @once
-def _keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extract keys: which turn (by place) has which key, in pairs, and the keys' vectors (n keys, d)."""
-    keys = _extracted(bench, of, service)
+    keys = _extract_keys(bench, of, service)
     texts = keys["text"].unique(maintain_order=True)
     number = pl.DataFrame({"text": texts, "key": np.arange(len(texts))})
     pairs = keys.explode("turn_id").drop_nulls().join(number, on="text", maintain_order="left")
@@ -81,7 +81,7 @@ def _keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, 
     return bench.documents("turn").at(pairs["turn_id"]), pairs["key"].to_numpy(), vectors
 
 
-def _extracted(bench: Bench, of: str, service: str) -> pl.DataFrame:
+def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
     """Give the keys of a bench: ``text``, and ``turn_id``, the list of the turns that it stands on."""
     documents = bench.documents("turn")
     turns = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
@@ -89,10 +89,10 @@ def _extracted(bench: Bench, of: str, service: str) -> pl.DataFrame:
         made = extraction.extract(turns, service=service)
         lacking = made.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
         line = f"facts of {lacking:,} sessions came from no model" if lacking else ""
-        keys = made.facts.select(text=sentences(made.facts), turn_id="evidence")
+        keys = made.facts.select(text=fact_sentences(made.facts), turn_id="evidence")
     else:
         summaries = summarize(turns, service=service, language=bench.language)
-        line = unwritten(summaries, "summaries")
+        line = fallback_note(summaries, "summaries")
         written = summaries.filter(pl.col("reason") == "").select("session_id", "sentences", "evidence")
         if of == "summaries":
             keys = written.explode("sentences", "evidence").select(text="sentences", turn_id="evidence")

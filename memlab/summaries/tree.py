@@ -18,9 +18,9 @@ from memlab.retrieve.bench import once
 from memlab.retrieve.ranking import placed
 from memlab.summaries.periods import rollup
 from memlab.summaries.raptor import Tree, grow
-from memlab.summaries.writing import NODES, unwritten
+from memlab.summaries.writing import NODES, fallback_note
 
-OVER = ("weeks", "clusters", "both")
+TREE_KINDS = ("weeks", "clusters", "both")
 
 
 @stage
@@ -53,23 +53,26 @@ def tree(
 
     >>> import memlab
     >>> from memlab.sessions import sessions_of
-    >>> said = [f"On day {n} we climbed hill {n}." for n in range(9)]
+    >>> said = [f"On day {n} we saw hill {n}." for n in range(9)]
     >>> rows = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(said)]
     >>> turns = memlab.records.frame(memlab.Turn, rows)
     >>> bench = memlab.Bench.of(memlab.Dataset("trip", "example", turns, sessions_of(turns)), encoder="hashing:64")
-    >>> bench = bench.with_queries(pl.DataFrame({"scope": ["u"], "text": ["When did we climb hill 3?"]}))
+    >>> bench = bench.with_queries(pl.DataFrame({"scope": ["u"], "text": ["When did we see hill 3?"]}))
     >>> memlab.summaries.tree(bench, over="weeks", k=3).frame["doc_id"][0]
     'u/s/3'
     """
     at_least(1, k=k, turns=turns)
     found, documents = [], bench.documents("turn")
-    for rows, span, made in _scopes(bench, over=over, service=service, tz=tz, seed=seed):
+    for rows, span, made in _trees_by_scope(bench, over=over, service=service, tz=tz, seed=seed):
         sessions, at = documents.session[span], span.start + np.arange(span.stop - span.start)
         sizes = made.nodes["turns"].list.len().to_numpy()
         node, turn = np.repeat(np.arange(len(sizes)), sizes), documents.at(made.nodes["turns"].explode()) - span.start
         place = np.arange(len(turn)) - np.repeat(sizes.cumsum() - sizes, sizes)
         for row in rows:
-            own, theirs = _cosines(bench, row, documents.vectors()[span]), _cosines(bench, row, made.vectors)
+            own, theirs = (
+                _question_cosines(bench, row, documents.vectors()[span]),
+                _question_cosines(bench, row, made.vectors),
+            )
             nearest = np.lexsort((turn, -own[turn], node))[place < turns]
             best = own.copy()
             np.maximum.at(best, turn[nearest], theirs[node[nearest]])
@@ -89,9 +92,9 @@ def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design
     """
     at_least(1, k=k)
     parts = [pl.DataFrame(schema={"query_id": pl.String(), "rank": pl.Int64(), "score": pl.Float64(), **NODES})]
-    for rows, _, made in _scopes(bench, over=over, **design):
+    for rows, _, made in _trees_by_scope(bench, over=over, **design):
         for row in rows.tolist():
-            score = _cosines(bench, row, made.vectors)
+            score = _question_cosines(bench, row, made.vectors)
             order = np.argsort(-score, kind="stable")[:k]
             head = {"query_id": [bench.queries["query_id"][row]] * len(order), "rank": range(1, len(order) + 1)}
             parts.append(pl.DataFrame(head | {"score": score[order]}).hstack(made.nodes[order]))
@@ -103,16 +106,16 @@ def tree_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "U
 
     :raises DataError: for another ``over``, an unknown time zone, or without an encoder.
     """
-    if over not in OVER:
-        raise DataError(f"over is {over!r}; choose from {', '.join(OVER)}")
+    if over not in TREE_KINDS:
+        raise DataError(f"over is {over!r}; choose from {', '.join(TREE_KINDS)}")
     # What a kind does not depend on is left out, so that it is not written again.
     designs = {"weeks": (service, tz, 0), "clusters": (service, "", seed)}
-    parts = [_made(bench, kind, *design) for kind, design in designs.items() if over in (kind, "both")]
+    parts = [_build_tree(bench, kind, *design) for kind, design in designs.items() if over in (kind, "both")]
     return Tree(pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts]))
 
 
 @once
-def _made(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
+def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
     documents = bench.documents("turn")
     at = documents.at(bench.turns["turn_id"])
     order = np.argsort(at, kind="stable")
@@ -123,12 +126,12 @@ def _made(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> T
     else:
         nodes = rollup(turns, service=service, tz=tz, language=language)
         made = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
-    if service and (line := unwritten(made.nodes, "summaries")):
+    if service and (line := fallback_note(made.nodes, "summaries")):
         warnings.warn(line, stacklevel=4)
     return made
 
 
-def _scopes(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
+def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
     """Go through the scopes with questions: rows of these, place of the turns, and the summaries."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
@@ -138,5 +141,5 @@ def _scopes(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tr
         yield rows, span, Tree(made.nodes[own], made.vectors[own])
 
 
-def _cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:
+def _question_cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:
     return cosines(bench.query_vectors[row : row + 1], vectors)[0].astype(np.float64)

@@ -12,19 +12,28 @@ import polars as pl
 from memlab import llm
 from memlab.cluster import cluster_terms
 from memlab.records import Node, schema
-from memlab.summaries.asking import Group, Item, Supported, Task, checked, evidence_of, request, unique
-from memlab.summaries.extractive import carried_on, extract
+from memlab.summaries.extractive import extract_sentences, find_carried_on
+from memlab.summaries.prompts import (
+    Group,
+    Item,
+    Supported,
+    Task,
+    distinct_texts,
+    evidence_column,
+    summary_request,
+    supported_points,
+)
 from memlab.text.sentences import sentences
 
 NODES = pl.Schema(schema(Node))
 EXTRACTIVE = "extractive"
-_TOPICS = 6
+_MAX_TOPICS = 6
 Row = dict[str, Any]
 Writer = str | llm.Service | Callable[[Sequence[llm.Request]], list[llm.Answer]] | None
 """Who writes: the name of a service, ``recorded``, a service, or a function that answers; ``None`` for no model."""
 
 
-def leaves(turns: pl.DataFrame) -> list[Row]:
+def turn_rows(turns: pl.DataFrame) -> list[Row]:
     """Give turns as rows of what summaries stand on: each has one sentence, with what its image shows."""
     image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
     rows = turns.select(
@@ -34,7 +43,7 @@ def leaves(turns: pl.DataFrame) -> list[Row]:
     return rows.with_columns(evidence=pl.concat_list("turns").list.eval(pl.concat_list(pl.element()))).to_dicts()
 
 
-def write(
+def write_summaries(
     task: Task, parts: Sequence[Sequence[Row]], service: Writer, *, before: Sequence[Sequence[Row]] = ()
 ) -> list[Row]:
     """Write a summary above each group of rows; where the model gives none, of sentences of the group.
@@ -48,73 +57,75 @@ def write(
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured(service)
-    groups = [Group(_items(part), _items(last)) for part, last in zip_longest(parts, before, fillvalue=())]
-    requests = [request(task, group) for group in groups]
+    groups = [
+        Group(_summary_items(part), _summary_items(last)) for part, last in zip_longest(parts, before, fillvalue=())
+    ]
+    requests = [summary_request(task, group) for group in groups]
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
     rows = []
     for part, asked, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
-        points, dropped = checked(value, group) if value else ({}, 0)
+        points, dropped = supported_points(value, group) if value else ({}, 0)
         why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
         row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
         if points and not why:
             row = {"service": by, "model": getattr(service, "model", None)}
-            row |= {name: unique(getattr(value, name, ())) for name in ("topics", "entities")}
+            row |= {name: distinct_texts(getattr(value, name, ())) for name in ("topics", "entities")}
         else:
-            points = _without_model(task, group)
+            points = _extractive_points(task, group)
         for name, each in points.items():
-            row |= {name: [text for text, _ in each], evidence_of(name): [turns for _, turns in each]}
+            row |= {name: [text for text, _ in each], evidence_column(name): [turns for _, turns in each]}
         row |= {"node_id": asked.key, "dropped": dropped, "reason": why if service else ""}
-        rows.append(row | _above(part) | {"text": " ".join(row["sentences"])})
+        rows.append(row | _parent_fields(part) | {"text": " ".join(row["sentences"])})
     return rows
 
 
-def _items(rows: Sequence[Row]) -> list[Item]:
+def _summary_items(rows: Sequence[Row]) -> list[Item]:
     """Give what a summary above some rows may stand on."""
     return [
         Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), "" if name == "sentences" else name)
         for row in rows
         for name in ("sentences", "decisions", "open_questions")
-        for text, turns in zip(row.get(name) or (), row.get(evidence_of(name)) or (), strict=True)
+        for text, turns in zip(row.get(name) or (), row.get(evidence_column(name)) or (), strict=True)
     ]
 
 
-def _above(part: Sequence[Row]) -> Row:
+def _parent_fields(part: Sequence[Row]) -> Row:
     """Say what a summary of some rows stands on."""
     return {
         "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
-        "turns": unique(turn for row in part for turn in row["turns"]),
+        "turns": distinct_texts(turn for row in part for turn in row["turns"]),
         "start": min((row["start"] for row in part if row["start"]), default=None),
         "end": max((row["end"] for row in part if row["end"]), default=None),
     }  # fmt: skip
 
 
-def _without_model(task: Task, group: Group) -> dict[str, list[Supported]]:
+def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
     """Pick sentences; what sessions decided and left open goes up as it is."""
     points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.lists()}
-    points["sentences"] = extract([item for item in group.items if not item.kind])
+    points["sentences"] = extract_sentences([item for item in group.items if not item.kind])
     if group.before:
-        points["carried_on"] = carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
+        points["carried_on"] = find_carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
     return points
 
 
-def unwritten(rows: pl.DataFrame, what: str) -> str:
+def fallback_note(rows: pl.DataFrame, what: str) -> str:
     """Say in one line how many summaries came from no model though one was asked; see :func:`memlab.llm.unanswered`.
 
-    :param rows: ``reason``, as :func:`write` gives it.
+    :param rows: ``reason``, as :func:`write_summaries` gives it.
     """
     return llm.unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
 
 
-def framed(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
+def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Give rows as a frame of nodes, with topics."""
     lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
-    nodes = with_topics(pl.DataFrame(rows, schema=NODES), turns, language)
+    nodes = add_topics(pl.DataFrame(rows, schema=NODES), turns, language)
     return nodes.with_columns(lists.fill_null([]))
 
 
-def with_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
+def add_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Fill in topics that no model gave: phrases that set a row's turns apart from those of the scope's others.
 
     What an assistant says is left out, unless nobody else speaks. See :func:`memlab.cluster.cluster_terms`.
@@ -134,7 +145,7 @@ def with_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.Da
     found = dict[int, list[str]]()
     for part in stated.with_columns(text=split).explode("text").drop_nulls("text").partition_by("scope"):
         labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()
-        terms = cluster_terms(part["text"].to_list(), labels, n_terms=_TOPICS, speakers=speakers, language=language)
+        terms = cluster_terms(part["text"].to_list(), labels, n_terms=_MAX_TOPICS, speakers=speakers, language=language)
         found |= dict(terms.select("label", "terms").iter_rows())
     own = pl.Series("topics", [found.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
     return rows.with_columns(pl.coalesce("topics", own))

@@ -16,12 +16,12 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.text import tokens
-from memlab.text.words import FUNCTION_WORDS, lists
+from memlab.text.words import FUNCTION_WORDS, word_lists
 
 _log = logging.getLogger("memlab")
 
 _WORD = r"\w{2,}"  # in Rust's syntax, whose \w holds the vowel signs of Hindi or Tamil too
-_LONGEST_LIST = 500  # longer lists of stop words hold words with a meaning
+_MAX_STOP_WORDS = 500  # longer lists of stop words hold words with a meaning
 
 LANGUAGES: Mapping[str, str] = {
     "ar": "Arabic", "hy": "Armenian", "eu": "Basque", "ca": "Catalan", "cs": "Czech", "da": "Danish", "nl": "Dutch",
@@ -46,7 +46,7 @@ def check_language(language: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def english(language: str, rules: str) -> bool:
+def english_rules_apply(language: str, rules: str) -> bool:
     """Say whether rules that know English alone can be used; that they cannot is logged, once for each.
 
     :param rules: what they do, as the subject of a sentence: "the splitting of questions".
@@ -111,5 +111,5 @@ def stop_words(language: str = "en") -> frozenset[str]:
     listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(language)
     if language == "lt":  # its list was read in a wrong encoding
         listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]
-    asking = lists()["asking"].get(language, "").split()
-    return frozenset(listed if len(listed) <= _LONGEST_LIST else ()).union(asking)
+    asking = word_lists()["asking"].get(language, "").split()
+    return frozenset(listed if len(listed) <= _MAX_STOP_WORDS else ()).union(asking)

@@ -1,4 +1,4 @@
-"""Dates in a text and what they span: "May 3rd, 2023", "the week before 9 June 2023", "last Friday" seen from a day.
+"""Dates in a text and the days they cover: "May 3rd, 2023", "the week before 9 June 2023", "last Friday".
 
 A value is as precise as the date: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week ``2023-W18`` (ISO
 8601) or a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``.
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import regex
 
-from memlab.text.tokens import without
-from memlab.text.words import MONTHS, WEEKDAYS, lists
+from memlab.text.tokens import blank_out
+from memlab.text.words import MONTHS, WEEKDAYS, word_lists
 
-_COUNTS = {word: n for n, word in enumerate(lists()["cardinals"].split(), 1)}
-_COUNTS |= dict.fromkeys(("a", "an"), 1) | dict.fromkeys(("couple", "couple of", "a couple", "a couple of"), 2)
-_ORDINALS = lists()["ordinals"].split()
+_QUANTITIES = {word: n for n, word in enumerate(word_lists()["cardinals"].split(), 1)}
+_QUANTITIES |= dict.fromkeys(("a", "an"), 1) | dict.fromkeys(("couple", "couple of", "a couple", "a couple of"), 2)
+_ORDINALS = word_lists()["ordinals"].split()
 # Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is no verb.
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
@@ -26,52 +26,64 @@ _MONTH = (
 _DAY = rf"(?:(?P<day>\d{{1,2}})(?P<sure>st|nd|rd|th)?|(?P<sure>{'|'.join(_ORDINALS)}))\b(?!:|\.\d|,\d{{3}}\b)"
 _YEAR = r"(?:(?:,? of|,)? *(?P<year>[12]\d{3})\b(?!:)|,? ?['’](?P<year>\d\d)\b)"
 _WEEKDAY = r"(?P<weekday>mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?\b"
-_ON = rf"(?:{_WEEKDAY}[,.]? (?:the )?)?"
+_WEEKDAY_LEAD = rf"(?:{_WEEKDAY}[,.]? (?:the )?)?"
 _NO_DAY = r"(?<!\d(?:st|nd|rd|th)?(?: of)? )"  # "30 February 2023" is no month either
 # 2023-05-07 (Sun), 7.5.2023, 5/7/2023, 2023-05, Sunday the 7th of May 2023, May 7, May '23
-_CALENDAR = (
+_CALENDAR_PATTERNS = (
     r"(?<![\d/.-])(?P<year>[12]\d{3})([-/.])(?P<month>\d\d?)\2(?P<day>\d\d?)(?![\d/-])(?: ?\((?-i:[A-Z][a-z]{2})\))?",
     r"(?<![\d/.-])(?P<day>\d\d?)\.(?P<month>\d\d?)\.(?P<year>[12]\d{3})(?![\d/-])",
     r"(?<![\d/.-])(?P<month>\d\d?)([/-])(?P<day>\d\d?)\2(?P<year>[12]\d{3}|\d\d)(?![\d/-])",
     r"(?<![\d/.-])(?P<year>(?:19|20)\d\d)-(?P<month>0[1-9])(?![\d/-])",
-    rf"\b{_ON}(?:the )?{_DAY}(?: of|,)? {_MONTH}{_YEAR}?",
-    rf"\b{_ON}{_MONTH},? (?:the )?{_DAY}{_YEAR}?",
+    rf"\b{_WEEKDAY_LEAD}(?:the )?{_DAY}(?: of|,)? {_MONTH}{_YEAR}?",
+    rf"\b{_WEEKDAY_LEAD}{_MONTH},? (?:the )?{_DAY}{_YEAR}?",
     rf"\b{_NO_DAY}{_MONTH}{_YEAR}",
 )
 _UNIT = r"(?P<unit>day|week|weekend|month|year)"
-_COUNTED = (
+_QUANTITY = (
     r"(?<!\b(?:half|or|to|than|over|under|every|each|-|–)[ -]?|\d[-.,])\b"
-    rf"(?P<n>\d+|{'|'.join(_COUNTS)})[ -]{_UNIT}"
+    rf"(?P<n>\d+|{'|'.join(_QUANTITIES)})[ -]{_UNIT}"
 )
 # "the day before yesterday", "last week" or "next Friday", "two weeks ago"
-_RELATIVE = (
+_RELATIVE_PATTERNS = (
     r"\b(?P<name>the day before yesterday|(?<!before )yesterday|last night|(?<!after )tomorrow|the day after tomorrow)"
     r"\b(?! of\b)",
     rf"\b(?P<way>last|coming|next) (?:(?P<unit>week|weekend|month|year)\b|{_WEEKDAY}|{_MONTH})"
     r"(?! of\b)",
-    rf"(?<!\b(?:day|week|month|year)s? and ){_COUNTED}s? (?P<way>ago)\b",
+    rf"(?<!\b(?:day|week|month|year)s? and ){_QUANTITY}s? (?P<way>ago)\b",
 )
 # "two days before" or "the week of", before a date
 _ANCHOR = regex.compile(
-    rf"(?:{_COUNTED}s|\b(?:the )?(?:{_UNIT}|{_WEEKDAY})) (?P<way>before|after) (?:the )?$|"
+    rf"(?:{_QUANTITY}s|\b(?:the )?(?:{_UNIT}|{_WEEKDAY})) (?P<way>before|after) (?:the )?$|"
     r"\b(?:the )?(?P<unit>week|weekend) (?P<way>of) (?:the )?$",
     regex.I,
 )
-_NAMED = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "the day after tomorrow": 2}
-_WAYS = {"last": -1, "before": -1, "ago": -1, "of": 0, "after": 1, "next": 1, "coming": 1}
-_IN = (
+_DAY_OFFSETS = {
+    "the day before yesterday": -2,
+    "yesterday": -1,
+    "last night": -1,
+    "tomorrow": 1,
+    "the day after tomorrow": 2,
+}
+_DIRECTIONS = {"last": -1, "before": -1, "ago": -1, "of": 0, "after": 1, "next": 1, "coming": 1}
+_TIME_LEAD = (
     r"\b(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
     r"(?:end|middle|start|beginning|week|weekend|\w+day) of)[ -]"
 )
-_YEAR_ALONE = (
-    rf"(?<={_IN}|\b(?:spring|summer|autumn|fall|winter)(?: of)? |\b(?:class of|year|from|between) |"
+_YEAR_PATTERN = (
+    rf"(?<={_TIME_LEAD}|\b(?:spring|summer|autumn|fall|winter)(?: of)? |\b(?:class of|year|from|between) |"
     r"\b(?:19|20)\d\d (?:to|and|until) )(?P<year>(?:19|20)\d\d)\b(?![%:/'’-]|[.,]\d)"
 )
-_MONTH_ALONE = rf"(?P<lead>{_IN})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_IN}){_MONTH}"
-_SURE = ("in", "since", "until", "during", "early", "late", "mid")
-_DOUBTFUL = ("march", "april", "may", "june", "august")  # names, a verb, an auxiliary: only behind a word of time
-_ON_A_DAY = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
-_GOES_ON = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
+_MONTH_PATTERN = rf"(?P<lead>{_TIME_LEAD})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_TIME_LEAD}){_MONTH}"
+_CERTAIN_LEADS = ("in", "since", "until", "during", "early", "late", "mid")
+_AMBIGUOUS_MONTHS = (
+    "march",
+    "april",
+    "may",
+    "june",
+    "august",
+)  # names, a verb, an auxiliary: only behind a word of time
+_DAY_PREPOSITION = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
+_CONTINUATION = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
 
 
 class Date(NamedTuple):
@@ -109,33 +121,34 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     for pattern, read in _READERS:
         found = [row for match in pattern.finditer(text) if (row := read(match, now)) is not None]
         rows += found
-        text = without(text, found)
+        text = blank_out(text, found)
     return sorted(rows, key=lambda row: row.start)
 
 
-def dated(text: str, day: date) -> str:
-    """Write the date behind relative dates, seen from the day on which the text was written.
+def annotate_dates(text: str, day: date) -> str:
+    """Write the date behind each relative date of a text: "yesterday (7 May 2023)".
 
-    Days (yesterday, two days ago, last Friday) are written as days, months and years as such, and weeks as the week
-    before or after a day. "Last Friday" is the latest before the day, "next Friday" the first after it, which people
-    do not always mean.
+    Days are written as days, months and years as such, and weeks as the week before or after a day. "Last Friday" is
+    the latest before the day, "next Friday" the first after it.
+
+    :param day: the day on which the text was written.
 
     >>> from datetime import date
-    >>> from memlab.text.dates import dated
-    >>> dated("We met yesterday and moved last month.", date(2023, 1, 1))
+    >>> from memlab.text.dates import annotate_dates
+    >>> annotate_dates("We met yesterday and moved last month.", date(2023, 1, 1))
     'We met yesterday (31 December 2022) and moved last month (December 2022).'
-    >>> dated("She left two weeks ago, not last Friday.", date(2023, 5, 8))
+    >>> annotate_dates("She left two weeks ago, not last Friday.", date(2023, 5, 8))
     'She left two weeks ago (2 weeks before 8 May 2023), not last Friday (5 May 2023).'
     """
     for row in reversed(dates(text, day)):
         n, unit = row.offset or (0, "")
-        if not n or _GOES_ON.match(text, row.end):
+        if not n or _CONTINUATION.match(text, row.end):
             continue
         if unit in ("week", "weekend"):
             count = "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
-            meant = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {written(day)}"
+            meant = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {format_day(day)}"
         elif unit == "day":
-            meant = written(date.fromisoformat(row.value))
+            meant = format_day(date.fromisoformat(row.value))
         else:
             year, *months = map(int, row.value.split("-"))
             meant = " ".join([*(MONTHS[number - 1].title() for number in months), str(year)])
@@ -143,18 +156,18 @@ def dated(text: str, day: date) -> str:
     return text
 
 
-def written(day: date) -> str:
+def format_day(day: date) -> str:
     """Write a day in full: ``7 May 2023``."""
     return f"{day.day} {MONTHS[day.month - 1].title()} {day.year}"
 
 
-def days(value: str) -> tuple[date, date] | None:
-    """Give the first and the last day of a date; ``None`` for one without a year.
+def date_range(value: str) -> tuple[date, date] | None:
+    """Give the first and the last day of a date's value; ``None`` for one without a year.
 
-    >>> from memlab.text.dates import days
-    >>> [str(day) for day in days("2023-05")]
+    >>> from memlab.text.dates import date_range
+    >>> [str(day) for day in date_range("2023-05")]
     ['2023-05-01', '2023-05-31']
-    >>> days("05"), days("05-07")
+    >>> date_range("05"), date_range("05-07")
     (None, None)
     """
     if len(value) < len("2023") or not value[:4].isdigit():
@@ -169,8 +182,8 @@ def days(value: str) -> tuple[date, date] | None:
     return date(year, start, 1), date(year, end, monthrange(year, end)[1])
 
 
-def _stepped(now: date, n: int, unit: str) -> str:
-    """Give the day, week, weekend, month or year that is ``n`` units from a day, as a value.
+def _shift_date(now: date, n: int, unit: str) -> str:
+    """Give the value of the day, week, weekend, month or year that is ``n`` units from a day.
 
     The last weekend is over by the day, the next is yet to come, and this one is the nearest that is not over.
     """
@@ -187,19 +200,23 @@ def _stepped(now: date, n: int, unit: str) -> str:
     return date(year, at + 1, 1).isoformat()[: len("2023-05" if unit == "month" else "2023")]
 
 
-def _calendar(match: Any, _: date | None) -> Date | None:
-    """Read a date with a day or a year, and what is counted from it."""
+def _read_calendar_date(match: Any, _: date | None) -> Date | None:
+    """Read a date with a day or a year, and one that is relative to it ("the week before 9 June 2023")."""
     parts = match.groupdict()
     name, sure, digits = parts["month"], parts.get("sure"), parts["year"] or "0"
     year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
-    n = int(name) if name.isdigit() else _month(name)
+    n = int(name) if name.isdigit() else _month_number(name)
     spelled = sure and sure.lower() in _ORDINALS
     day = _ORDINALS.index(sure.lower()) + 1 if spelled else int(parts.get("day") or 0)
     if n > len(MONTHS) and "." not in match[0]:
         n, day = day, n
     # "5 may be enough", "march 10 miles"
     goes_on = regex.match(r" [^\W\d_]", match.string[match.end() :])
-    if name in ("may", "march") and goes_on and not (sure or year or _ON_A_DAY.search(match.string[: match.start()])):
+    if (
+        name in ("may", "march")
+        and goes_on
+        and not (sure or year or _DAY_PREPOSITION.search(match.string[: match.start()]))
+    ):
         return None
     try:
         date(year or 2000, n, day or 1)
@@ -207,53 +224,54 @@ def _calendar(match: Any, _: date | None) -> Date | None:
         return None
     value = "-".join([f"{year:04d}"] * bool(year) + [f"{n:02d}"] + [f"{day:02d}"] * bool(day))
     anchor = _ANCHOR.search(match.string[: match.start()]) if year and day else None
-    meant = anchor and _relative(anchor, date(year, n, day), match)
+    meant = anchor and _read_relative_date(anchor, date(year, n, day), match)
     return meant or Date(value, match[0], *match.span())
 
 
-def _relative(match: Any, now: date | None, to: Any = None) -> Date | None:
-    """Read a date that is counted from a day: "yesterday", "next May", "two weeks ago", "the day before ``to``"."""
+def _read_relative_date(match: Any, now: date | None, to: Any = None) -> Date | None:
+    """Read a date that is relative to a day: "yesterday", "next May", "two weeks ago", "the day before ``to``"."""
     if now is None:
         return None
     parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
-    unit, away = parts.get("unit") or "day", _WAYS.get(parts.get("way", ""), 0)
+    unit, away = parts.get("unit") or "day", _DIRECTIONS.get(parts.get("way", ""), 0)
     if name := parts.get("name"):
-        away = _NAMED[name]
+        away = _DAY_OFFSETS[name]
     elif count := parts.get("n"):
-        away *= int(count) if count.isdigit() else _COUNTS[count]
+        away *= int(count) if count.isdigit() else _QUANTITIES[count]
     elif weekday := parts.get("weekday"):
         ahead = [name[:3] for name in WEEKDAYS].index(weekday[:3]) - now.weekday()
         away = (ahead - 1) % 7 + 1 if away > 0 else -((-ahead - 1) % 7 + 1)
     elif name := parts.get("month"):
-        ahead, unit = _month(name) - now.month, "month"
+        ahead, unit = _month_number(name) - now.month, "month"
         away = ahead - 12 * (away < 0 <= ahead) + 12 * (ahead <= 0 < away)
     start, end = match.start(), (to or match).end()
     try:
-        value, offset = _stepped(now, away, unit), None if to else (away, unit)
+        value, offset = _shift_date(now, away, unit), None if to else (away, unit)
         return Date(value, (to or match).string[start:end], start, end, offset)
     except (OverflowError, ValueError):  # outside the years of the calendar
         return None
 
 
-def _year_alone(match: Any, _: date | None) -> Date:
+def _read_year(match: Any, _: date | None) -> Date:
     return Date(match["year"], match["year"], *match.span("year"))
 
 
-def _month_alone(match: Any, _: date | None) -> Date | None:
+def _read_month(match: Any, _: date | None) -> Date | None:
     name, lead = match["month"], (match["lead"] or "").lower().strip(" -")
-    doubtful = name.lower() not in MONTHS or name.lower() in _DOUBTFUL
-    clear = lead or match.string.strip(" .") == name if name[0].isupper() else lead in _SURE
-    return None if doubtful and not clear else Date(f"{_month(name):02d}", name, *match.span("month"))
+    doubtful = name.lower() not in MONTHS or name.lower() in _AMBIGUOUS_MONTHS
+    clear = lead or match.string.strip(" .") == name if name[0].isupper() else lead in _CERTAIN_LEADS
+    return None if doubtful and not clear else Date(f"{_month_number(name):02d}", name, *match.span("month"))
 
 
-def _month(name: str) -> int:
+def _month_number(name: str) -> int:
     return [full[:3] for full in MONTHS].index(name[:3].lower()) + 1
 
 
 _READERS = tuple(
     (regex.compile(pattern, regex.I), read)
     for patterns, read in (
-        (_CALENDAR, _calendar), (_RELATIVE, _relative), ((_YEAR_ALONE,), _year_alone), ((_MONTH_ALONE,), _month_alone)
+        (_CALENDAR_PATTERNS, _read_calendar_date), (_RELATIVE_PATTERNS, _read_relative_date),
+        ((_YEAR_PATTERN,), _read_year), ((_MONTH_PATTERN,), _read_month),
     )
     for pattern in patterns
 )  # fmt: skip

@@ -6,8 +6,8 @@ import re
 from functools import cache, lru_cache
 
 from memlab.text.numbers import numbers
-from memlab.text.tokens import plain, stem, words
-from memlab.text.words import ARTICLES, BE, DO, HAVE, lists
+from memlab.text.tokens import normalize_text, stem, words
+from memlab.text.words import ARTICLES, BE, DO, HAVE, word_lists
 
 _AUXILIARIES = {
     **dict.fromkeys(BE | {"'m", "'re"}, "be"),
@@ -15,7 +15,7 @@ _AUXILIARIES = {
     **dict.fromkeys(DO, "do"),
     **dict.fromkeys(("kept", "keeps"), "keep"),
 }
-_NOT = re.compile(r"n't\b|\bcannot\b", re.I)
+_CONTRACTED_NOT = re.compile(r"n't\b|\bcannot\b", re.I)
 _CONTRASTED = (
     re.compile(r"\bnot\s+[^,;]+?(?:,?\s+but|,)\s+", re.I),  # "not Oslo but Bergen"
     re.compile(r"\bfrom\s+.+?\s+(?=to\b)", re.I),  # "from Oslo to Bergen"
@@ -24,28 +24,28 @@ _CONTRASTED = (
 
 
 @cache
-def forms() -> dict[str, str]:
+def irregular_forms() -> dict[str, str]:
     """Give irregular forms of verbs with their base; regular ones have its stem.
 
-    >>> from memlab.text.lemmas import forms
-    >>> [forms()[word] for word in ("bought", "driven")]
+    >>> from memlab.text.lemmas import irregular_forms
+    >>> [irregular_forms()[word] for word in ("bought", "driven")]
     ['buy', 'drive']
     """
-    verbs = [entry.split(":") for entry in lists()["irregular"].split()]
+    verbs = [entry.split(":") for entry in word_lists()["irregular"].split()]
     return {form: base for base, *others in verbs for form in others}
 
 
-def base(word: str) -> str:
+def base_form(word: str) -> str:
     """Give the base of an irregular form or an auxiliary; any other word itself.
 
-    >>> from memlab.text.lemmas import base
-    >>> base("sold"), base("were"), base("tea")
+    >>> from memlab.text.lemmas import base_form
+    >>> base_form("sold"), base_form("were"), base_form("tea")
     ('sell', 'be', 'tea')
     """
-    return _AUXILIARIES.get(word) or forms().get(word, word)
+    return _AUXILIARIES.get(word) or irregular_forms().get(word, word)
 
 
-def third(base: str) -> str:
+def third_person(base: str) -> str:
     """Put a verb into the third person: "teaches", "studies", "has"."""
     if base.endswith("y") and base[-2:-1] not in "aeiou":
         return base[:-1] + "ies"
@@ -59,7 +59,7 @@ def infinitive(verb: str) -> str:
     >>> [infinitive(verb) for verb in ("teaches", "studies", "uses", "is", "served", "dropped", "visited")]
     ['teach', 'study', 'use', 'be', 'serve', 'drop', 'visit']
     """
-    if (known := base(verb)) != verb:
+    if (known := base_form(verb)) != verb:
         return known
     verb = re.sub(r"(?<=..)ie[sd]$", "y", verb)
     if verb.endswith("ed"):
@@ -69,30 +69,30 @@ def infinitive(verb: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def bases(text: str) -> tuple[str, ...]:
+def base_forms(text: str) -> tuple[str, ...]:
     """Give the words of a text in the form in which wordings are compared: base forms, stems, numerals; no articles.
 
-    >>> from memlab.text.lemmas import bases
-    >>> bases("She's got a third cat, isn't it?"), bases("twenty-one cats")
+    >>> from memlab.text.lemmas import base_forms
+    >>> base_forms("She's got a third cat, isn't it?"), base_forms("twenty-one cats")
     (('she', 'get', '3', 'cat', 'be', 'not', 'it'), ('21', 'cat'))
     """
-    text = uncontracted(text)
+    text = expand_negations(text)
     for number in reversed(numbers(text, ordinals=True)):
         if number.value.is_integer() and not text[: number.start].endswith((".", ":", "-")):
             text = f"{text[: number.start]}{int(number.value)}{text[number.end :]}"
-    return tuple(stem("1" if word == "one" else base(word) for word in words(text) if word not in ARTICLES))
+    return tuple(stem("1" if word == "one" else base_form(word) for word in words(text) if word not in ARTICLES))
 
 
-def uncontracted(text: str) -> str:
+def expand_negations(text: str) -> str:
     """Write a text in plain form, with "not" for "n't"."""
-    return _NOT.sub(" not", plain(text))
+    return _CONTRACTED_NOT.sub(" not", normalize_text(text))
 
 
-def told(text: str) -> str:
+def strip_contrast(text: str) -> str:
     """Leave out what a value is contrasted with: "not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee".
 
-    >>> from memlab.text.lemmas import told
-    >>> [told(t).strip() for t in ("not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee")]
+    >>> from memlab.text.lemmas import strip_contrast
+    >>> [strip_contrast(t).strip() for t in ("not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee")]
     ['Bergen', 'to Bergen', 'tea']
     """
     for pattern in _CONTRASTED:

@@ -7,14 +7,14 @@ from typing import NamedTuple
 import regex
 from text_to_num import Token, find_numbers
 
-from memlab.text.tokens import without
+from memlab.text.tokens import blank_out
 
 _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMERAL = regex.compile(
     r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?", regex.I
 )
-_COUNT = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
-_COUNTED = regex.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", regex.I)
+_QUANTITIES = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
+_QUANTITY = regex.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", regex.I)
 _TOKEN = regex.compile(r"\w+|[^\w\s]|\s+")
 # "one" counts what follows or stands alone; behind and before these words it is a pronoun.
 _ONE = regex.compile(
@@ -61,14 +61,14 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     for match in _NUMERAL.finditer(text):
         value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get((match[4] or "").lower(), 1)
         rows.append(Number(value, match[0], match.start(), match.end(), bool(match["th"])))
-    text = without(text, rows)
-    words = (row for row in _spelled(text) if not row.text.endswith("s"))
+    text = blank_out(text, rows)
+    words = (row for row in _spelled_numbers(text) if not row.text.endswith("s"))
     rows += (row for row in words if row.text.lower() != "one" or _ONE.match(text, row.start))
-    rows += (Number(_COUNT[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span()) for m in _COUNTED.finditer(text))
+    rows += (Number(_QUANTITIES[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span()) for m in _QUANTITY.finditer(text))
     return sorted((row for row in rows if ordinals or not row.ordinal), key=lambda row: row.start)
 
 
-def _spelled(text: str) -> list[Number]:
+def _spelled_numbers(text: str) -> list[Number]:
     """Read numbers in words; "nineteen ninety-nine" is a year, although text2num reads two numbers."""
     tokens = list(_TOKEN.finditer(text))
     rows: list[Number] = []

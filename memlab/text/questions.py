@@ -1,4 +1,4 @@
-"""What a question asks for: its form, and whether one piece of evidence can answer it, by patterns for polars.
+"""The form of a question, and whether it needs several evidence items, as expressions for polars.
 
 Everything is read from the text alone, so that it is known when a question is asked.
 """
@@ -9,8 +9,8 @@ import polars as pl
 
 from memlab.text.words import FINITE_AUXILIARIES
 
-# What came after what, and how something went as a whole.
-_WHOLE = (
+# Orders of events, and overviews.
+_ORDER_OR_OVERVIEW = (
     r"\b(?:in (?:which|what|the) (?:\w+ )?(?:order|sequence)|(?:order|sequence) (?:of|in which)"
     r"|chronolog\w*|timeline|one after (?:another|the other)|earliest|(?:first|start) to (?:last|finish|end)"
     r"|first\b.{1,40}\b(?:last|next|second|what after|then what)|(?:sort|rank|put) (?:these|them|the following)"
@@ -52,14 +52,14 @@ _START = (
 _PREAMBLE = (
     r"(?:can|could|would) you (?:please )?(?:remind|tell) me(?: again)?(?: of| about)?|according to \S+(?: \S+)?,"
 )
-_COUNTED = (
+_AGGREGATE = (
     r"\b(?:how many|how often|in total|total|altogether|combined|all|each|every|different|various|both|in common"
     r"|average|sum|number of|order of|earliest to latest|in the order)\b"
 )
 
 
 def question_form(text: str | pl.Expr = "text") -> pl.Expr:
-    """Tell the form of questions, one of :data:`FORMS`, as an expression over a column of their texts.
+    """Give the form of questions, one of :data:`FORMS`, as an expression over a column of their texts.
 
     The first form that opens a clause counts. "What kind of books has he?" asks for a list, as "what books" does;
     "what kind of car" does not.
@@ -72,14 +72,14 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     >>> asked.select(question_form())["form"].to_list()
     ['how many', 'list', 'yes-no']
     """
-    clean, which = _clean(text), pl.lit("other")
+    clean, which = _normalized_text(text), pl.lit("other")
     for name, pattern in reversed(_FORMS):
         which = pl.when(clean.str.contains(f"{_START}(?:{pattern})")).then(pl.lit(name)).otherwise(which)
     return which.alias("form")
 
 
 def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
-    """Tell whether questions ask for something counted, listed, put in order or told as a whole: one piece cannot do.
+    """Tell whether questions ask for a count, a list, an order or an overview, which one evidence item cannot give.
 
     However much there is to count, one or two dates answer "how many weeks ago": a question of form ``how long`` is
     none.
@@ -92,11 +92,11 @@ def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     >>> asked.select(aggregation())["aggregation"].to_list()
     [True, False]
     """
-    which, clean = question_form(text), _clean(text)
-    counted = clean.str.contains(_COUNTED) & (which != "how long")
-    return (counted | clean.str.contains(_WHOLE) | which.is_in(["how many", "list"])).alias("aggregation")
+    which, clean = question_form(text), _normalized_text(text)
+    counted = clean.str.contains(_AGGREGATE) & (which != "how long")
+    return (counted | clean.str.contains(_ORDER_OR_OVERVIEW) | which.is_in(["how many", "list"])).alias("aggregation")
 
 
-def _clean(text: str | pl.Expr) -> pl.Expr:
+def _normalized_text(text: str | pl.Expr) -> pl.Expr:
     expr = pl.col(text) if isinstance(text, str) else text
     return expr.str.to_lowercase().str.strip_chars().str.replace_all(r"\s+", " ").str.replace_all(_PREAMBLE, ". ")

@@ -25,14 +25,14 @@ def sentences(text: str) -> list[str]:
     >>> sentences("I met Dr. Lee at 3 p.m. today. It cost $1,250! 😊")
     ['I met Dr. Lee at 3 p.m. today.', 'It cost $1,250! 😊']
     """
-    return [text[start:end] for start, end in spans(text)]
+    return [text[start:end] for start, end in sentence_spans(text)]
 
 
-def spans(text: str) -> list[tuple[int, int]]:
+def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Give the places of the sentences of a text: ``text[start:end]``."""
     joined: list[tuple[int, int]] = []
     at = 0
-    for piece in _pieces(text):
+    for piece in _segments(text):
         start = text.index(piece, at)
         at = start + len(piece)
         before = text[slice(*joined[-1])] if joined else ""
@@ -43,7 +43,7 @@ def spans(text: str) -> list[tuple[int, int]]:
     return joined
 
 
-def _pieces(text: str) -> Iterator[str]:
+def _segments(text: str) -> Iterator[str]:
     from segtok.segmenter import split_multi
 
     for block in _CODE.split(text):

@@ -13,7 +13,7 @@ import regex
 # "don't", "1,250.50", "3pm" are one each, "well-known" is two.
 _WORD = regex.compile(r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*")
 
-PIECE = r"\w+|[^\w\s]"
+WORD_OR_SIGN = r"\w+|[^\w\s]"
 """A word or a sign: what a budget of tokens counts where no model does."""
 
 
@@ -27,7 +27,7 @@ class Token(NamedTuple):
     @property
     def key(self) -> str:
         """The form in which it is compared."""
-        return key(self.text)
+        return compared_form(self.text)
 
 
 def tokens(text: str) -> list[Token]:
@@ -47,26 +47,26 @@ def words(text: str) -> list[str]:
     >>> words("Mel’s dog DIDN’T eat.")
     ['mel', 'dog', "didn't", 'eat']
     """
-    return [key(word) for word in _WORD.findall(text)]
+    return [compared_form(word) for word in _WORD.findall(text)]
 
 
-def key(word: str) -> str:
+def compared_form(word: str) -> str:
     """Give the form in which words are compared: lower case, a straight apostrophe, no possessive ending."""
     return word.lower().replace("’", "'").removesuffix("'s")
 
 
-def base(word: str) -> str:
+def bare_word(word: str) -> str:
     """Give a word in lower case without accents and without what follows an apostrophe: "They're" is "they"."""
     letters = unicodedata.normalize("NFKD", re.split("['’]", word)[0])
     return "".join(c for c in letters if not unicodedata.combining(c)).lower() or word.lower()
 
 
-def plain(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Write a text in one form of apostrophes, digits and letters (NFKC)."""
     return unicodedata.normalize("NFKC", text).replace("’", "'")
 
 
-def without(text: str, read: Iterable[Any]) -> str:
+def blank_out(text: str, read: Iterable[Any]) -> str:
     """Overwrite what was read with NUL, from each ``start`` to its ``end``, so that places stay."""
     for place in read:
         text = text[: place.start] + "\0" * (place.end - place.start) + text[place.end :]

@@ -1,6 +1,6 @@
 """Closed classes of English words, and the lists of ``words.toml``.
 
-Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.key` gives it.
+Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.compared_form` gives it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def wordset(text: str) -> frozenset[str]:
 
 
 @cache
-def lists() -> dict[str, Any]:
+def word_lists() -> dict[str, Any]:
     """Read ``words.toml``: texts and tables of words by name."""
     return tomllib.loads(files("memlab.text").joinpath("words.toml").read_text(encoding="utf-8"))
 
@@ -44,9 +44,12 @@ QUESTION_WORDS = wordset("what which who whom whose when where why how")
 CONJUNCTIONS = wordset("and or but nor so if than then as because while")
 PREPOSITIONS = wordset("of at by for with about to from in on into off out up")
 NEGATIONS = wordset("no not never none nothing nobody nowhere neither nor cannot without")
-NEGATED = frozenset(f"{verb}n't" for verb in lists()["shortened"]["n't"].split())
+NEGATED = frozenset(f"{verb}n't" for verb in word_lists()["shortened"]["n't"].split())
 CONTRACTIONS = NEGATED | frozenset(
-    f"{word}{ending}" for ending, words in lists()["shortened"].items() if ending != "n't" for word in words.split()
+    f"{word}{ending}"
+    for ending, words in word_lists()["shortened"].items()
+    if ending != "n't"
+    for word in words.split()
 )
 """All but those with 's, which a word is compared without."""
 
@@ -54,12 +57,12 @@ FUNCTION_WORDS = wordset("many much").union(
     *(ARTICLES, DEMONSTRATIVES, PRONOUNS, AUXILIARIES, QUESTION_WORDS, CONJUNCTIONS, PREPOSITIONS)
 )
 """Words that retrieval leaves out; "how many" and "how much" ask as "how" does."""
-STOP_WORDS = FUNCTION_WORDS | NEGATIONS | CONTRACTIONS | wordset(lists()["further"])
+STOP_WORDS = FUNCTION_WORDS | NEGATIONS | CONTRACTIONS | wordset(word_lists()["further"])
 """Words that no text is about."""
 
-MONTHS = tuple(lists()["months"].split())
-WEEKDAYS = tuple(lists()["weekdays"].split())
-TIMES = frozenset({*MONTHS, *WEEKDAYS}) - {"may"} | wordset(lists()["times"])
+MONTHS = tuple(word_lists()["months"].split())
+WEEKDAYS = tuple(word_lists()["weekdays"].split())
+TIMES = frozenset({*MONTHS, *WEEKDAYS}) - {"may"} | wordset(word_lists()["times"])
 """Words of time; "may" is a verb, and "day" a greeting, more often than not."""
-NUMBERS = wordset(lists()["numbers"])
+NUMBERS = wordset(word_lists()["numbers"])
 """Words of number and of place in an order; their values are read by :mod:`memlab.text.numbers`."""

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.conversation import holding, holds
-from memlab.conversation.answers import gold
+from memlab.conversation import answer_presence, contains_answer
+from memlab.conversation.answers import parse_gold
 from memlab.errors import DataError
 from memlab.experiments.contexts import evidence_only, of_another, whole_history
 from memlab.records import Dataset
@@ -41,30 +41,30 @@ from memlab.records import Dataset
     ],
 )
 def test_what_a_context_holds(context: str, answer: str, expected: bool) -> None:
-    assert holds(context, answer) is expected
+    assert contains_answer(context, answer) is expected
 
 
 def test_what_cannot_be_looked_for_is_never_held() -> None:
     told = "It's the key to making them feel welcome and coming back to the shop later"
     for answer in ("Likely yes, she loves it", "She quit because of the noise", told, None):
-        assert gold(answer) == ()
-        assert not holds(f"Mel: {answer}", answer)
+        assert parse_gold(answer) == ()
+        assert not contains_answer(f"Mel: {answer}", answer)
 
 
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=40))
 def test_more_context_never_holds_less(context: str, more: str, answer: str) -> None:
-    before = holds(f"a\n{context}", answer)
-    assert not before or holds(f"{more.replace('[', '(')}\na\n{context}", answer)
+    before = contains_answer(f"a\n{context}", answer)
+    assert not before or contains_answer(f"{more.replace('[', '(')}\na\n{context}", answer)
 
 
 def test_bounds_of_what_contexts_may_hold(talk: Dataset) -> None:
     contexts = {"whole": whole_history(talk), "evidence": evidence_only(talk)}
     contexts["other"] = of_another(contexts["evidence"], talk.questions)
-    rows = holding(contexts, talk.questions).pivot("context", index="query_id", values="holds")
+    rows = answer_presence(contexts, talk.questions).pivot("context", index="query_id", values="holds")
     assert rows["whole"].to_list() == rows["evidence"].to_list() == [True, True, True, None]
     assert not rows["other"].any()
     assert contexts["evidence"]["text"][0] == "[1 May 2026]\nAnn: I bought the oak desk for $210 today."
     assert contexts["whole"]["text"][0].count("[") == 3
     for rows, word in (({"query_id": ["q2"], "text": ["x"]}, "q1"), ({"query_id": ["q2"]}, "no column 'text'")):
         with pytest.raises(DataError, match=word):
-            holding({"mine": pl.DataFrame(rows)}, talk.questions)
+            answer_presence({"mine": pl.DataFrame(rows)}, talk.questions)

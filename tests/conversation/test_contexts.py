@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memlab.conversation import Budget, assemble, gather, minilm_tokens
+from memlab.conversation import Budget, assemble_contexts, gather_lines, minilm_tokens
 from memlab.conversation.contexts import TITLES
-from memlab.conversation.sources import LINE
+from memlab.conversation.sources import LINE_SCHEMA
 from memlab.errors import DataError
 from memlab.knowledge import confidence, resolve
 from memlab.records import Fact, Node, Summary, frame, schema
@@ -28,7 +28,7 @@ def lines(*rows: tuple[Any, ...]) -> pl.DataFrame:
     for n, (source, text, turns, *rest) in enumerate(rows):
         head, hour = rest or ("", 0)
         made.append(("q", source, str(n), head, text, turns, DAY + timedelta(hours=hour), None))
-    return pl.DataFrame(made, LINE, orient="row")
+    return pl.DataFrame(made, LINE_SCHEMA, orient="row")
 
 
 awkward = st.one_of(
@@ -45,7 +45,7 @@ BETWEEN = [("relevant", text, [], head, n) for n, (text, head) in enumerate(zip(
 @settings(max_examples=30, deadline=None)
 @example(BETWEEN, Budget())
 def test_the_whole_text_is_within_budget(rows: list[Any], budget: Budget) -> None:
-    made = assemble(lines(*rows), query_ids=["q"], budget=budget)
+    made = assemble_contexts(lines(*rows), query_ids=["q"], budget=budget)
     assert made.texts["n_tokens"][0] == minilm_tokens([made.texts["text"][0]])[0] <= budget.total
     assert made.parts["n_tokens"].sum() == made.texts["n_tokens"][0]
     assert made.parts.height + made.left_out.height == len(rows)
@@ -53,7 +53,7 @@ def test_the_whole_text_is_within_budget(rows: list[Any], budget: Budget) -> Non
 
 def test_a_turn_comes_once_and_a_summary_does_not_repeat_it() -> None:
     paid = "Mel: I paid $1,250 for two lamps in Oslo"
-    made = assemble(
+    made = assemble_contexts(
         lines(
             ("recent", paid, ["t1"]),
             ("relevant", paid, ["t1"]),
@@ -74,8 +74,8 @@ def test_a_turn_comes_once_and_a_summary_does_not_repeat_it() -> None:
 def test_room_that_a_source_does_not_need_goes_on_and_a_message_is_cut() -> None:
     many = [("relevant", f"Mel: the number {n} is {n * 7}, as I said", [f"t{n}"]) for n in range(40)]
     budget = Budget(recent=100, relevant=20, summaries=100, facts=0, rollups=0)
-    assert assemble(lines(*many), budget=budget).texts["n_tokens"][0] > 200
-    long = assemble(lines(("relevant", "Mel: " + "word " * 400, ["t"])), budget=budget)
+    assert assemble_contexts(lines(*many), budget=budget).texts["n_tokens"][0] > 200
+    long = assemble_contexts(lines(("relevant", "Mel: " + "word " * 400, ["t"])), budget=budget)
     assert long.parts["cut"].to_list() == [True]
     assert 180 < long.texts["n_tokens"][0] <= 220
 
@@ -85,7 +85,7 @@ def test_every_source_is_gathered_and_stands_in_order(bench: Bench) -> None:
     summary = about | {"session_id": "ann/s1", "sentences": ["Ann furnished her room."]}
     node = about | {"node_id": "n1", "kind": "week", "sentences": ["A week of rain and repairs."]}
     known = frame(Fact, [Fact("f1", "ann", "Ann", "bought", "oak desk", "stated", ["x"], DAY)])
-    found = gather(
+    found = gather_lines(
         bm25(bench), bench,
         recent=bench.turns.filter(scope="bo").with_columns(query_id=pl.lit("q1")),
         summaries=pl.DataFrame([summary], schema=schema(Summary)),
@@ -93,7 +93,7 @@ def test_every_source_is_gathered_and_stands_in_order(bench: Bench) -> None:
         facts=confidence.score(resolve(known).facts, now=DAY),
     )  # fmt: skip
     assert found.filter(query_id="q1")["source"].unique().sort().to_list() == sorted(TITLES)
-    text = assemble(found).texts.filter(query_id="q1")["text"][0]
+    text = assemble_contexts(found).texts.filter(query_id="q1")["text"][0]
     assert [line for line in text.split("\n") if line.endswith(":")] == list(TITLES.values())
     assert "[1 May 2026]\nAnn: I bought the oak desk for $210 today" in text
     assert "Ann bought oak desk (1.00, 8 May 2026)" in text
@@ -101,14 +101,14 @@ def test_every_source_is_gathered_and_stands_in_order(bench: Bench) -> None:
 
 def test_dates_are_written_out(bench: Bench) -> None:
     run = bm25(bench.with_queries(pl.DataFrame({"query_id": ["q"], "scope": ["bo"], "text": ["When was the vet?"]})))
-    texts = [assemble(gather(run, bench, dates=dates)).texts["text"][0] for dates in (True, False)]
+    texts = [assemble_contexts(gather_lines(run, bench, dates=dates)).texts["text"][0] for dates in (True, False)]
     assert ["yesterday (1 May 2026)" in text for text in texts] == [True, False]
 
 
 def test_bad_input(bench: Bench) -> None:
     with pytest.raises(DataError, match="sessions"):
-        gather(sessions_from_turns(bm25(bench), bench), bench)
+        gather_lines(sessions_from_turns(bm25(bench), bench), bench)
     with pytest.raises(DataError, match="no column 'ref'"):
-        assemble(lines().drop("ref"))
+        assemble_contexts(lines().drop("ref"))
     with pytest.raises(DataError, match="below 0"):
         Budget(facts=-1)

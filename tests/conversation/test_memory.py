@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model_server import UNUSABLE, ModelServer, say
 
 from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend, remember
-from memlab.conversation.memory import MAX_WORDS, MOST_IN_PLAY
+from memlab.conversation.memory import MAX_IN_PLAY, MAX_WORDS
 from memlab.errors import DataError
 from memlab.retrieve import Bench, bm25, combsum
 
@@ -28,7 +28,7 @@ def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
     for n in range(70):
         memory = remember(memory, now=NOON, in_play=[f"s{n}", "s0"])
     assert memory.in_play[:3] == ("s69", "s0", "s68")
-    assert len(memory.in_play) == MOST_IN_PLAY
+    assert len(memory.in_play) == MAX_IN_PLAY
     soon, later = (remember(memory, now=NOON + timedelta(minutes=n)) for n in (29, 31))
     assert (soon.in_play, soon.last_access) == (memory.in_play, NOON + timedelta(minutes=29))
     assert (later.in_play, later.last_access) == ((), NOON + timedelta(minutes=31))

@@ -13,7 +13,7 @@ from model_server import UNUSABLE, ModelServer, say
 
 from memlab import DataError
 from memlab.conversation import Message, messages, read_history, rewrite
-from memlab.conversation.rewriting import is_rewrite, leans
+from memlab.conversation.rewriting import is_valid_rewrite, needs_history
 
 DESK = [
     {"role": "system", "content": "Be brief."},
@@ -57,7 +57,7 @@ def test_signs_of_a_question_that_leans() -> None:
         *("When did Felix pass his practical driving test?", "What rent does Mika pay for the flat that she got?"),
         *("Is there any milk in the blue fridge of Bo?", "What did the oak desk cost?"),
     ]
-    assert [text for text in (*leaning, *alone) if leans(text)] == leaning
+    assert [text for text in (*leaning, *alone) if needs_history(text)] == leaning
 
 
 def test_without_a_model_the_last_exchange_is_appended() -> None:
@@ -91,11 +91,11 @@ def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer) -> None:
         server.modes = [say(json.dumps({"question": answer}))]
         made = rewrite([asked], history=[DESK], service=server.service())
         assert made.row(0) == (asked, asked, "refused")
-    assert not is_rewrite("What did the sofa cost there?", of="What did Ann's sofa cost there?")
-    assert not is_rewrite("What did the sofa cost?", of="And did the second lamp of the shop arrive?")
+    assert not is_valid_rewrite("What did the sofa cost there?", "What did Ann's sofa cost there?")
+    assert not is_valid_rewrite("What did the sofa cost?", "And did the second lamp of the shop arrive?")
     # Words that point elsewhere may go.
     for leaning in ("Who got the first one?", "And the second?", "Why the old one?", "What of another?"):
-        assert is_rewrite("Who got the bakery on the corner?", of=leaning)
+        assert is_valid_rewrite("Who got the bakery on the corner?", leaning)
 
 
 @pytest.mark.parametrize("fault", ["instructions", "50 MB", "429", "deep", "no JSON"])

@@ -47,7 +47,7 @@ def test_the_model_is_loaded_for_the_first_typed_question_when_it_opens(kind: st
 
 
 def test_a_question_is_ranked_once_for_each_system(explorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    called, plain = [], pipelines._call
+    called, plain = [], pipelines._call_stage
     monkeypatch.setattr(pipelines, "_call", lambda stage, *rest, **more: called.append(str(stage)) or plain(
         stage, *rest, **more))  # fmt: skip
     explorer.question, asked = "What did I buy?", answer(explorer.scene, BENCH, "What did I buy?", ["dense"], k=3)

@@ -46,12 +46,12 @@ def test_the_score_is_the_weighted_sum_and_superseded_facts_are_left_out() -> No
 
 
 def test_the_graph_reaches_what_shares_no_word() -> None:
-    known = graph.build(FACTS, frame(Entity, [Entity("e", "u", "u/s", "Oslo", "place", "", [])]))
-    near, _ = graph.relevance(known, "Where is Ann's office?")
+    known = graph.build_graph(FACTS, frame(Entity, [Entity("e", "u", "u/s", "Oslo", "place", "", [])]))
+    near, _ = graph.fact_relevance(known, "Where is Ann's office?")
     # Ann Lee, Acme, Oslo: two steps; nothing leads to pottery.
     assert near["u1"] > near.get("u2", 0.0)
-    assert graph.relevance(known, "Who is Ann Lee?")[1] == ["Ann Lee"]
-    assert graph.relevance(known, "Anything else?") == ({}, [])
+    assert graph.fact_relevance(known, "Who is Ann Lee?")[1] == ["Ann Lee"]
+    assert graph.fact_relevance(known, "Anything else?") == ({}, [])
 
 
 def test_scopes_do_not_mix_and_a_batch_is_its_questions() -> None:

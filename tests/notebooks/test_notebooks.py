@@ -17,7 +17,7 @@ import pytest
 
 from memlab.errors import DataError, ExportError
 from memlab.notebooks import remake, results_page, run_notebooks
-from memlab.notebooks.running import _unchanged, _without_paths
+from memlab.notebooks.running import _is_unchanged, _strip_paths
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -242,7 +242,7 @@ def test_no_folder_of_the_machine_stays_in_an_output() -> None:
     output = nbformat.v4.new_output("display_data", page | {"image/png": f"AA{here}/AA"})
     cell = nbformat.v4.new_code_cell(outputs=[output, nbformat.v4.new_output("stream", text=f"{here}/a b{home}/c\n")])
     book = nbformat.v4.new_notebook(cells=[cell])
-    _without_paths(book)
+    _strip_paths(book)
     shown, printed = book.cells[0].outputs
     assert shown.data["text/html"] == "<td>runs</td><td></td>"
     assert shown.data["application/json"] == {"paths": ["store"]}
@@ -270,10 +270,10 @@ def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
     given = {"x": 3, "figures": str(tmp_path / "figures")}
     list(run_notebooks(tmp_path, tmp_path / "out", given))
     assert list(run_notebooks(tmp_path, tmp_path / "out", given, again=False)) == [(path, 0.0)]
-    assert not _unchanged(tmp_path / "00_a.ipynb", path, given | {"x": 4})
+    assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given | {"x": 4})
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "f.json").write_text('{"made_by": {"notebook": "00_a.ipynb"}}')
-    assert not _unchanged(tmp_path / "00_a.ipynb", path, given)
+    assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given)
     with pytest.raises(DataError, match="no notebook that would run has a parameter 'y'; they have x"):
         list(run_notebooks(tmp_path, tmp_path / "out", {"x": 3}, chosen={"y": 3}))
     book.metadata["kernelspec"]["name"] = "fortran"

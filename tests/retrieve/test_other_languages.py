@@ -73,9 +73,9 @@ def test_pipelines_work(data: Dataset, text: str) -> None:
 
 
 def test_english_rules_say_so_once(data: Dataset, caplog: pytest.LogCaptureFixture) -> None:
-    from memlab.text.analysis import english
+    from memlab.text.analysis import english_rules_apply
 
-    english.cache_clear()
+    english_rules_apply.cache_clear()
     bench = Bench.of(data, encoder="hashing:64")
     with caplog.at_level(logging.WARNING, "memlab"):
         for _ in range(2):

@@ -23,7 +23,7 @@ from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late import late_scores, query_tokens, scope_tokens, totals
 from memlab.retrieve.passages import LONG, SIZE, passages, split
-from memlab.text.tokens import PIECE
+from memlab.text.tokens import WORD_OR_SIGN
 
 ADVICE = (
     "Weigh the flour, since cups vary by a fifth. Let the dough rest overnight in the fridge. A covered pot gives the "
@@ -55,7 +55,7 @@ words = st.text(st.sampled_from("ab .!?\n,é医"), max_size=300) | st.text(max_s
 def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) -> None:
     parts = split(text, size)
     assert "".join("".join(parts).split()) == "".join(text.split())
-    assert all(0 < len(re.findall(PIECE, part)) <= size for part in parts)
+    assert all(0 < len(re.findall(WORD_OR_SIGN, part)) <= size for part in parts)
 
 
 @given(st.lists(st.sampled_from(re.split(r"(?<=\.) ", ADVICE.strip())), min_size=1), st.integers(8, 40))

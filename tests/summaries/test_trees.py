@@ -19,7 +19,7 @@ from memlab.records import Dataset, Run, Turn, frame
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
 from memlab.summaries import GROUPS, grow, nearest_summaries, tree, tree_of
-from memlab.summaries.raptor import FEW, LAYERS
+from memlab.summaries.raptor import MAX_LAYERS, MAX_TOP_NODES
 
 Make = Callable[..., pl.DataFrame]
 THINGS = ("boat", "piano", "lease", "tulips", "marathon", "dentist")
@@ -78,8 +78,8 @@ def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
     vectors = np.random.default_rng(seed).normal(size=(n, 64)).astype(np.float32)
     vectors = np.ones_like(vectors) if equal else vectors
     made = grow(turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
-    assert made.nodes.is_empty() == (n <= FEW)
-    assert made.nodes["level"].max() in (None, *range(1, LAYERS + 1))
+    assert made.nodes.is_empty() == (n <= MAX_TOP_NODES)
+    assert made.nodes["level"].max() in (None, *range(1, MAX_LAYERS + 1))
     assert len(made.vectors) == made.nodes.height
     check(made.nodes, turns)
     with pytest.raises(DataError, match="one for each"):
@@ -138,7 +138,7 @@ def test_a_question_alone_ranks_as_in_the_batch_with_trees_that_are_there(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, alone = ranking(tree(bench, over="both", k=9)), bench.with_queries(bench.queries[7:8])
-    monkeypatch.setattr("memlab.summaries.raptor.write", None)  # grown once for a bench
+    monkeypatch.setattr("memlab.summaries.raptor.write_summaries", None)  # grown once for a bench
     assert ranking(tree(alone, over="both", k=9)) == {query: whole[query] for query in alone.queries["query_id"]}
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.text.dates import dated, dates, days
+from memlab.text.dates import annotate_dates, date_range, dates
 from memlab.text.numbers import numbers
 
 PHRASES = [line.split("\t") for line in (Path(__file__).parent / "dates.tsv").read_text().splitlines()]
@@ -26,9 +26,12 @@ def test_phrase(text: str, now: str, expected: str) -> None:
 
 def test_what_is_written_behind_a_date() -> None:
     day = date(2023, 5, 8)
-    assert dated("last week and next month", day) == "last week (the week before 8 May 2023) and next month (June 2023)"
+    assert (
+        annotate_dates("last week and next month", day)
+        == "last week (the week before 8 May 2023) and next month (June 2023)"
+    )
     same = "yesterday's news of last week of May, the day before 9 June 2023, today"
-    assert dated(same, day) == same
+    assert annotate_dates(same, day) == same
 
 
 @given(st.dates(date(1900, 1, 1), date(2100, 1, 1)), st.sampled_from(["day", "week", "weekend", "month", "year"]))
@@ -37,7 +40,7 @@ def test_a_step_back_and_one_ahead_lie_around_the_day(day: date, unit: str) -> N
         (before,), (after,) = dates("yesterday", day), dates("tomorrow", day)
     else:
         (before,), (after,) = dates(f"last {unit}", day), dates(f"next {unit}", day)
-    spans = [days(row.value) for row in (before, after)]
+    spans = [date_range(row.value) for row in (before, after)]
     assert spans[0] and spans[1]  # noqa: PT018
     assert spans[0][0] <= spans[0][1] < day < spans[1][0] <= spans[1][1]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memlab.text.sentences import sentences, spans
+from memlab.text.sentences import sentence_spans, sentences
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_a_sentence_is(text, expected):
 def test_sentences_tile_the_text(text):
     """Between them, before and after, stands nothing but white space."""
     at = 0
-    for start, end in spans(text):
+    for start, end in sentence_spans(text):
         assert not text[at:start].strip()
         assert start < end
         assert not text[start].isspace()
