@@ -101,7 +101,7 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
         raise DataError(f"no facts: {place.scope!r} of {place.dataset!r} {why}")
     at, present = _moment(place, now or as_of)
     worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
-    facts = score(worded, now=at, settings=ConfidenceSettings.of(place.chosen.confidence))
+    facts = score(worded, now=at, settings=ConfidenceSettings.from_table(place.chosen.confidence))
     return resolved, facts, at, present
 
 

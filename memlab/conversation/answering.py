@@ -1,4 +1,4 @@
-"""Answering questions from their contexts by a language model, and judging the answers by six rubrics."""
+"""Answers of a language model from contexts, and a judge of the answers with six rubrics."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.S
 
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
-    """Write what :func:`answer` asks; the answers are :class:`Reply`."""
+    """Write the requests of :func:`answer`; their answers are :class:`Reply`."""
     rows = questions.select("timestamp", question="text", query_id="query_id").join(
         contexts.select("query_id", notes="text"), on="query_id", how="left", maintain_order="left"
     )
@@ -134,9 +134,9 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
         about.with_columns(rubric=kind), on="query_id", how="left", maintain_order="left"
     )
     there = rows.filter(pl.col("answer").is_not_null())
-    whole = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
+    gold = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
     verdicts = _ask_frame(
-        whole["query_id"], [_judge_request(row) for row in whole.iter_rows(named=True)], service, Verdict
+        gold["query_id"], [_judge_request(row) for row in gold.iter_rows(named=True)], service, Verdict
     )
     verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
     each = there.filter(pointed).explode("points").drop_nulls("points")
@@ -147,7 +147,7 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
 
 
 def rubrics(questions: pl.DataFrame) -> pl.Series:
-    """Name the rubric of each question, a key of :data:`RUBRICS`: by its type where that says, else by its words.
+    """Give the rubric of each question, a key of :data:`RUBRICS`, by its type, else by its words.
 
     >>> import polars as pl
     >>> from memlab.conversation.answering import rubrics
@@ -166,21 +166,23 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
 
 def _judge_request(row: dict[str, Any]) -> llm.Request:
     right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
-    said = {"question": row["question"], "right_answer": right, "answer": row["answer"], "rule": RUBRICS[row["rubric"]]}
-    return _request("judge", Verdict, JUDGE, **said)
+    rule = RUBRICS[row["rubric"]]
+    return _request(
+        "judge", Verdict, JUDGE, question=row["question"], right_answer=right, answer=row["answer"], rule=rule
+    )
 
 
 def _point_request(row: dict[str, Any]) -> llm.Request:
     return _request("point", Met, POINT, question=row["question"], point=row["points"], answer=row["answer"])
 
 
-def _request(task: str, shape: type[BaseModel], system: str, **said: str) -> llm.Request:
-    prompt = json.dumps({name.replace("_", " "): text for name, text in said.items() if text}, ensure_ascii=False)
-    return llm.Request(task, VERSION, tuple(said.values()), prompt, shape, system)
+def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
+    prompt = json.dumps({name.replace("_", " "): text for name, text in fields.items() if text}, ensure_ascii=False)
+    return llm.Request(task, VERSION, tuple(fields.values()), prompt, shape, system)
 
 
 def _combine_points(scored: pl.DataFrame) -> pl.DataFrame:
-    """Make one row a question of its points; one without a verdict leaves it without a score."""
+    """Average the points of each question; a point without a verdict leaves it without a score."""
     met = pl.col("met").replace_strict(_POINT_SCORES, return_dtype=pl.Float64)
     rows = scored.group_by("query_id", maintain_order=True).agg(
         pl.when(pl.col("met").null_count() == 0).then(met.mean()).alias("score"),
@@ -194,7 +196,7 @@ def _combine_points(scored: pl.DataFrame) -> pl.DataFrame:
 def _ask_frame(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
 ) -> pl.DataFrame:
-    """Ask, and give the fields of the answers, or why there is none, with what each cost."""
+    """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
     answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
     types = {name: field.annotation for name, field in shape.model_fields.items()}
     fields: Any = {name: pl.Boolean() if of is bool else pl.String() for name, of in types.items()}

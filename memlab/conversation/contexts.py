@@ -1,4 +1,4 @@
-"""The context that a model is given with a question: lines of several sources within one budget."""
+"""Contexts: the text that a model reads with a question, made of lines of several sources within a budget."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Contexts and what they are made of.
+    """Contexts, the lines that they are made of, and the lines left out.
 
     :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
     :param parts: the lines that were taken, rows of :data:`memlab.conversation.sources.LINE_SCHEMA`, with ``n_tokens``
@@ -135,7 +135,7 @@ def assemble_contexts(
 
 
 def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
-    """Write lines as they stand in a context, a fact with how sure it is and when it was said; add their sizes."""
+    """Format lines for a context, facts with confidence and date, and add their sizes."""
     texts, heads = [], [single_line(head or "") for head in lines["head"]]
     for text, sure, at in lines.select("text", "confidence", "at").iter_rows():
         note = "" if sure is None else f" ({sure:.2f})" if at is None else f" ({sure:.2f}, {format_day(at)})"
@@ -145,7 +145,7 @@ def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _allocate_budget(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
-    """Share room out: each source its share, or its need if that is less; the rest to those that need more."""
+    """Allocate the budget: each source gets its share or its need; the rest goes to those that need more."""
     given = {source: min(share, needs[source]) for source, share in wanted.items()}
     for source in OVERFLOW_ORDER:
         given[source] += min(sum(wanted.values()) - sum(given.values()), needs[source] - given[source])
@@ -155,7 +155,7 @@ def _allocate_budget(wanted: dict[str, int], needs: dict[str, int]) -> dict[str,
 def _fill_context(
     offered: dict[str, list[_Line]], wanted: dict[str, int], titles: dict[str, int]
 ) -> tuple[list[_Line], list[tuple[str, str, str]]]:
-    """Take lines of every source while there is room; give them, and source, ref and reason of those left out."""
+    """Take lines of each source while there is room; give them, and source, ref and reason of the others."""
     needs = dict.fromkeys(TITLES, 0)
     for source, lines in offered.items():
         heads = {line.head: line.head_size for line in lines}
@@ -179,7 +179,7 @@ def _fill_context(
 
 
 def _fit_line(line: _Line, room: int) -> _Line | None:
-    """Give a line as it fits into the room: whole, cut if it is a message, or not at all."""
+    """Fit a line into the room: whole, or cut if it is a message, or ``None``."""
     if line.size <= room:
         return line
     if line.source not in MESSAGE_SOURCES or room < _MIN_CUT_TOKENS:
@@ -194,7 +194,7 @@ def _fit_line(line: _Line, room: int) -> _Line | None:
 
 
 def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
-    """Say why a line would repeat what is there; empty where it would not."""
+    """Give the reason why a line would repeat lines that are taken; empty where it would not."""
     quoted = {turn: other for other in taken if other.source in MESSAGE_SOURCES for turn in other.turns}
     own = [quoted[turn] for turn in line.turns if turn in quoted]
     whole = len(own) == len(line.turns) and not any(other.cut for other in own)
@@ -209,7 +209,7 @@ def _word_set(text: str) -> frozenset[str]:
 
 
 def _format_context(taken: list[_Line]) -> str:
-    """Write a context down: sources from the most general to the newest, headings and their lines in order of time."""
+    """Format a context: sources from the most general to the newest, their lines by time under headings."""
     out: list[str] = []
     for source, title in TITLES.items():
         own = sorted((line for line in taken if line.source == source), key=lambda line: line.at or _OLDEST)

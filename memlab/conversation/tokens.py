@@ -1,4 +1,4 @@
-"""The one unit of budgets: tokens of the tokenizer of all-MiniLM-L6-v2."""
+"""Token counts by the tokenizer of all-MiniLM-L6-v2, the unit of all budgets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNKNOWN = "[UNK]"
 
 
 def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
-    """Count tokens with the tokenizer of all-MiniLM-L6-v2, without special tokens and uncut.
+    """Count the tokens of texts with the tokenizer of all-MiniLM-L6-v2, without special tokens.
 
     What its vocabulary lacks (emoji, a word of more than a hundred letters, a rare script) is one token to it, however
     long; here such a stretch counts one for each character, so that it cannot slip through a budget. The tokens of
@@ -35,7 +35,7 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
 
 
 def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
-    """Add ``n_tokens`` of a column of texts, where null is the empty text; each different text is counted once."""
+    """Add ``n_tokens`` of a column of texts, null as the empty text; equal texts are counted once."""
     rows = rows.with_columns(pl.col(column).fill_null(""))
     each = rows.select(pl.col(column).unique(maintain_order=True))
     sizes = each.with_columns(n_tokens=pl.Series(minilm_tokens(each[column].to_list()), dtype=pl.Int64))
@@ -43,7 +43,7 @@ def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
 
 
 def single_line(text: str) -> str:
-    """Write a text as one line in valid UTF-8.
+    """Give a text as one line of valid UTF-8.
 
     >>> single_line("two\\n\\nlines ")
     'two lines'

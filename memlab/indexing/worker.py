@@ -1,4 +1,4 @@
-"""The worker: which sessions are due, and what is made of them, batch by batch."""
+"""The worker of the index: finds the sessions that are due, and summarises and extracts them in batches."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from memlab.text.analysis import english_rules_apply
 
 EXTRACTIVE = "extractive"
 EARLIER_TURNS, EARLIER_CHARS = 8, 300
-"""Turns before a session that a model sees, to understand it by, and characters of each."""
-CODE_VERSION = 8  # raised by whoever changes what the same turns give
+"""Turns before a session that a model reads for context, and characters of each."""
+CODE_VERSION = 8  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
-"""What a batch gave: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
-``fallback``, ``failed``), ``reason``, ``alone`` (whether something was made without a model), and ``seconds``."""
+"""The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
+``fallback``, ``failed``), ``reason``, ``alone`` (whether a part was made without a model), and ``seconds``."""
 
 
 @dataclass(frozen=True)
 class IndexJob:
-    """What all batches share."""
+    """What all batches of a pass share."""
 
     dataset: str
     language: str
@@ -51,7 +51,7 @@ class IndexJob:
 
 
 class Batch(NamedTuple):
-    """Sessions that are due, rows as of :func:`_due`, with their turns and what a model sees of what came before."""
+    """Sessions that are due, as of :func:`_due_sessions`, their turns, and earlier facts and turns for a model."""
 
     due: pl.DataFrame
     turns: pl.DataFrame
@@ -108,9 +108,9 @@ def index(
     due = _due_sessions(store, work, gap)
     events = [frame(IndexEvent)]
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
-        ahead, own = tee(due.iter_slices(chosen.batch))
-        reads = (_read_batch(store, work, batch) for batch in ahead)
-        for batch, made in zip(own, spread(_index_batch, reads, work, engine=engine), strict=True):
+        read_ahead, batches = tee(due.iter_slices(chosen.batch))
+        inputs = (_read_batch(store, work, batch) for batch in read_ahead)
+        for batch, made in zip(batches, spread(_index_batch, inputs, work, engine=engine), strict=True):
             events.append(_commit_batch(store, work, batch, made))
             bar.update(batch.height)
     if encoder is not None and due.height:
@@ -119,7 +119,7 @@ def index(
 
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
-    """Name everything besides the turns that the index of a session depends on."""
+    """Give the version of the recipe: a digest of everything besides the turns that the rows depend on."""
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
@@ -149,7 +149,7 @@ def _due_sessions(store: MemoryStore, work: IndexJob, gap: timedelta) -> pl.Data
 
 
 def _read_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame) -> Batch:
-    """Read what a batch needs: the turns of its sessions, and for a model what came before them."""
+    """Read the turns of a batch of sessions, and for a model the earlier facts and turns."""
     scopes = due["scope"].unique(maintain_order=True).to_list()
     turns = store.turns(work.dataset, scopes=scopes)
     before: dict[str, Any] = {}
@@ -161,19 +161,19 @@ def _read_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame) -> Batch:
 
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Give of each session the last turns of its scope before it, with no more text than is read at a glance."""
+    """Give for each session the last turns of its scope before it, cut to a few hundred characters."""
     columns = ("scope", "session_id", "turn_id", "speaker", "text", "timestamp")
-    glance = turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).with_row_index("at")
-    begins = glance.with_columns(begin=pl.col("at").first().over("scope")).unique("session_id", keep="first")
+    short = turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).with_row_index("at")
+    begins = short.with_columns(begin=pl.col("at").first().over("scope")).unique("session_id", keep="first")
     begins = begins.filter(pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin"))
     return {
-        session: glance.slice(start := max(begin, at - EARLIER_TURNS), at - start).drop("at").to_dicts()
+        session: short.slice(start := max(begin, at - EARLIER_TURNS), at - start).drop("at").to_dicts()
         for session, at, begin in begins.select("session_id", "at", "begin").iter_rows()
     }
 
 
 def _index_batch(batch: Batch, work: IndexJob) -> IndexRows:
-    """Make the index of a batch of due sessions, which needs no store; where that fails, of each session alone."""
+    """Index a batch of sessions without a store; where that fails, each session alone."""
     begun, due = time.perf_counter(), batch.due
     try:
         made = _index_sessions(batch, work)
@@ -196,7 +196,7 @@ def _index_batch(batch: Batch, work: IndexJob) -> IndexRows:
 
 
 def _index_sessions(batch: Batch, work: IndexJob) -> IndexRows:
-    """Make everything that the settings ask for of some sessions."""
+    """Make summaries, facts and entities of some sessions, as the settings ask for."""
     chosen, due, turns = work.settings, batch.due, batch.turns
     made = dict(_NO_ROWS)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
@@ -226,7 +226,7 @@ def _index_sessions(batch: Batch, work: IndexJob) -> IndexRows:
 
 
 def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, made: IndexRows) -> pl.DataFrame:
-    """Write rows with states and events, which it gives; a session that failed keeps the rows that counted before.
+    """Write the rows of a batch with states and events; a session that failed keeps its earlier rows.
 
     :raises StoreError: when the store cannot be written.
     """

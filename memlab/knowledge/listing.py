@@ -1,4 +1,4 @@
-"""What the index made of the sessions of a scope, one kind at a time, the latest first."""
+"""Lists of the index of a scope, one kind at a time: summaries, topics, decisions, entities, timeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {
 def list_records(
     kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolved: Resolved | None
 ) -> pl.DataFrame:
-    """List one of :data:`KINDS`, the latest first.
+    """List the records of one of :data:`KINDS`, the latest first.
 
     :param summaries: rows of :class:`memlab.records.Summary`; ``entities``: of :class:`memlab.records.Entity`.
     :param resolved: the facts; read for the timeline alone, which has summaries, facts and supersessions.
@@ -56,7 +56,7 @@ def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
-    """Give each entity once, with where it came up last and since when it is known."""
+    """Give each entity once, with its last session and the day of its first."""
     n, since = pl.col("session_id").n_unique(), pl.col("at").min().dt.date()
     more = pl.when(n > 1).then(pl.format(", {} sessions since {}", n, since)).otherwise(pl.lit(""))
     rows = named.sort("at", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True).agg(

@@ -1,4 +1,4 @@
-"""Which statements still hold: computed from all statements, with a log of what closed what; nothing is deleted."""
+"""Supersession: which facts are active, computed from all facts, with a log of what replaced what."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _SINGLE_VALUED = {
     "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
 EXCLUSIVE_GROUPS = {normal_relation(phrase): group for group, phrases in _SINGLE_VALUED.items() for phrase in phrases}
-"""Relations of which a subject has one value at a time, by normal form; those of one group replace each other."""
+"""Normal form of a relation → its group; a subject has one value of a group at a time."""
 _MULTI_VALUED = normal.stem_words(sorted(wordset(
     """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
     coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
     dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
 )))  # fmt: skip
-"""What one may have several of, so that another value stands beside the first."""
+"""Things that one may have several of, so that another value does not replace the first."""
 _COUNTED_RELATIONS = {normal_relation(phrase) for phrase in ("has", "teaches", "takes")}
 _SCHEDULED_RELATIONS = {
     normal_relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")
@@ -62,7 +62,7 @@ _Meaning = tuple[str, str, str, str, bool, str]
 
 @dataclass(frozen=True)
 class Resolved:
-    """What holds, and why the rest does not.
+    """Facts with their status, and the log of what closed them.
 
     :param facts: every statement, in its order, with ``status`` (``active``; ``repeat`` of an earlier statement;
         ``superseded``, ``corrected`` or ``ended``; ``expired`` for a plan not stated again; ``closing`` for a
@@ -85,7 +85,7 @@ def resolve(
     as_of: datetime | None = None,
     undone: Collection[tuple[str, str]] = (),
 ) -> Resolved:
-    """Find out which statements still hold.
+    """Find out which facts are active, and what superseded or ended the others.
 
     For one subject and one relation, in the order in which things were *said* (not in which they arrived):
 
@@ -144,7 +144,7 @@ def resolve(
 
 
 def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
-    """List the facts that hold, one row for each however often it was said.
+    """List the active facts, one row for each value, however often it was stated.
 
     :param as_of: what held then, by all that is known; ``None``: what holds last. For what was *known* then,
         without what arrived or was corrected later, resolve with the same ``as_of``.

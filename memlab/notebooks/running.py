@@ -1,4 +1,4 @@
-"""Running the notebooks, each with its parameters, and one again for the sake of a figure."""
+"""Execution of notebooks with parameters, and of one again to remake a figure."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def run_notebooks(
 
 
 def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
-    """Digest all that an executed notebook came from; what it wrote itself, store and figures, is none of it."""
+    """Give a digest of the inputs of a notebook: cells, parameters, settings, dataset and code of memlab."""
     files = [Path(value) for value in values.values() if isinstance(value, str) and "\0" not in value]
     root = Path(memlab.__file__).parent
     files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
     files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
     chosen = settings(directory=path.parent)[0].model_dump()
-    told = [path.name, source_digest(path), dict(sorted(values.items())), chosen]
-    digest = hashlib.sha256(repr(told).encode())
+    about = [path.name, source_digest(path), dict(sorted(values.items())), chosen]
+    digest = hashlib.sha256(repr(about).encode())
     for file in files:
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
@@ -105,7 +105,7 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
-    """Digest the sidecars of the figures that a notebook has exported to a folder."""
+    """Give digests of the sidecars of the figures that a notebook has exported to a folder, by name."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(figures or "").glob("*.json"))}
     made = {name: text for name, text in texts.items() if f'"{notebook}"' in text}
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()}
@@ -160,7 +160,7 @@ def _resolve_paths(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _strip_paths(notebook: Any) -> None:
-    """Take the folders of this machine out of an executed notebook: of its record, its tracebacks and its texts."""
+    """Remove the folders of this machine from the record and the outputs of an executed notebook."""
     about = notebook.metadata.get("papermill", {})
     about |= {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
     places = [Path(memlab.__file__).parent.parent, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path.home()]
@@ -171,7 +171,7 @@ def _strip_paths(notebook: Any) -> None:
 
 
 def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
-    """Take folders out of all texts of an output: pictures are numbers."""
+    """Remove folders from all texts of an output, but not from encoded pictures."""
     if isinstance(value, str):
         return folders.sub("", value)
     if isinstance(value, list):

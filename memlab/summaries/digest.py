@@ -1,4 +1,4 @@
-"""A week or month to be read, as Markdown."""
+"""The digest of a week or month as Markdown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
 
 
 def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
-    """Name the time of a node: ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``."""
+    """Give the name of a node's period: ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``."""
     if node["start"] is None:
         return f"{node['kind']}, undated"
     day = node["start"].astimezone(ZoneInfo(tz)).date()

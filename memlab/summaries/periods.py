@@ -1,4 +1,4 @@
-"""Sessions, weeks and months.
+"""Summaries of sessions, weeks and months.
 
 A session is summarised by its turns; a week by the summaries of its sessions and a month by those of its weeks, with
 what goes on from the period before.
@@ -145,7 +145,7 @@ def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
 def _session_rows(
     dated: pl.DataFrame, turns: pl.DataFrame, summaries: pl.DataFrame | None, service: Writer, language: str
 ) -> list[Row]:
-    """Give summaries as rows of nodes with ``week`` and ``month``; sessions that have none are summarised."""
+    """Give the sessions' summaries as rows of nodes with ``week`` and ``month``; missing ones are written."""
     known = frame(Summary) if summaries is None else summaries
     new = dated.join(known, on="session_id", how="anti")
     lacking = turns.join(new, on="session_id", how="semi", maintain_order="left")
@@ -160,7 +160,7 @@ def _session_rows(
 def _period_rows(
     kind: str, below: list[Row], tz: str, service: Writer, *, only: Collection[date | None] | None = None
 ) -> list[Row]:
-    """Write the periods above some nodes, in their order; ``only``: those of these dates."""
+    """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
     parts = [list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))]
     pairs = [
         (part, before if before and before[0]["scope"] == part[0]["scope"] else [])

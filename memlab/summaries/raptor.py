@@ -1,4 +1,4 @@
-"""A tree of clusters over the turns of each scope: similar turns are summarised together, and the summaries again."""
+"""RAPTOR: a tree of clusters over the turns of each scope, with summaries of clusters, and of their clusters."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class _Groups(BaseModel):
 def _group_scopes(
     entries: list[Row], vectors: np.ndarray, service: Writer, seed: int
 ) -> list[tuple[str, list[Row], list[float]]]:
-    """Group the entries of each scope that has many: how, the entries of a group, and the weight of each in it."""
+    """Group the entries of each large scope; give for each group the method, its entries and their weights."""
     found, scopes = [], np.array([row["scope"] for row in entries])
     for scope in dict.fromkeys(scopes.tolist()):
         at = np.flatnonzero(scopes == scope)
@@ -110,7 +110,7 @@ def _group_scopes(
 
 
 def _group_entries(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
-    """Group the entries of a scope as it was recorded; else by their vectors, or neighbours in time (see grow)."""
+    """Group the entries of a scope as recorded, else by a mixture over their vectors, else by neighbours in time."""
     about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
     request = llm.Request(GROUPS, 1, about, "", _Groups)
     if service == llm.RECORDED and (recorded := llm.ask([request], service)[0].value):

@@ -1,4 +1,4 @@
-"""Retrieval through summaries: weeks or clusters find the turns below them, or are given themselves."""
+"""Retrieval through summaries of weeks or clusters, which give their turns, or are results themselves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tree(
     tz: str = "UTC",
     seed: int = 0,
 ) -> Run:
-    """Rank turns by the summaries that stand on them, and by themselves: the collapsed tree of RAPTOR.
+    """Rank turns by themselves and by the summaries above them: the collapsed tree of RAPTOR.
 
     Turns and summaries are one pool in order of their cosine with the question; a summary gives its turns that are
     nearest to the question, each turn once. Summaries are written once for a bench; one question is ranked at a time.
@@ -85,7 +85,7 @@ def tree(
 
 
 def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design: Any) -> pl.DataFrame:
-    """Give the summaries themselves that are nearest to each question.
+    """Give the summaries that are most similar to each question.
 
     :param over: as for :func:`tree`, like ``service``, ``tz`` and ``seed``.
     :returns: ``query_id``, ``rank``, ``score`` (cosine) and the columns of :class:`memlab.records.Node`.
@@ -102,7 +102,7 @@ def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design
 
 
 def tree_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0) -> Tree:
-    """Give the summaries of a bench's conversations and their vectors; they are written once, and kept with the bench.
+    """Give the summaries of a bench's conversations with their vectors, made once for the bench.
 
     :raises DataError: for another ``over``, an unknown time zone, or without an encoder.
     """
@@ -132,7 +132,7 @@ def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int
 
 
 def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
-    """Go through the scopes with questions: rows of these, place of the turns, and the summaries."""
+    """Give for each scope with questions their rows, the span of its turns, and its summaries."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
     made = tree_of(bench, **design)

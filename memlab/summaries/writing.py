@@ -1,4 +1,4 @@
-"""Rows of summaries: what they stand on, written by a model where it answers, else from their own sentences."""
+"""Rows of summaries, written by a model, or of picked sentences where it gives no answer."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ EXTRACTIVE = "extractive"
 _MAX_TOPICS = 6
 Row = dict[str, Any]
 Writer = str | llm.Service | Callable[[Sequence[llm.Request]], list[llm.Answer]] | None
-"""Who writes: the name of a service, ``recorded``, a service, or a function that answers; ``None`` for no model."""
+"""Who writes summaries: a service or its name, ``recorded``, a function that answers, or ``None`` for no model."""
 
 
 def turn_rows(turns: pl.DataFrame) -> list[Row]:
-    """Give turns as rows of what summaries stand on: each has one sentence, with what its image shows."""
+    """Give turns as rows that a summary can be written of: each is one sentence, with the caption of its image."""
     image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
     rows = turns.select(
         "scope", "speaker", node_id="turn_id", start="timestamp", end="timestamp", level=pl.lit(0),
@@ -46,7 +46,7 @@ def turn_rows(turns: pl.DataFrame) -> list[Row]:
 def write_summaries(
     task: Task, parts: Sequence[Sequence[Row]], service: Writer, *, before: Sequence[Sequence[Row]] = ()
 ) -> list[Row]:
-    """Write a summary above each group of rows; where the model gives none, of sentences of the group.
+    """Write a summary of each group of rows; where the model gives none, pick sentences of the group.
 
     :param before: of each group the rows of the period before, where there are periods.
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and ``evidence``, the other
@@ -82,7 +82,7 @@ def write_summaries(
 
 
 def _summary_items(rows: Sequence[Row]) -> list[Item]:
-    """Give what a summary above some rows may stand on."""
+    """Give the items that a summary of some rows may cite."""
     return [
         Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), "" if name == "sentences" else name)
         for row in rows
@@ -92,7 +92,7 @@ def _summary_items(rows: Sequence[Row]) -> list[Item]:
 
 
 def _parent_fields(part: Sequence[Row]) -> Row:
-    """Say what a summary of some rows stands on."""
+    """Give the fields of a summary that follow from its rows: children, turns and times."""
     return {
         "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
         "turns": distinct_texts(turn for row in part for turn in row["turns"]),
@@ -102,8 +102,8 @@ def _parent_fields(part: Sequence[Row]) -> Row:
 
 
 def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
-    """Pick sentences; what sessions decided and left open goes up as it is."""
-    points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.lists()}
+    """Pick sentences without a model; decisions and open questions are kept as they are."""
+    points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.sentence_lists()}
     points["sentences"] = extract_sentences([item for item in group.items if not item.kind])
     if group.before:
         points["carried_on"] = find_carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
@@ -111,7 +111,7 @@ def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
 
 
 def fallback_note(rows: pl.DataFrame, what: str) -> str:
-    """Say in one line how many summaries came from no model though one was asked; see :func:`memlab.llm.unanswered`.
+    """Give a note on how many summaries no model answered though it was asked; see :func:`memlab.llm.unanswered`.
 
     :param rows: ``reason``, as :func:`write_summaries` gives it.
     """
