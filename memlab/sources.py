@@ -67,9 +67,8 @@ def _module_name(function: Any) -> str:
 def _outer_variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Give the global and closure variables that a function names, sorted by name."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    outside = {
-        name: function.__globals__[name] for name in _code_names(function.__code__) if name in function.__globals__
-    }
+    known, named = function.__globals__, _code_names(function.__code__)
+    outside = {name: known[name] for name in named if name in known}
     for name, cell in cells:
         try:
             outside[name] = cell.cell_contents

@@ -17,23 +17,7 @@ from memlab.conversation.sources import gather_lines
 from memlab.conversation.tokens import minilm_tokens
 
 __all__ = [
-    "Budget",
-    "Contexts",
-    "Message",
-    "RollingBuffer",
-    "SessionMemory",
-    "answer",
-    "answer_presence",
-    "assemble_contexts",
-    "bias",
-    "contains_answer",
-    "extend",
-    "follow_ups",
-    "gather_lines",
-    "judge",
-    "messages",
-    "minilm_tokens",
-    "read_history",
-    "remember",
-    "rewrite",
+    "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "answer_presence", "assemble_contexts",
+    "bias", "contains_answer", "extend", "follow_ups", "gather_lines", "judge", "messages", "minilm_tokens",
+    "read_history", "remember", "rewrite",
 ]  # fmt: skip

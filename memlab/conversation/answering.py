@@ -135,9 +135,8 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     )
     there = rows.filter(pl.col("answer").is_not_null())
     gold = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
-    verdicts = _ask_frame(
-        gold["query_id"], [_judge_request(row) for row in gold.iter_rows(named=True)], service, Verdict
-    )
+    requests = [_judge_request(row) for row in gold.iter_rows(named=True)]
+    verdicts = _ask_frame(gold["query_id"], requests, service, Verdict)
     verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
     each = there.filter(pointed).explode("points").drop_nulls("points")
     if each.height:
@@ -166,10 +165,8 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
 
 def _judge_request(row: dict[str, Any]) -> llm.Request:
     right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
-    rule = RUBRICS[row["rubric"]]
-    return _request(
-        "judge", Verdict, JUDGE, question=row["question"], right_answer=right, answer=row["answer"], rule=rule
-    )
+    about = {"question": row["question"], "right_answer": right, "answer": row["answer"]}
+    return _request("judge", Verdict, JUDGE, **about, rule=RUBRICS[row["rubric"]])
 
 
 def _point_request(row: dict[str, Any]) -> llm.Request:

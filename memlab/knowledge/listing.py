@@ -30,12 +30,8 @@ def list_records(
         before = states.select(old="new", before="after")
         log = resolved.log.join(states, on="new", how="left").join(before, on="old", how="left")
         log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
-        parts = [
-            _summary_rows("summaries", summaries),
-            _listing_rows(facts, "fact", "said_at"),
-            _listing_rows(log, "supersession"),
-        ]
-        rows = pl.concat(parts)
+        other = [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
+        rows = pl.concat([_summary_rows("summaries", summaries), *other])
     elif kind == "entities":
         rows = _entity_rows(entities.join(summaries.select("session_id", at="start"), on="session_id", how="left"))
     else:
@@ -62,9 +58,8 @@ def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
     rows = named.sort("at", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True).agg(
         pl.col("session_id").last(), pl.col("at").max(), pl.col("evidence").explode().unique(), more=more
     )  # fmt: skip
-    return _listing_rows(
-        rows.with_columns(text=pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))), "entity"
-    )
+    text = pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))
+    return _listing_rows(rows.with_columns(text=text), "entity")
 
 
 def _listing_rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:

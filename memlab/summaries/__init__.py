@@ -13,18 +13,6 @@ from memlab.summaries.tree import nearest_summaries, tree, tree_of
 from memlab.summaries.writing import EXTRACTIVE, fallback_note
 
 __all__ = [
-    "EXTRACTIVE",
-    "GROUPS",
-    "Tree",
-    "fallback_note",
-    "grow",
-    "nearest_summaries",
-    "period",
-    "period_name",
-    "rollup",
-    "second_keys",
-    "summarize",
-    "to_markdown",
-    "tree",
-    "tree_of",
+    "EXTRACTIVE", "GROUPS", "Tree", "fallback_note", "grow", "nearest_summaries", "period", "period_name", "rollup",
+    "second_keys", "summarize", "to_markdown", "tree", "tree_of",
 ]  # fmt: skip

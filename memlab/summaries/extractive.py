@@ -9,19 +9,13 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.text import ROLES
-from memlab.summaries.prompts import Item, Supported, distinct_texts
+from memlab.summaries.prompts import Item, Supported, distinct
 from memlab.text.analysis import tokenize
 from memlab.text.sentences import sentences
 
-MAX_SENTENCES, MIN_SENTENCES, TURN_SENTENCES_PER_PICK = 6, 2, 4
-_MAX_TERMS, _VALUE_WEIGHT, _FIRST_PERSON_WEIGHT, _ASIDE_PENALTY, _DIVERSITY_WEIGHT, _SAME_TOPIC_COSINE = (
-    8,
-    1.5,
-    0.3,
-    1.0,
-    0.5,
-    0.3,
-)
+MAX_SENTENCES, MIN_SENTENCES, SENTENCES_PER_PICK = 6, 2, 4
+_MAX_TERMS, _SAME_TOPIC_COSINE = 8, 0.3
+_VALUE_WEIGHT, _FIRST_PERSON_WEIGHT, _ASIDE_PENALTY, _DIVERSITY_WEIGHT = 1.5, 0.3, 1.0, 0.5
 _VALUE = re.compile(r"(?<=[\w,;] )[A-Z]\w+|\d+")
 _SPEAKER = re.compile(r"^[^\W\d][^:]{0,40}: ")
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
@@ -49,11 +43,10 @@ def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> li
     aside = np.array([item.speaker == "assistant" or text.startswith("[image") for _, text, item in rows.values()])
     score = central / max(central.max(initial=0), 1e-9) + np.minimum(np.diff(vectors.indptr) / _MAX_TERMS, 1)
     score += _VALUE_WEIGHT * values + _FIRST_PERSON_WEIGHT * personal - _ASIDE_PENALTY * aside
-    wanted = (
-        max(MIN_SENTENCES, -(-len(rows) // TURN_SENTENCES_PER_PICK)) if any(item.speaker for item in items) else most
-    )
+    if any(item.speaker for item in items):
+        most = min(most, max(MIN_SENTENCES, -(-len(rows) // SENTENCES_PER_PICK)))
     nearest, picked = np.zeros(len(rows)), list[int]()
-    for _ in range(min(wanted, most, len(rows))):
+    for _ in range(min(most, len(rows))):
         picked.append(int((score - _DIVERSITY_WEIGHT * nearest).argmax()))
         nearest = np.maximum(nearest, (vectors @ vectors[[picked[-1]]].T).toarray()[:, 0])
         score[picked[-1]] = -np.inf
@@ -67,7 +60,7 @@ def find_carried_on(before: Sequence[Supported], now: Sequence[Supported], *, mo
     likeness = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
     best = likeness.max(axis=1, initial=0)
     picked = [int(i) for i in np.argsort(-best, kind="stable")[:most] if best[i] >= _SAME_TOPIC_COSINE]
-    return [(now[i][0], distinct_texts([*before[likeness[i].argmax()][1], *now[i][1]])) for i in picked]
+    return [(now[i][0], distinct([*before[likeness[i].argmax()][1], *now[i][1]])) for i in picked]
 
 
 def _tfidf(texts: Sequence[str]) -> Any:

@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.prompts import PERIOD, SESSION, distinct_texts
+from memlab.summaries.prompts import PERIOD, SESSION, distinct
 from memlab.summaries.writing import Row, Writer, add_topics, node_frame, turn_rows, write_summaries
 
 
@@ -45,7 +45,7 @@ def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "e
     summaries = write_summaries(SESSION, [*parts.values()], service)
     rows = [
         {**row, "session_id": session, "summary": row["text"], "version": "", "n_turns": len(part),
-         "participants": distinct_texts(each["speaker"] for each in part)}
+         "participants": distinct(each["speaker"] for each in part)}
         for (session, part), row in zip(parts.items(), summaries, strict=True)
     ]  # fmt: skip
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}

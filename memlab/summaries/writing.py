@@ -12,17 +12,9 @@ import polars as pl
 from memlab import llm
 from memlab.cluster import cluster_terms
 from memlab.records import Node, schema
+from memlab.summaries import prompts
 from memlab.summaries.extractive import extract_sentences, find_carried_on
-from memlab.summaries.prompts import (
-    Group,
-    Item,
-    Supported,
-    Task,
-    distinct_texts,
-    evidence_column,
-    summary_request,
-    supported_points,
-)
+from memlab.summaries.prompts import Group, Item, Supported, Task, distinct, evidence_column
 from memlab.text.sentences import sentences
 
 NODES = pl.Schema(schema(Node))
@@ -57,21 +49,20 @@ def write_summaries(
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured(service)
-    groups = [
-        Group(_summary_items(part), _summary_items(last)) for part, last in zip_longest(parts, before, fillvalue=())
-    ]
-    requests = [summary_request(task, group) for group in groups]
+    pairs = zip_longest(parts, before, fillvalue=())
+    groups = [Group(_summary_items(part), _summary_items(last)) for part, last in pairs]
+    requests = [prompts.summary_request(task, group) for group in groups]
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
     rows = []
     for part, asked, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
-        points, dropped = supported_points(value, group) if value else ({}, 0)
+        points, dropped = prompts.supported_points(value, group) if value else ({}, 0)
         why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
         row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
         if points and not why:
             row = {"service": by, "model": getattr(service, "model", None)}
-            row |= {name: distinct_texts(getattr(value, name, ())) for name in ("topics", "entities")}
+            row |= {name: distinct(getattr(value, name, ())) for name in ("topics", "entities")}
         else:
             points = _extractive_points(task, group)
         for name, each in points.items():
@@ -95,7 +86,7 @@ def _parent_fields(part: Sequence[Row]) -> Row:
     """Give the fields of a summary that follow from its rows: children, turns and times."""
     return {
         "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
-        "turns": distinct_texts(turn for row in part for turn in row["turns"]),
+        "turns": distinct(turn for row in part for turn in row["turns"]),
         "start": min((row["start"] for row in part if row["start"]), default=None),
         "end": max((row["end"] for row in part if row["end"]), default=None),
     }  # fmt: skip

@@ -58,12 +58,8 @@ _ANCHOR = regex.compile(
     regex.I,
 )
 _DAY_OFFSETS = {
-    "the day before yesterday": -2,
-    "yesterday": -1,
-    "last night": -1,
-    "tomorrow": 1,
-    "the day after tomorrow": 2,
-}
+    "the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "the day after tomorrow": 2,
+}  # fmt: skip
 _DIRECTIONS = {"last": -1, "before": -1, "ago": -1, "of": 0, "after": 1, "next": 1, "coming": 1}
 _TIME_LEAD = (
     r"\b(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
@@ -75,13 +71,7 @@ _YEAR_PATTERN = (
 )
 _MONTH_PATTERN = rf"(?P<lead>{_TIME_LEAD})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_TIME_LEAD}){_MONTH}"
 _CERTAIN_LEADS = ("in", "since", "until", "during", "early", "late", "mid")
-_AMBIGUOUS_MONTHS = (
-    "march",
-    "april",
-    "may",
-    "june",
-    "august",
-)  # names, a verb, an auxiliary: only behind a word of time
+_AMBIGUOUS_MONTHS = ("march", "april", "may", "june", "august")  # only behind a word of time: names, verbs
 _DAY_PREPOSITION = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
 _CONTINUATION = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
 
@@ -212,11 +202,8 @@ def _read_calendar_date(match: Any, _: date | None) -> Date | None:
         n, day = day, n
     # "5 may be enough", "march 10 miles"
     goes_on = regex.match(r" [^\W\d_]", match.string[match.end() :])
-    if (
-        name in ("may", "march")
-        and goes_on
-        and not (sure or year or _DAY_PREPOSITION.search(match.string[: match.start()]))
-    ):
+    clear = sure or year or _DAY_PREPOSITION.search(match.string[: match.start()])
+    if name in ("may", "march") and goes_on and not clear:
         return None
     try:
         date(year or 2000, n, day or 1)
