@@ -101,7 +101,7 @@ def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer) -> None:
 @pytest.mark.parametrize("fault", ["instructions", "50 MB", "429", "deep", "no JSON"])
 def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: str) -> None:
     server.modes = [UNUSABLE[fault]]
-    with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as told:
+    with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as warned:
         made = rewrite("And the lamp?", history=DESK, service=server.service(max_retries=0))
     assert made == "And the lamp? (oak desk cost 210)"
-    assert len(told) == 1
+    assert len(warned) == 1
