@@ -213,20 +213,20 @@ def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
 
     try:
         old = path.read_bytes().decode() if path.exists() else ""
-        wanted, document = tomllib.loads(old), tomlkit.parse(old)
+        expected, document = tomllib.loads(old), tomlkit.parse(old)
     except (tomllib.TOMLDecodeError, tomlkit.exceptions.TOMLKitError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid TOML: {error}; mend that line first") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     outer = document.setdefault(under, tomlkit.table(is_super_table=True))
-    kept = {**wanted.get(under, {}), **tables} if isinstance(outer, Mapping) else {}
-    wanted[under] = {name: value for name, value in kept.items() if value != {}}
+    table = {**expected.get(under, {}), **tables} if isinstance(outer, Mapping) else {}
+    expected[under] = {name: value for name, value in table.items() if value != {}}
     for name, value in tables.items() if isinstance(outer, Mapping) else ():
         outer.pop(name, None)
         if value != {}:
             outer[name] = value
     new = tomlkit.dumps(document)
-    if tomllib.loads(new) != wanted:
+    if tomllib.loads(new) != expected:
         by_hand = tomlkit.dumps({under: tables})
         raise DataError(f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}")
     with atomic(path.resolve()) as stream:

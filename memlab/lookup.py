@@ -59,11 +59,11 @@ def search(
     stages = read(pipeline or DEFAULT)
     encoder, header = named(encoder), settings()[0].header
     if isinstance(data, Dataset):
-        wanted = _choose_scope(data.scopes, scope)
-        key = (wanted, encoder, header)
+        chosen_scope = _choose_scope(data.scopes, scope)
+        key = (chosen_scope, encoder, header)
         if key not in (benches := _benches.setdefault(data, {})):
-            benches[key] = Bench.of(data.take([wanted]), encoder=encoder, header=header)
-        bench = benches[key].with_queries(pl.DataFrame({"scope": [wanted], "text": [question]}))
+            benches[key] = Bench.of(data.take([chosen_scope]), encoder=encoder, header=header)
+        bench = benches[key].with_queries(pl.DataFrame({"scope": [chosen_scope], "text": [question]}))
     else:
         from memlab.embed import load as load_encoder
 
@@ -71,15 +71,15 @@ def search(
         name = choose_one(
             names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there"
         )
-        wanted = _choose_scope(data.scopes(name), scope)
-        asked = pl.DataFrame({"scope": [wanted], "text": [question]})
+        chosen_scope = _choose_scope(data.scopes(name), scope)
+        asked = pl.DataFrame({"scope": [chosen_scope], "text": [question]})
         bench = question_bench(data, name, asked, encoder=load_encoder(encoder), header=header)
-    found = hit_rows(stages.run(bench, level="turn").top(k), bench)
-    if found.is_empty():
-        _log.warning("no message of %s matches %r", wanted, question)
+    result = hit_rows(stages.run(bench, level="turn").top(k), bench)
+    if result.is_empty():
+        _log.warning("no message of %s matches %r", chosen_scope, question)
     elif not shares_words(bench):
-        _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", wanted, question)
-    return found
+        _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", chosen_scope, question)
+    return result
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:

@@ -56,8 +56,8 @@ class Stage:
 
     def value(self, parameter: str) -> Any:
         """Give the value of a parameter, or its default; ``None`` where the stage has no such parameter."""
-        own = _parameters(stages[self.name]).get(parameter)
-        return self.parameters.get(parameter, own.default if own else None)
+        declared = _parameters(stages[self.name]).get(parameter)
+        return self.parameters.get(parameter, declared.default if declared else None)
 
     def nested(self) -> list[Stage]:
         """Give the stage and the stages within its parameters, including defaults."""
@@ -146,20 +146,20 @@ class Pipeline:
         """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
         reads = self.dependencies()
         place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
-        known = bench.remembered.pop(place, None)
-        if known is None:
+        remembered = bench.remembered.pop(place, None)
+        if remembered is None:
             *before, last = self.stages
-            wanted = {"level": level} if last.ranks_sessions else {}
+            options = {"level": level} if last.ranks_sessions else {}
             first, earlier = Pipeline(tuple(before))._run_stages(bench, "turn") if before else (None, llm.Spent())
             with llm.spending() as spent:
-                run = _call_stage(last, *((bench,) if first is None else (first, bench)), **wanted)
+                run = _call_stage(last, *((bench,) if first is None else (first, bench)), **options)
             spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
-            known = run, spent
-        if not known[1].unanswered:  # else a service that is repaired would not be asked again
-            bench.remembered[place] = known
+            remembered = run, spent
+        if not remembered[1].unanswered:  # else a service that is repaired would not be asked again
+            bench.remembered[place] = remembered
         if len(bench.remembered) > MAX_REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
-        return known
+        return remembered
 
 
 def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:

@@ -108,8 +108,8 @@ def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm
         contexts.select("query_id", notes="text"), on="query_id", how="left", maintain_order="left"
     )
     if rows["notes"].null_count():
-        lacking = rows.filter(pl.col("notes").is_null())["query_id"][0]
-        raise DataError(f"question {lacking!r} has no context; assemble one first")
+        missing = rows.filter(pl.col("notes").is_null())["query_id"][0]
+        raise DataError(f"question {missing!r} has no context; assemble one first")
     asked_on = rows["timestamp"].dt.strftime("%-d %B %Y").fill_null("")
     each = zip(rows["notes"], asked_on, rows["question"], strict=True)
     return [_request("answer", Reply, SYSTEM, notes=notes, asked_on=day, question=text) for notes, day, text in each]
@@ -133,12 +133,12 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     rows = answered.select("query_id", "answer").join(
         about.with_columns(rubric=kind), on="query_id", how="left", maintain_order="left"
     )
-    there = rows.filter(pl.col("answer").is_not_null())
-    gold = there.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
+    answered_rows = rows.filter(pl.col("answer").is_not_null())
+    gold = answered_rows.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
     requests = [_judge_request(row) for row in gold.iter_rows(named=True)]
     verdicts = _ask_frame(gold["query_id"], requests, service, Verdict)
     verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
-    each = there.filter(pointed).explode("points").drop_nulls("points")
+    each = answered_rows.filter(pointed).explode("points").drop_nulls("points")
     if each.height:
         scored = _ask_frame(each["query_id"], [_point_request(row) for row in each.iter_rows(named=True)], service, Met)
         verdicts = pl.concat([verdicts, _combine_points(scored)], how="diagonal")

@@ -54,16 +54,16 @@ class Content(NamedTuple):
         return item.words <= self.words and item.numbers <= known and all(stated)
 
 
-def _date_covers(value: str, wanted: str) -> bool:
+def _date_covers(value: str, other: str) -> bool:
     """Say whether a date implies another: it may be more precise, and may leave out the year of a day."""
-    inner, outer = date_range(value), date_range(wanted)
+    inner, outer = date_range(value), date_range(other)
     if inner and outer:
         return outer[0] <= inner[0] and inner[1] <= outer[1]
     if outer:
         return outer[0] == outer[1] and value == f"{outer[0]:%m-%d}"
-    if inner and len(wanted) == len("05"):
-        return wanted == f"{inner[0]:%m}" == f"{inner[1]:%m}"
-    return inner[0] == inner[1] and wanted == f"{inner[0]:%m-%d}" if inner else f"{value}-".startswith(f"{wanted}-")
+    if inner and len(other) == len("05"):
+        return other == f"{inner[0]:%m}" == f"{inner[1]:%m}"
+    return inner[0] == inner[1] and other == f"{inner[0]:%m-%d}" if inner else f"{value}-".startswith(f"{other}-")
 
 
 @lru_cache(maxsize=200_000)
@@ -74,14 +74,16 @@ def parse_content(text: str) -> Content:
     ['1250', '2']
     """
     text = _MISSING_SPACE.sub(" ", normalize_text(text))
-    found = dates(text)
-    amounts = numbers(blank_out(text, found), ordinals=True)
-    years = {day.value for day in found if len(day.value) == len("2023")}
-    rest = words(blank_out(blank_out(text, found), amounts))
+    day_values = dates(text)
+    amounts = numbers(blank_out(text, day_values), ordinals=True)
+    years = {day.value for day in day_values if len(day.value) == len("2023")}
+    rest = words(blank_out(blank_out(text, day_values), amounts))
     content = (word for word in rest if word not in STOP_WORDS and word not in NUMBERS)
     stems = frozenset(stem(word for word in content if len(word) > 1 or word.isdigit()))
     values = years.union(f"{number.value:.12g}" for number in amounts)
-    return Content(frozenset(values), frozenset(day.value for day in found) - years, stems - _UNITS, text.casefold())
+    return Content(
+        frozenset(values), frozenset(day.value for day in day_values) - years, stems - _UNITS, text.casefold()
+    )
 
 
 @lru_cache(maxsize=50_000)
@@ -158,15 +160,15 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
     """
     asked = questions.select("query_id", answer=pl.when(~pl.col("abstention")).then("answer"))
     parts = []
-    for name, made in contexts.items():
-        if lacking := [column for column in ("query_id", "text") if column not in made.columns]:
-            raise DataError(f"context {name!r} has no column {lacking[0]!r}; it needs query_id and text")
-        rows = asked.join(made.select("query_id", "text"), on="query_id", how="left", maintain_order="left")
+    for name, context in contexts.items():
+        if missing := [column for column in ("query_id", "text") if column not in context.columns]:
+            raise DataError(f"context {name!r} has no column {missing[0]!r}; it needs query_id and text")
+        rows = asked.join(context.select("query_id", "text"), on="query_id", how="left", maintain_order="left")
         if rows["text"].null_count():
             raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
         golds = [parse_gold(answer) for answer in rows["answer"]]
-        held = [_lines_contain(_context_lines(text), wanted) if wanted else None
+        present = [_lines_contain(_context_lines(text), wanted) if wanted else None
                 for text, wanted in zip(rows["text"], golds, strict=True)]  # fmt: skip
-        there = pl.Series(held, dtype=pl.Boolean)
+        there = pl.Series(present, dtype=pl.Boolean)
         parts.append(rows.select(pl.lit(name).alias("context"), "query_id", holds=there))
     return pl.concat(parts)

@@ -122,60 +122,66 @@ def assemble_contexts(
         offered.setdefault(query, {}).setdefault(line.source, []).append(line)
     ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
     titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
-    made = {query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
-    texts = {"query_id": ids, "text": [_format_context(taken) for taken, _ in made.values()]}
-    parts = [(query, *line) for query, (taken, _) in made.items() for line in taken]
-    left = [(query, *row) for query, (_, rows) in made.items() for row in rows]
+    filled = {query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
+    texts = {"query_id": ids, "text": [_format_context(taken) for taken, _ in filled.values()]}
+    parts = [(query, *line) for query, (taken, _) in filled.items() for line in taken]
+    left_out = [(query, *row) for query, (_, rows) in filled.items() for row in rows]
     sizes = {"n_tokens": pl.Int64(), "head_size": pl.Int64(), "cut": pl.Boolean()}
     return Contexts(
         add_token_counts(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
         pl.DataFrame(parts, {**LINE_SCHEMA, **sizes}, orient="row").drop("head_size"),
-        pl.DataFrame(left, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
+        pl.DataFrame(left_out, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
     )
 
 
 def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
     """Format lines for a context, facts with confidence and date, and add their sizes."""
     texts, heads = [], [single_line(head or "") for head in lines["head"]]
-    for text, sure, at in lines.select("text", "confidence", "at").iter_rows():
-        note = "" if sure is None else f" ({sure:.2f})" if at is None else f" ({sure:.2f}, {format_day(at)})"
+    for text, confidence, at in lines.select("text", "confidence", "at").iter_rows():
+        note = (
+            ""
+            if confidence is None
+            else f" ({confidence:.2f})"
+            if at is None
+            else f" ({confidence:.2f}, {format_day(at)})"
+        )
         texts.append(single_line(text or "") + note)
     rows = lines.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String))
     return add_token_counts(add_token_counts(rows).rename({"n_tokens": "size"}), "head")
 
 
-def _allocate_budget(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
+def _allocate_budget(shares: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
     """Allocate the budget: each source gets its share or its need; the rest goes to those that need more."""
-    given = {source: min(share, needs[source]) for source, share in wanted.items()}
+    given = {source: min(share, needs[source]) for source, share in shares.items()}
     for source in OVERFLOW_ORDER:
-        given[source] += min(sum(wanted.values()) - sum(given.values()), needs[source] - given[source])
+        given[source] += min(sum(shares.values()) - sum(given.values()), needs[source] - given[source])
     return given
 
 
 def _fill_context(
-    offered: dict[str, list[_Line]], wanted: dict[str, int], titles: dict[str, int]
+    offered: dict[str, list[_Line]], shares: dict[str, int], titles: dict[str, int]
 ) -> tuple[list[_Line], list[tuple[str, str, str]]]:
     """Take lines of each source while there is room; give them, and source, ref and reason of the others."""
     needs = dict.fromkeys(TITLES, 0)
     for source, lines in offered.items():
         heads = {line.head: line.head_size for line in lines}
         needs[source] = titles[source] + sum(heads.values()) + sum(line.size for line in lines)
-    given, taken, left, spare = _allocate_budget(wanted, needs), list[_Line](), list[tuple[str, str, str]](), 0
+    rooms, taken, left_out, spare = _allocate_budget(shares, needs), list[_Line](), list[tuple[str, str, str]](), 0
     for source in FILL_ORDER:
-        room, under, full = given[source] + spare, set[str](), False
+        room, under, full = rooms[source] + spare, set[str](), False
         for line in offered.get(source, []):
             around = line.head_size * (line.head not in under) + titles[source] * (not under)
             reason = NO_ROOM if full else _repeat_reason(line, taken)
             fitted = None if reason else _fit_line(line, room - around)
             full = full or (not reason and (fitted is None or fitted.cut))
             if fitted is None:
-                left.append((source, line.ref, reason or NO_ROOM))
+                left_out.append((source, line.ref, reason or NO_ROOM))
                 continue
             taken.append(fitted._replace(size=fitted.size + around))
             under.add(line.head)
             room -= fitted.size + around
         spare = room
-    return taken, left
+    return taken, left_out
 
 
 def _fit_line(line: _Line, room: int) -> _Line | None:
@@ -196,9 +202,9 @@ def _fit_line(line: _Line, room: int) -> _Line | None:
 def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
     """Give the reason why a line would repeat lines that are taken; empty where it would not."""
     quoted = {turn: other for other in taken if other.source in MESSAGE_SOURCES for turn in other.turns}
-    own = [quoted[turn] for turn in line.turns if turn in quoted]
-    whole = len(own) == len(line.turns) and not any(other.cut for other in own)
-    if own and (whole or line.source in MESSAGE_SOURCES):
+    sources = [quoted[turn] for turn in line.turns if turn in quoted]
+    all_quoted = len(sources) == len(line.turns) and not any(other.cut for other in sources)
+    if sources and (all_quoted or line.source in MESSAGE_SOURCES):
         return TURN_QUOTED
     return SAME_WORDS if any(_word_set(line.text) == _word_set(other.text) for other in taken) else ""
 

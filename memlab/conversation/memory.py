@@ -101,12 +101,12 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
     if not isinstance(in_play, pl.DataFrame):
         ids = pl.DataFrame({"id": [*in_play]}, {"id": pl.String})
         in_play = run.frame.select(pl.col("query_id").unique()).join(ids, how="cross")
-    own = run.frame["doc_id"]
+    session_ids = run.frame["doc_id"]
     if run.level == "turn":
         turns, sessions = bench.documents("turn"), bench.documents("session")
-        own = pl.Series(sessions.ids[turns.session[turns.at(own)]], dtype=pl.String)
+        session_ids = pl.Series(sessions.ids[turns.session[turns.at(session_ids)]], dtype=pl.String)
     used = in_play.select("query_id", "id", used=pl.lit(True)).unique()
-    rows = run.frame.with_columns(id=own).join(used, on=["query_id", "id"], how="left", maintain_order="left")
+    rows = run.frame.with_columns(id=session_ids).join(used, on=["query_id", "id"], how="left", maintain_order="left")
     lowest = pl.col("score").min().over("query_id")
     raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
     score = raised * pl.when("used").then(factor).otherwise(1.0)
@@ -168,9 +168,9 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
 def _extractive_summary(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
     """Pick representative sentences of the summary and of messages, up to the length, in order."""
     texts = [*summary, *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content))]
-    kept, room = list[str](), MAX_WORDS
+    picked, room = list[str](), MAX_WORDS
     for text, _ in extract_sentences([Item("", sentence, []) for sentence in texts], most=MAX_SENTENCES):
         if len(text.split()) <= room:
-            kept.append(text)
+            picked.append(text)
             room -= len(text.split())
-    return tuple(kept)
+    return tuple(picked)

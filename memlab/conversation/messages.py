@@ -38,9 +38,9 @@ def messages(history: Sequence[Any]) -> tuple[Message, ...]:
     """
     if isinstance(history, str | Mapping) or not isinstance(history, Iterable):
         raise DataError("a history is a list of messages: dicts of role and content, pairs of them, or texts")
-    given = [*history]
-    read = [_parse_message(item, i, len(given)) for i, item in enumerate(given)]
-    return tuple(message for message in read if message.role in ("user", "assistant") and message.content.strip())
+    items = [*history]
+    parsed = [_parse_message(item, i, len(items)) for i, item in enumerate(items)]
+    return tuple(message for message in parsed if message.role in ("user", "assistant") and message.content.strip())
 
 
 def read_history(path: str | Path) -> tuple[Message, ...]:

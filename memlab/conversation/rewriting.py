@@ -79,14 +79,16 @@ def rewrite(
     if len(questions) != len(history):
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
     before = [messages(each) for each in history]
-    made = [(question, "as asked" if said else "first") for question, said in zip(questions, before, strict=True)]
+    results = [
+        (question, "as asked" if earlier else "first") for question, earlier in zip(questions, before, strict=True)
+    ]
     follow_ups = [i for i, question in enumerate(questions) if before[i] and needs_history(question)]
     answers = llm.ask([rewrite_request(questions[i], before[i]) for i in follow_ups], service)
     for i, answer in zip(follow_ups, answers, strict=True):
-        made[i] = _apply_answer(answer, questions[i], before[i])
+        results[i] = _apply_answer(answer, questions[i], before[i])
     if service is not None and (line := llm.unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
-    rows = [(question, *how) for question, how in zip(questions, made, strict=True)]
+    rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
     return pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
 
 

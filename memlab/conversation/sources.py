@@ -58,8 +58,8 @@ def gather_lines(
     """
     if run.level != "turn":
         raise DataError("a context quotes messages, and this run ranks sessions; give a run of turns")
-    found = run.top(RELEVANT).frame.select("query_id", turn_id="doc_id")
-    parts = [turn_lines(found.join(bench.turns, on="turn_id", maintain_order="left"), "relevant", dates=dates)]
+    retrieved = run.top(RELEVANT).frame.select("query_id", turn_id="doc_id")
+    parts = [turn_lines(retrieved.join(bench.turns, on="turn_id", maintain_order="left"), "relevant", dates=dates)]
     if recent is not None:
         last = recent.reverse().group_by("query_id", maintain_order=True).head(RECENT)
         parts.append(turn_lines(last, "recent", dates=False))
@@ -110,8 +110,8 @@ def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     """Give the facts that rank first for each question as lines."""
     from memlab.knowledge.recall import fact_sentences, search_facts
 
-    asked = bench.queries.select("query_id", "scope", "text")
-    ranked = search_facts(asked, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
+    questions = bench.queries.select("query_id", "scope", "text")
+    ranked = search_facts(questions, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
     rows = ranked.join(facts, on="fact_id", maintain_order="left")
     rows = rows.with_columns(
         text=fact_sentences(rows),

@@ -110,8 +110,8 @@ def index(
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
         read_ahead, batches = tee(due.iter_slices(chosen.batch))
         inputs = (_read_batch(store, work, batch) for batch in read_ahead)
-        for batch, made in zip(batches, spread(_index_batch, inputs, work, engine=engine), strict=True):
-            events.append(_commit_batch(store, work, batch, made))
+        for batch, rows in zip(batches, spread(_index_batch, inputs, work, engine=engine), strict=True):
+            events.append(_commit_batch(store, work, batch, rows))
             bar.update(batch.height)
     if encoder is not None and due.height:
         cache_vectors(store, dataset, encoder, progress=progress)
@@ -137,15 +137,15 @@ def _due_sessions(store: MemoryStore, work: IndexJob, gap: timedelta) -> pl.Data
     """
     sessions = store.sessions(work.dataset, columns=["session_id", "scope", "end", "n_turns"])
     closed = sessions.filter((pl.col("end") + gap < work.now).fill_null(True))
-    seen = store.knowledge.states(work.dataset).drop("scope", "reason", "at", "turns")
+    states = store.knowledge.states(work.dataset).drop("scope", "reason", "at", "turns")
     due = closed.join(store.knowledge.digests(work.dataset), on="session_id", maintain_order="left").join(
-        seen, on="session_id", how="left", suffix="_seen", maintain_order="left"
+        states, on="session_id", how="left", suffix="_seen", maintain_order="left"
     )
     same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
     tried = same & (pl.col("version") == work.version)
-    done = tried & pl.col("status").is_in(["indexed", *["fallback"] * (work.service == RECORDED)])
+    is_done = tried & pl.col("status").is_in(["indexed", *["fallback"] * (work.service == RECORDED)])
     attempts = pl.when(tried).then("attempts").otherwise(0)
-    return due.filter(~done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
+    return due.filter(~is_done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
 
 
 def _read_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame) -> Batch:
@@ -176,7 +176,7 @@ def _index_batch(batch: Batch, work: IndexJob) -> IndexRows:
     """Index a batch of sessions without a store; where that fails, each session alone."""
     begun, due = time.perf_counter(), batch.due
     try:
-        made = _index_sessions(batch, work)
+        rows = _index_sessions(batch, work)
     except ModelError:
         raise  # the service cannot be asked at all
     except Exception as error:
@@ -190,22 +190,22 @@ def _index_batch(batch: Batch, work: IndexJob) -> IndexRows:
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed = due.select("session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False))
-        made = _NO_ROWS | {"outcomes": failed}
+        rows = _NO_ROWS | {"outcomes": failed}
     seconds = (time.perf_counter() - begun) / due.height
-    return made | {"outcomes": made["outcomes"].with_columns(seconds=pl.lit(seconds))}
+    return rows | {"outcomes": rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
 
 
 def _index_sessions(batch: Batch, work: IndexJob) -> IndexRows:
     """Make summaries, facts and entities of some sessions, as the settings ask for."""
     chosen, due, turns = work.settings, batch.due, batch.turns
-    made = dict(_NO_ROWS)
+    rows = dict(_NO_ROWS)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
     if chosen.facts and (work.service or english_rules_apply(work.language, "the reading of facts")):
         extracted = extraction.extract(turns, service=work.service, **batch.before)
         outcomes.append(extracted.outcomes)
         # A message without a time counts as heard now.
         heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(work.now)).cast(TIMESTAMP)
-        made |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
+        rows |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
     if chosen.summaries:
         few = pl.col("n_turns") < chosen.min_turns
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
@@ -215,17 +215,17 @@ def _index_sessions(batch: Batch, work: IndexJob) -> IndexRows:
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
         stamp = {"version": pl.lit(work.version), "created_at": pl.lit(work.now).cast(TIMESTAMP)}
-        made["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
+        rows["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
-    made["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
+    rows["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
         # Of "fallback" and "ok" the first in the alphabet.
         pl.col("status").min(), reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
         alone=pl.col("service").is_in([EXTRACTIVE, extraction.PATTERNS]).any(),
     )  # fmt: skip
-    return made
+    return rows
 
 
-def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, made: IndexRows) -> pl.DataFrame:
+def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, results: IndexRows) -> pl.DataFrame:
     """Write the rows of a batch with states and events; a session that failed keeps its earlier rows.
 
     :raises StoreError: when the store cannot be written.
@@ -235,7 +235,7 @@ def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, made: I
     better = (pl.col("status") == "fallback") & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
     before = pl.concat_str("version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@")
-    rows = due.join(made["outcomes"], on="session_id", maintain_order="left").with_columns(
+    rows = due.join(results["outcomes"], on="session_id", maintain_order="left").with_columns(
         at=pl.lit(work.now).cast(TIMESTAMP), version=pl.lit(work.version),
         status=pl.when(better).then(pl.lit("failed")).otherwise("status"),
         made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
@@ -253,6 +253,6 @@ def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, made: I
         service=pl.when(failed).then("service").otherwise("made_by"),
     ).select(*schema(IndexState))
     good = rows.filter(~failed)
-    parts = {table: made[table].join(good, on="session_id", how="semi") for table in _NO_ROWS}
+    parts = {table: results[table].join(good, on="session_id", how="semi") for table in _NO_ROWS}
     store.knowledge.commit(work.dataset, parts=parts, states=states, events=events)
     return events

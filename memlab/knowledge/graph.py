@@ -69,15 +69,15 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
 
     stems = _text_stems(question)
     names = dict(graph.nodes(data="name")) if stems else {}
-    found = _find_names(stems, {key for key, name in names.items() if name})
-    rest = set(stems) - {word for key in found for word in key}
-    seeds = [*found, *((word,) for word in sorted(rest) if (word,) in graph)]
+    names_found = _find_names(stems, {key for key, name in names.items() if name})
+    rest = set(stems) - {word for key in names_found for word in key}
+    seeds = [*names_found, *((word,) for word in sorted(rest) if (word,) in graph)]
     if not seeds:
         return {}, []
     visited = networkx.pagerank(graph, alpha=ALPHA, personalization=dict.fromkeys(seeds, 1.0), tol=1e-9, max_iter=300)
     facts = {node: share for node, share in visited.items() if isinstance(node, str)}
     most = max(facts.values(), default=0.0)
-    return {fact: share / most for fact, share in facts.items() if most}, [names[key] for key in found]
+    return {fact: share / most for fact, share in facts.items() if most}, [names[key] for key in names_found]
 
 
 @lru_cache(maxsize=100_000)

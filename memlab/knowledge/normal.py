@@ -187,13 +187,13 @@ def value_keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -
     vectors, at = encoder.encode(wanted, progress=False), {text: row for row, text in enumerate(wanted)}
     first: dict[tuple[Hashable, str], str] = {}
     for owner, members in several.items():
-        its = vectors[[at[text] for text in members.values()]]
+        owner_vectors = vectors[[at[text] for text in members.values()]]
         known, values = list(members), [normal_value(text) for text in members.values()]
         for row, key in enumerate(known):
-            near = (its[:row] @ its[row] >= SAME_VALUE_COSINE).nonzero()[0]
+            near = (owner_vectors[:row] @ owner_vectors[row] >= SAME_VALUE_COSINE).nonzero()[0]
             same = (first[owner, known[n]] for n in near if not values_differ(values[n], values[row]))
             first[owner, key] = next(same, key)
-    return {its: first.get((its[0], key), key) for its, key in forms.items()}
+    return {owner_vectors: first.get((owner_vectors[0], key), key) for owner_vectors, key in forms.items()}
 
 
 def values_differ(a: Value, b: Value) -> bool:

@@ -76,18 +76,18 @@ def search_facts(
     pool = facts.filter(pl.col("status") != "repeat", True if superseded else pl.col("status") == "active")
     parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT_SCHEMA})]
     for (scope,), asked in questions.with_row_index("_place").group_by("scope", maintain_order=True):
-        known = pool.filter(scope=scope)
-        cosines = np.zeros((asked.height, known.height))
-        if encoder is not None and weights.vector and known.height:
-            cosines = similarities(asked["text"], fact_statements(known), encoder)
+        scope_facts = pool.filter(scope=scope)
+        cosines = np.zeros((asked.height, scope_facts.height))
+        if encoder is not None and weights.vector and scope_facts.height:
+            cosines = similarities(asked["text"], fact_statements(scope_facts), encoder)
         named = None if entities is None else entities.filter(scope=scope)
-        network = graph.build_graph(known, named) if weights.graph else None
+        network = graph.build_graph(scope_facts, named) if weights.graph else None
         for (place, query, text), cosine in zip(
             asked.select("_place", "query_id", "text").rows(), cosines, strict=True
         ):
-            near, names = ({}, []) if network is None else graph.fact_relevance(network, text)
-            nearness = pl.Series([near.get(fact, 0.0) for fact in known["fact_id"]], dtype=pl.Float64)
-            ranked = known.select(
+            relevance, names = ({}, []) if network is None else graph.fact_relevance(network, text)
+            nearness = pl.Series([relevance.get(fact, 0.0) for fact in scope_facts["fact_id"]], dtype=pl.Float64)
+            ranked = scope_facts.select(
                 "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),
                 vector=pl.Series(cosine), graph=nearness,
                 confidence=pl.col("confidence") * bool(weights.confidence), entities=pl.lit(names, pl.List(pl.String)),
@@ -123,12 +123,12 @@ def current_first(
     for name, (settings, without_superseded) in conditions.items():
         facts = resolved.facts if without_superseded else resolved.facts.with_columns(status, superseded=pl.lit(False))
         how: dict[str, Any] = {"encoder": encoder, "settings": RecallSettings(graph=0), "k": max(facts.height, 1)}
-        found = pl.concat(
+        ranked = pl.concat(
             search_facts(asked, score(facts, now=now, settings=settings), **how)
             for (now,), asked in questions.group_by("now", maintain_order=True)
         )
         scores = labels.join(heads, on="fact_id").join(
-            found.select("query_id", "score", head="fact_id"), on=["query_id", "head"], how="left"
+            ranked.select("query_id", "score", head="fact_id"), on=["query_id", "head"], how="left"
         )
         current, stale = (pl.col("score").filter(side).max() for side in (pl.col("current"), ~pl.col("current")))
         above = scores.group_by("query_id").agg(above=current > pl.coalesce(stale, -1.0))["above"].fill_null(False)

@@ -131,11 +131,15 @@ def resolve(
     subjects: defaultdict[tuple[str, str], list[_Statement]] = defaultdict(list)
     for statement in statements.values():
         subjects[statement.fact["scope"], statement.subject].append(statement)
-    intervals = [interval for own in subjects.values() for interval in _resolve_subject(own, meanings)]
+    intervals = [
+        interval
+        for subject_statements in subjects.values()
+        for interval in _resolve_subject(subject_statements, meanings)
+    ]
     latest = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
     # A statement that is in no interval only ends something.
-    said = arrived.select("fact_id", "said_at").iter_rows()
-    states = {fact: ("closing", True, None, None, at, at, 0, at) for fact, at in said}
+    times = arrived.select("fact_id", "said_at").iter_rows()
+    states = {fact: ("closing", True, None, None, at, at, 0, at) for fact, at in times}
     for interval in intervals:
         states |= interval.fact_states(as_of or latest[interval.first.fact["scope"]])
     log = pl.DataFrame([each.log_row() for each in intervals if each.closed], schema=_LOG_SCHEMA, orient="row")
@@ -161,10 +165,10 @@ def _validate_facts(facts: pl.DataFrame) -> pl.DataFrame:
     if missing := [name for name in list(expected)[:8] if name not in facts.columns]:
         raise DataError(f"facts have no column {missing[0]!r}; expected {', '.join(expected)}")
     filled = facts.with_columns(pl.lit(None).alias(name) for name in expected if name not in facts.columns)
-    said = pl.coalesce("asserted_at", "recorded_at")
-    filled = filled.cast(expected).with_columns(said_at=said, recorded_at=pl.coalesce("recorded_at", "asserted_at"))  # type: ignore[arg-type]
-    if len(twice := filled.filter(pl.col("fact_id").is_duplicated())):
-        raise DataError(f"fact id {twice['fact_id'][0]!r} stands twice; ids are unique")
+    said_at = pl.coalesce("asserted_at", "recorded_at")
+    filled = filled.cast(expected).with_columns(said_at=said_at, recorded_at=pl.coalesce("recorded_at", "asserted_at"))  # type: ignore[arg-type]
+    if len(repeated := filled.filter(pl.col("fact_id").is_duplicated())):
+        raise DataError(f"fact id {repeated['fact_id'][0]!r} stands twice; ids are unique")
     if len(undated := filled.filter(pl.col("said_at").is_null())):
         raise DataError(f"fact {undated['fact_id'][0]!r} has no time; give asserted_at or recorded_at")
     return filled

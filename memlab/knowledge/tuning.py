@@ -92,15 +92,15 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
             return 1e9
         return float(-np.log(np.where(true, chance, 1 - chance)).sum())
 
-    found = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
-    top = _minimise(loss, found.x, bounds)
-    limit = loss(top) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
+    optimum = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
+    best = _minimise(loss, optimum.x, bounds)
+    limit = loss(best) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
     rows = []
     for i, each in enumerate(names if intervals else ()):
-        ends = (top[i], *_profile_interval(loss, top, bounds, i, limit))
+        ends = (best[i], *_profile_interval(loss, best, bounds, i, limit))
         rows.append((each, *(float(end if linear[i] else np.exp(end)) for end in ends)))
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
-    return Fit(curve(top), pl.DataFrame(rows, schema=columns, orient="row"))
+    return Fit(curve(best), pl.DataFrame(rows, schema=columns, orient="row"))
 
 
 def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -216,8 +216,8 @@ def recommend(labels: pl.DataFrame, *, comparison: pl.DataFrame | None = None, s
     n_each = {name: len(kind().parameters) for name, kind in FAMILIES.items()}
     fitted = table.filter(pl.col("family").is_in(list(FAMILIES)))
     fitted = fitted.with_columns(parameters=pl.col("family").replace_strict(n_each)).sort("log_loss")
-    near = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
-    best, chosen = fitted.row(0, named=True), near.row(0, named=True)
+    candidates = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
+    best, chosen = fitted.row(0, named=True), candidates.row(0, named=True)
     place = "the best of all" if chosen == best else f"not significantly worse than {best['family']}"
     why = (
         f"{chosen['family']}: held-out log-loss {chosen['log_loss']:.4f}, {place}, with {chosen['parameters']} "

@@ -53,8 +53,8 @@ def run_notebooks(
         import papermill
     except ImportError as error:
         raise ModelError('notebooks need papermill, which is not installed; run: pip install "memlab[lab]"') from error
-    found = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
-    paths = sorted(path for path in found if fnmatch(path.stem, f"*{only}*"))
+    notebooks = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
+    paths = sorted(path for path in notebooks if fnmatch(path.stem, f"*{only}*"))
     if not paths:
         named = f" whose name holds {only!r}" if only else ""
         raise DataError(
@@ -72,9 +72,9 @@ def run_notebooks(
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
-    kept = [] if again else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
-    yield from ((Path(out) / path.name, 0.0) for path in kept)
-    paths = [path for path in paths if path not in kept]
+    unchanged = [] if again else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
+    yield from ((Path(out) / path.name, 0.0) for path in unchanged)
+    paths = [path for path in paths if path not in unchanged]
     if jobs < 2:
         for path in paths:
             yield _execute(path, Path(out) / path.name, values)
@@ -194,12 +194,12 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     try:
         inputs, notebook = _input_digest(path, values), papermill.iorw.load_notebook_node(str(path))
         known = papermill.inspect_notebook(str(path))
-        given = {name: portable(value, path.parent) for name, value in values.items() if name in known}
+        parameters = {name: portable(value, path.parent) for name, value in values.items() if name in known}
         last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
         notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
         with running(path, {name: value for name, value in values.items() if name != "figures"}):
             executed = papermill.execute_notebook(
-                notebook, target, given,
+                notebook, target, parameters,
                 cwd=str(path.parent), progress_bar=False, extra_arguments=["--log-level=40"],
             )  # fmt: skip
         for cell in executed.cells:

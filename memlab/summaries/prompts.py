@@ -136,9 +136,9 @@ def summary_request(task: Task, group: Group) -> Request:
     """
     items, n = [*group.before, *group.items], len(group.before)
     entries = [_prompt_entry(place, item) for place, item in enumerate(items, 1)]
-    asked: Any = {"before": entries[:n], "now": entries[n:]} if task.shape is Period else entries
+    prompt: Any = {"before": entries[:n], "now": entries[n:]} if task.shape is Period else entries
     about = (str(n), *(part for item in items for part in (item.id, item.text)))
-    return Request(task.name, task.version, about, json.dumps(asked, ensure_ascii=False), task.shape, task.system)
+    return Request(task.name, task.version, about, json.dumps(prompt, ensure_ascii=False), task.shape, task.system)
 
 
 def _prompt_entry(place: int, item: Item) -> dict[str, Any]:

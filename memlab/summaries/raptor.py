@@ -122,7 +122,7 @@ def _group_entries(entries: list[Row], vectors: np.ndarray, service: Writer, see
     else:
         method, at = "chunks", np.arange(len(vectors))
         parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK_SIZE, len(at), CHUNK_SIZE))]
-    made = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
+    groups = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
     if callable(service):
-        made = service([replace(request, prompt=made.model_dump_json())])[0].value or made
-    return made
+        groups = service([replace(request, prompt=groups.model_dump_json())])[0].value or groups
+    return groups

@@ -55,15 +55,15 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
     turn_of, key_of, vectors = _turn_keys(bench, of, service)
-    own = documents.vectors()
+    turn_vectors = documents.vectors()
 
     def scored() -> Scored:
         for rows, span in bench.by_scope("turn"):
             inside = (turn_of >= span.start) & (turn_of < span.stop)
-            asked = bench.query_vectors[rows]
+            question_vectors = bench.query_vectors[rows]
             # A column for each turn, so that the best of a turn's keys is a maximum over rows.
-            best = cosines(asked, own[span]).T.copy()
-            np.maximum.at(best, turn_of[inside] - span.start, cosines(asked, vectors[key_of[inside]]).T)
+            best = cosines(question_vectors, turn_vectors[span]).T.copy()
+            np.maximum.at(best, turn_of[inside] - span.start, cosines(question_vectors, vectors[key_of[inside]]).T)
             yield rows, span, best.T
 
     hits = rank(bench, scored(), level="turn", k=depth(run)).frame
@@ -86,10 +86,10 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
     documents = bench.documents("turn")
     turns = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
     if of == "facts":
-        made = extraction.extract(turns, service=service)
-        lacking = made.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
-        line = f"facts of {lacking:,} sessions came from no model" if lacking else ""
-        keys = made.facts.select(text=fact_sentences(made.facts), turn_id="evidence")
+        extracted = extraction.extract(turns, service=service)
+        n_unanswered = extracted.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
+        line = f"facts of {n_unanswered:,} sessions came from no model" if n_unanswered else ""
+        keys = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
     else:
         summaries = summarize(turns, service=service, language=bench.language)
         line = fallback_note(summaries, "summaries")

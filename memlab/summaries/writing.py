@@ -55,19 +55,19 @@ def write_summaries(
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
     rows = []
-    for part, asked, group, answer in zip(parts, requests, groups, answers, strict=True):
+    for part, request, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
         points, dropped = prompts.supported_points(value, group) if value else ({}, 0)
-        why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
+        reason = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
         row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
-        if points and not why:
+        if points and not reason:
             row = {"service": by, "model": getattr(service, "model", None)}
             row |= {name: distinct(getattr(value, name, ())) for name in ("topics", "entities")}
         else:
             points = _extractive_points(task, group)
         for name, each in points.items():
             row |= {name: [text for text, _ in each], evidence_column(name): [turns for _, turns in each]}
-        row |= {"node_id": asked.key, "dropped": dropped, "reason": why if service else ""}
+        row |= {"node_id": request.key, "dropped": dropped, "reason": reason if service else ""}
         rows.append(row | _parent_fields(part) | {"text": " ".join(row["sentences"])})
     return rows
 
@@ -124,19 +124,19 @@ def add_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.Dat
     :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
     """
     person = pl.col("role") != "assistant"
-    lacking = rows.with_row_index("row").filter(pl.col("topics").is_null().any().over("scope"))
+    without_topics = rows.with_row_index("row").filter(pl.col("topics").is_null().any().over("scope"))
     # Splitting takes long: only turns of scopes where topics are missing.
     stated = (
-        lacking.select("row", "scope", turn_id="turns")
+        without_topics.select("row", "scope", turn_id="turns")
         .explode("turn_id")
         .join(turns.select("turn_id", "speaker", "role", "text"), on="turn_id", maintain_order="left")
         .filter(person | ~person.any().over("row"))
     )
     split = pl.Series(map(sentences, stated["text"]), dtype=pl.List(pl.String))
-    found = dict[int, list[str]]()
+    topics = dict[int, list[str]]()
     for part in stated.with_columns(text=split).explode("text").drop_nulls("text").partition_by("scope"):
         labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()
         terms = cluster_terms(part["text"].to_list(), labels, n_terms=_MAX_TOPICS, speakers=speakers, language=language)
-        found |= dict(terms.select("label", "terms").iter_rows())
-    own = pl.Series("topics", [found.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
+        topics |= dict(terms.select("label", "terms").iter_rows())
+    own = pl.Series("topics", [topics.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
     return rows.with_columns(pl.coalesce("topics", own))

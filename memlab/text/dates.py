@@ -109,9 +109,9 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     """
     rows: list[Date] = []
     for pattern, read in _READERS:
-        found = [row for match in pattern.finditer(text) if (row := read(match, now)) is not None]
-        rows += found
-        text = blank_out(text, found)
+        found_dates = [row for match in pattern.finditer(text) if (row := read(match, now)) is not None]
+        rows += found_dates
+        text = blank_out(text, found_dates)
     return sorted(rows, key=lambda row: row.start)
 
 
@@ -136,13 +136,13 @@ def annotate_dates(text: str, day: date) -> str:
             continue
         if unit in ("week", "weekend"):
             count = "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
-            meant = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {format_day(day)}"
+            written = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {format_day(day)}"
         elif unit == "day":
-            meant = format_day(date.fromisoformat(row.value))
+            written = format_day(date.fromisoformat(row.value))
         else:
             year, *months = map(int, row.value.split("-"))
-            meant = " ".join([*(MONTHS[number - 1].title() for number in months), str(year)])
-        text = f"{text[: row.end]} ({meant}){text[row.end :]}"
+            written = " ".join([*(MONTHS[number - 1].title() for number in months), str(year)])
+        text = f"{text[: row.end]} ({written}){text[row.end :]}"
     return text
 
 
