@@ -23,18 +23,12 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
     :raises ExportError: when the folder or the file cannot be written.
     """
-    with _partial_file(path) as partial, partial.open("wb") as stream, locked(partial):
-        yield stream
-
-
-@contextmanager
-def _partial_file(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside a file, which replaces the file in the end, or is removed after a failure."""
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_stale_partials(path.parent)
-        yield partial
+        with partial.open("wb") as stream, locked(partial):
+            yield stream
         partial.replace(path)
     except OSError as error:
         raise ExportError(

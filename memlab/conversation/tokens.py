@@ -31,7 +31,9 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     if not len(texts):
         return np.zeros(0, np.int64)
     encoded = _tokenizer().encode_batch([single_line(text) for text in texts], add_special_tokens=False)
-    return np.array([_count_tokens(each) for each in encoded], np.int64)
+    spans = [zip(each.tokens, each.offsets, strict=True) for each in encoded]
+    sizes = [sum(max(1, b - a) if token == _UNKNOWN else 1 for token, (a, b) in each) for each in spans]
+    return np.array(sizes, np.int64)
 
 
 def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
@@ -49,11 +51,6 @@ def single_line(text: str) -> str:
     'two lines'
     """
     return " ".join(text.encode("utf-8", "replace").decode().split())
-
-
-def _count_tokens(encoded: Any) -> int:
-    spans = zip(encoded.tokens, encoded.offsets, strict=True)
-    return sum(max(1, last - first) if token == _UNKNOWN else 1 for token, (first, last) in spans)
 
 
 @cache

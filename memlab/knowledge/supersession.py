@@ -185,7 +185,10 @@ class _Statement:
     """
 
     fact: dict[str, Any]
-    parts: Statement
+    relation: str
+    mode: str
+    is_ending: bool
+    is_possession: bool
     value: Value
     subject: str
     key: str
@@ -205,22 +208,20 @@ class _Statement:
     @property
     def meaning(self) -> _Meaning:
         """What it states, however it is worded and whenever it was said: an undo is about meanings."""
-        parts = self.parts
-        return self.fact["scope"], self.subject, parts.relation, parts.mode, parts.is_ending, self.key
+        return self.fact["scope"], self.subject, self.relation, self.mode, self.is_ending, self.key
 
-    def contains_or_is_part_of(self, other: _Statement) -> bool:
+    def is_nested_with(self, other: _Statement) -> bool:
         """Whether one of two values has all words of the other."""
-        return bool(self.key and other.key) and (
-            self.value.is_part_of(other.value) or other.value.is_part_of(self.value)
-        )
+        one, two = self.value, other.value
+        return bool(self.key and other.key) and (one.is_part_of(two) or two.is_part_of(one))
 
     def is_compatible_with(self, old: _Statement) -> bool:
         """Whether two values of one group hold together: equal, one more precise, or about different things."""
-        if old.parts.relation != self.parts.relation:
+        if old.relation != self.relation:
             return False
         # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
-        different = self.parts.is_possession and bool(old.value.exact) != bool(self.value.exact)
-        return different or old.key == self.key or old.contains_or_is_part_of(self)
+        different = self.is_possession and bool(old.value.exact) != bool(self.value.exact)
+        return different or old.key == self.key or old.is_nested_with(self)
 
 
 def _read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[_Statement]:
@@ -228,13 +229,13 @@ def _read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[_
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
     parsed = [normal.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows]
     owners = [(row["scope"], normal_value(parts.subject).key) for row, parts in zip(rows, parsed, strict=True)]
-    texts = [
-        (owner, text) for owner, parts in zip(owners, parsed, strict=True) for text in (parts.value, parts.corrects)
-    ]
+    pairs = zip(owners, parsed, strict=True)
+    texts = [(owner, text) for owner, parts in pairs for text in (parts.value, parts.corrects)]
     keys: dict[Any, str] = normal.value_keys([(owner, text) for owner, text in texts if text is not None], encoder)
     for row, parts, owner in zip(rows, parsed, owners, strict=True):
         value, key, corrected = normal_value(parts.value), keys[owner, parts.value], keys.get((owner, parts.corrects))
-        yield _Statement(row, parts, value, owner[1], key, corrected, *_value_group(parts, value))
+        relation = (parts.relation, parts.mode, parts.is_ending, parts.is_possession)
+        yield _Statement(row, *relation, value, owner[1], key, corrected, *_value_group(parts, value))
 
 
 def _value_group(parts: Statement, value: Value) -> tuple[str, bool]:
@@ -274,7 +275,7 @@ class _Interval:
         for each in self.statements:
             said.setdefault(next(iter(each.fact["evidence"] or ()), each.id), each.said_at)
         last, status = max(said.values()), "active" if by is None else "ended" if rule == ENDED else "superseded"
-        if by is None and self.first.parts.mode == PLAN and last + _PLAN_LIFETIME <= present:
+        if by is None and self.first.mode == PLAN and last + _PLAN_LIFETIME <= present:
             status, at = "expired", last + _PLAN_LIFETIME
         for each in self.statements[1:]:
             yield each.id, ("repeat", by is not None, by, self.first.id, self.since, at, 0, last)
@@ -326,64 +327,57 @@ class _Timeline:
 
     def add(self, statement: _Statement, since: datetime) -> None:
         """Add the next statement: close what it ends or replaces, then begin or prolong the interval of its value."""
-        ending, mode = statement.parts.is_ending, statement.parts.mode
-        current = [i for i in _open_intervals(self.by_relation[statement.parts.relation]) if i.first.parts.mode == mode]
+        ending, mode = statement.is_ending, statement.mode
+        current = [i for i in _open_intervals(self.by_relation[statement.relation]) if i.first.mode == mode]
         interval = next((old for old in current if old.first.key == statement.key), None)
-        closed = (
-            ((ENDED, old) for old in self._find_ended(statement, current)) if ending else self._find_closed(statement)
-        )
-        for rule, old in closed:
+        for rule, old in self._find_ended(statement, current) if ending else self._find_closed(statement):
             if (ending or old is not interval) and (old.first.meaning, statement.meaning) not in self.undone:
                 old.closed = (statement, since, rule)
         if ending:
             return
         if interval is None:
             interval = _Interval(statement, since)
-            for intervals in (
-                self.intervals,
-                self.by_relation[statement.parts.relation],
-                self.by_group[statement.group],
-            ):
-                intervals.append(interval)
+            self.intervals.append(interval)
+            self.by_relation[statement.relation].append(interval)
+            self.by_group[statement.group].append(interval)
         interval.statements.append(statement)
 
     def find_corrected(self, statement: _Statement) -> _Interval | None:
         """Find the latest value that a statement corrects."""
-        if statement.corrected_key in (None, statement.key) or statement.parts.is_ending:
+        if statement.corrected_key in (None, statement.key) or statement.is_ending:
             return None
-        earlier = reversed(self.by_relation[statement.parts.relation])
+        earlier = reversed(self.by_relation[statement.relation])
         found = next((old for old in earlier if old.first.key == statement.corrected_key), None)
-        counts = found and found.first.parts.mode == IS and (found.first.meaning, statement.meaning) not in self.undone
+        counts = found and found.first.mode == IS and (found.first.meaning, statement.meaning) not in self.undone
         return found if counts else None
 
-    def _find_ended(self, statement: _Statement, current: list[_Interval]) -> list[_Interval]:
-        """Find what a statement says is over: the value that it names, in other words or fewer."""
-        same = [old for old in current if old.first.key == statement.key or not statement.key]
-        ended = same or [old for old in current if old.first.contains_or_is_part_of(statement)]
-        # Who leaves a job leaves its boss.
-        leaves = bool(ended) and statement.group == "job" and statement.parts.mode == IS
-        return [*ended, *(_open_intervals(self.by_group["boss"]) if leaves else ())]
+    def _find_ended(self, statement: _Statement, current: list[_Interval]) -> list[tuple[str, _Interval]]:
+        """Find what an ending closes, with the rule: the value that it names, in other words or fewer."""
+        ended = [old for old in current if old.first.key == statement.key or not statement.key]
+        ended = ended or [old for old in current if old.first.is_nested_with(statement)]
+        if ended and statement.group == "job" and statement.mode == IS:  # who leaves a job leaves its boss
+            ended += _open_intervals(self.by_group["boss"])
+        return [(ENDED, old) for old in ended]
 
     def _find_closed(self, statement: _Statement) -> Iterator[tuple[str, _Interval]]:
-        """Find what a statement closes, and by which rule."""
-        mode = statement.parts.mode
-        for old in _open_intervals(self.by_relation[statement.parts.relation]):
+        """Find what any other statement closes, with the rule."""
+        mode = statement.mode
+        for old in _open_intervals(self.by_relation[statement.relation]):
             same = old.first.key == statement.key
-            related = same or old.first.contains_or_is_part_of(statement)
-            if mode == IS and old.first.parts.mode == NOT and same:
+            related = same or old.first.is_nested_with(statement)
+            if mode == IS and old.first.mode == NOT and same:
                 yield AFFIRMED, old
-            elif mode == IS and old.first.parts.mode == PLAN and related:
+            elif mode == IS and old.first.mode == PLAN and related:
                 yield CARRIED_OUT, old
-            elif mode == NOT and old.first.parts.mode != NOT and related:
+            elif mode == NOT and old.first.mode != NOT and related:
                 yield ENDED, old
         if statement.single:
             for old in _open_intervals(self.by_group[statement.group]):
-                if old.first.parts.mode == mode != NOT and not statement.is_compatible_with(old.first):
+                if old.first.mode == mode != NOT and not statement.is_compatible_with(old.first):
                     yield REPLACED, old
             for old in _open_intervals(self.by_group[_OPPOSITE_GROUP.get(statement.group, "")]):
                 # Who lives with somebody again has not broken up with them, and the reverse.
-                relations = (old.first.parts.relation, statement.parts.relation)
-                if old.first.key == statement.key and _BREAKUP in relations:
+                if old.first.key == statement.key and _BREAKUP in (old.first.relation, statement.relation):
                     yield REPLACED, old
 
 

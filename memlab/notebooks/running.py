@@ -107,8 +107,7 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
 def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
     """Give digests of the sidecars of the figures that a notebook has exported to a folder, by name."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(figures or "").glob("*.json"))}
-    made = {name: text for name, text in texts.items() if f'"{notebook}"' in text}
-    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()}
+    return {name: hashlib.sha256(t.encode()).hexdigest() for name, t in texts.items() if f'"{notebook}"' in t}
 
 
 def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
@@ -116,9 +115,8 @@ def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
         about = json.loads(target.read_text(encoding="utf-8"))["metadata"]["memlab"]
     except (OSError, ValueError, KeyError):
         return False
-    return bool(
-        about == {"inputs": _input_digest(path, values), "figures": _sidecar_digests(values.get("figures"), path.name)}
-    )
+    figures = _sidecar_digests(values.get("figures"), path.name)
+    return bool(about == {"inputs": _input_digest(path, values), "figures": figures})
 
 
 def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks") -> tuple[list[str], bool]:
