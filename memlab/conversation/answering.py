@@ -99,7 +99,7 @@ def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.S
         ``tokens_read`` and ``tokens_written``.
     :raises DataError: for a question without a context.
     """
-    return _ask_frame(questions["query_id"], answer_requests(contexts, questions), service)
+    return _answers_frame(questions["query_id"], answer_requests(contexts, questions), service)
 
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
@@ -136,11 +136,13 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     answered_rows = rows.filter(pl.col("answer").is_not_null())
     gold = answered_rows.filter(~pointed & (pl.col("gold").is_not_null() | pl.col("abstention")))
     requests = [_judge_request(row) for row in gold.iter_rows(named=True)]
-    verdicts = _ask_frame(gold["query_id"], requests, service, Verdict)
+    verdicts = _answers_frame(gold["query_id"], requests, service, Verdict)
     verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
     each = answered_rows.filter(pointed).explode("points").drop_nulls("points")
     if each.height:
-        scored = _ask_frame(each["query_id"], [_point_request(row) for row in each.iter_rows(named=True)], service, Met)
+        scored = _answers_frame(
+            each["query_id"], [_point_request(row) for row in each.iter_rows(named=True)], service, Met
+        )
         verdicts = pl.concat([verdicts, _combine_points(scored)], how="diagonal")
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
 
@@ -190,7 +192,7 @@ def _combine_points(scored: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(correct=pl.col("score") == 1)
 
 
-def _ask_frame(
+def _answers_frame(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
 ) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""

@@ -1,7 +1,7 @@
 """Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
 
-``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer. ``asking`` says what a
-model is asked and what of its answer counts, ``writing`` asks it and makes the rows, and ``extractive`` picks sentences
+``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer. ``prompts`` has the
+requests and the check of citations, ``writing`` asks a model and makes the rows, and ``extractive`` picks sentences
 where it does not answer. ``tree`` searches through them, ``digest`` prints one.
 """
 

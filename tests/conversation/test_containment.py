@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.conversation import answer_presence, contains_answer
-from memlab.conversation.answers import parse_gold
+from memlab.conversation.containment import parse_gold
 from memlab.errors import DataError
 from memlab.experiments.contexts import evidence_only, of_another, whole_history
 from memlab.records import Dataset
