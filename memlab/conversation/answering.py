@@ -140,9 +140,9 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     verdicts = verdicts.with_columns(score=pl.col("correct").cast(pl.Float64))
     each = answered_rows.filter(pointed).explode("points").drop_nulls("points")
     if each.height:
-        scored = _answers_frame(
-            each["query_id"], [_point_request(row) for row in each.iter_rows(named=True)], service, Met
-        )
+        fields = each.select("question", "points", "answer").rows()
+        requests = [_request("point", Met, POINT, question=q, point=point, answer=a) for q, point, a in fields]
+        scored = _answers_frame(each["query_id"], requests, service, Met)
         verdicts = pl.concat([verdicts, _combine_points(scored)], how="diagonal")
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
 
@@ -169,10 +169,6 @@ def _judge_request(row: dict[str, Any]) -> llm.Request:
     right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
     about = {"question": row["question"], "right_answer": right, "answer": row["answer"]}
     return _request("judge", Verdict, JUDGE, **about, rule=RUBRICS[row["rubric"]])
-
-
-def _point_request(row: dict[str, Any]) -> llm.Request:
-    return _request("point", Met, POINT, question=row["question"], point=row["points"], answer=row["answer"])
 
 
 def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
