@@ -17,7 +17,7 @@ FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
 TOKEN_VARIABLE = "MEMLAB_MEMORY_TOKEN"
 RESERVED_VARIABLES = (TOKEN_VARIABLE, "MEMLAB_NOTEBOOK")
-"""Variables that memlab reads itself: the token of memories over HTTP, and that a notebook runs without a screen."""
+"""Environment variables that are no settings: the token of memories over HTTP, and the mark of a notebook run."""
 
 
 class ServiceSettings(BaseModel, extra="forbid"):
@@ -66,7 +66,7 @@ class IndexSettings(BaseModel, extra="forbid"):
 
 
 class RecallSettings(BaseModel, extra="forbid"):
-    """The table ``[recall]``: what a fact's rank is made of; see :mod:`memlab.knowledge.recall`.
+    """The table ``[recall]``: the weights of a fact's score; see :mod:`memlab.knowledge.recall`.
 
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.
@@ -79,7 +79,7 @@ class RecallSettings(BaseModel, extra="forbid"):
 
 
 class Settings(BaseSettings):
-    """Everything that can be set.
+    """The settings of memlab.
 
     :param store: directory or object-store URI of the LanceDB store.
     :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a directory or a hub id.
@@ -134,7 +134,7 @@ class Settings(BaseSettings):
 
 
 def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = ".") -> tuple[Settings, dict[str, str]]:
-    """Read the settings in force, and where each came from.
+    """Read the settings, and the source of each.
 
     :param flags: what the command line gave; ``None`` values count as not given.
     :param directory: where ``memlab.toml`` is looked for.
@@ -171,7 +171,7 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
 
 
 def _merge_tables(before: Any, value: Any) -> Any:
-    """Lay a table over a table, so that a variable for one field of a service keeps the others of the file."""
+    """Merge two values of a setting; of tables, fields that the later one does not set are kept."""
     if not (isinstance(before, dict) and isinstance(value, dict)):
         return value
     return before | {key: _merge_tables(before.get(key), inner) for key, inner in value.items()}
@@ -201,7 +201,7 @@ def _read_environment() -> dict[str, Any]:
 
 
 def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
-    """Put values into a table of a settings file, such as ``[confidence]``, and leave everything else as it is.
+    """Write values into a table of a settings file, such as ``[confidence]``, and leave the rest as it is.
 
     :param tables: numbers, texts and tables by name; an empty table is taken out of the file.
     :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be changed alone:
@@ -214,20 +214,20 @@ def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
 
     try:
         old = path.read_bytes().decode() if path.exists() else ""
-        wanted, document = tomllib.loads(old), tomlkit.parse(old)
+        expected, document = tomllib.loads(old), tomlkit.parse(old)
     except (tomllib.TOMLDecodeError, tomlkit.exceptions.TOMLKitError, UnicodeDecodeError) as error:
         raise DataError(f"{path} is not valid TOML: {error}; mend that line first") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
     outer = document.setdefault(under, tomlkit.table(is_super_table=True))
-    kept = {**wanted.get(under, {}), **tables} if isinstance(outer, Mapping) else {}
-    wanted[under] = {name: value for name, value in kept.items() if value != {}}
+    table = {**expected.get(under, {}), **tables} if isinstance(outer, Mapping) else {}
+    expected[under] = {name: value for name, value in table.items() if value != {}}
     for name, value in tables.items() if isinstance(outer, Mapping) else ():
         outer.pop(name, None)
         if value != {}:
             outer[name] = value
     new = tomlkit.dumps(document)
-    if tomllib.loads(new) != wanted:
+    if tomllib.loads(new) != expected:
         by_hand = tomlkit.dumps({under: tables})
         raise DataError(f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}")
     with atomic(path.resolve()) as stream:

@@ -1,7 +1,7 @@
-"""Work on several machines: a function and its parts go to the workers of a Ray cluster, and come back in order.
+"""Parallel work on a Ray cluster: a function is called for each part by workers, and results come back in order.
 
-What counts is written here: workers compute, and at most fill caches, so that one that dies changes nothing (its parts
-are computed elsewhere), and a run whose head died goes on where its store says that it stopped.
+Only the calling process writes results. Workers compute, and at most fill caches: the parts of a worker that dies are
+computed elsewhere, and a run whose head died continues where its store says that it stopped.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine:
     >>> list(spread(pow, [2, 3], 2))
     [4, 9]
     """
-    far = check_engine(engine) == "ray"
-    return _spread_on_ray(function, parts, shared) if far else (function(part, *shared) for part in parts)
+    if check_engine(engine) == "ray":
+        return _spread_on_ray(function, parts, shared)
+    return (function(part, *shared) for part in parts)
 
 
 def check_engine(engine: str) -> str:
-    """Refuse an engine that there is not.
+    """Raise for an unknown engine; else give its name back.
 
-    :raises DataError: naming those that there are.
+    :raises DataError: with the known engines.
     """
     if engine not in ENGINES:
         raise DataError(f"engine is {engine!r}; choose {' or '.join(ENGINES)}")
@@ -83,8 +84,8 @@ def _ray_result(ray: Any, reference: Any) -> Any:
         raise (error.cause or error) from error
     except ray.exceptions.RayError as error:
         raise ModelError(
-            f"a part of the work was lost on {MAX_RETRIES + 1} workers ({type(error).__name__}): look at the memory and "
-            "the logs of the cluster (ray status), then run the same command again; it goes on where it stopped"
+            f"a part of the work was lost on {MAX_RETRIES + 1} workers ({type(error).__name__}): look at the memory "
+            "and the logs of the cluster (ray status), then run the same command again; it goes on where it stopped"
         ) from error
 
 

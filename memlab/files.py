@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and digests of what is in them."""
+"""Atomic writing of files, locks, and digests of files."""
 
 from __future__ import annotations
 
@@ -16,25 +16,19 @@ from memlab.errors import ExportError
 
 @contextmanager
 def atomic(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name only when everything is in it.
+    """Open a file for writing that gets its name only when it is complete.
 
     A full disk or an interruption leaves what was there before, and no partial file beside it; what a process that was
     killed left in the folder is removed.
 
     :raises ExportError: when the folder or the file cannot be written.
     """
-    with _partial_file(path) as partial, partial.open("wb") as stream, locked(partial):
-        yield stream
-
-
-@contextmanager
-def _partial_file(path: Path) -> Iterator[Path]:
-    """Give the path of a partial file or folder, which is put at its place in the end, and removed after a failure."""
     partial = path.parent / f".{path.name}.{os.getpid()}.partial"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_stale_partials(path.parent)
-        yield partial
+        with partial.open("wb") as stream, locked(partial):
+            yield stream
         partial.replace(path)
     except OSError as error:
         raise ExportError(
@@ -47,11 +41,11 @@ def _partial_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path, *, alone: bool = False, wait: bool = False) -> Iterator[bool]:
-    """Hold a folder, or a file, which is made, together with others; the system lets go of it when the process ends.
+    """Lock a folder, or a file, which is made; the system unlocks it when the process ends.
 
-    :param alone: hold it only where nobody else does.
-    :param wait: wait until nobody else does.
-    :returns: whether it is held; never where the file system has no locks.
+    :param alone: an exclusive lock; otherwise several processes share it.
+    :param wait: wait for the exclusive lock; otherwise it is not taken where another process has one.
+    :returns: whether it is locked; never where the file system has no locks.
     """
     handle, held = -1, False
     with suppress(ImportError, OSError):
@@ -72,7 +66,7 @@ def locked(path: Path, *, alone: bool = False, wait: bool = False) -> Iterator[b
 
 
 def remove_stale_partials(folder: Path) -> None:
-    """Remove partial files whose process is gone; one that lives, here or on another machine, keeps its file."""
+    """Remove temporary files whose process has ended, here or on another machine."""
     for path in folder.glob(".*.partial"):
         process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
         if process.isdecimal() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
@@ -91,7 +85,7 @@ def remove(path: Path) -> None:
 
 
 def digest(path: Path) -> str:
-    """Name what is in a file, or in all files of a folder and what they are called.
+    """Give a digest of a file, or of the names and contents of all files of a folder.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -110,7 +104,7 @@ def digest(path: Path) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Give the sha256 of a file; one that has not changed is read once in a process."""
+    """Give the SHA-256 of a file; an unchanged file is read once in a process."""
     state = path.stat()
     return _read_digest(str(path.resolve()), state.st_mtime_ns, state.st_ctime_ns, state.st_size)
 

@@ -1,4 +1,4 @@
-"""One question to conversations: the messages that answer it best, as a frame."""
+"""Search for one question: the messages that answer it best, as a frame."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("memlab")
 _benches: WeakKeyDictionary[Dataset, dict[tuple[object, ...], Bench]] = WeakKeyDictionary()
-_ZERO_SCORE = 1e-6  # what a score of zero is after ties were broken
+_ZERO_SCORE = 1e-6  # a score of zero, after ties were broken, is below
 
 
 def search(
@@ -59,25 +59,27 @@ def search(
     stages = read(pipeline or DEFAULT)
     encoder, header = named(encoder), settings()[0].header
     if isinstance(data, Dataset):
-        wanted = _choose_scope(data.scopes, scope)
-        key = (wanted, encoder, header)
+        chosen_scope = _choose_scope(data.scopes, scope)
+        key = (chosen_scope, encoder, header)
         if key not in (benches := _benches.setdefault(data, {})):
-            benches[key] = Bench.of(data.take([wanted]), encoder=encoder, header=header)
-        bench = benches[key].with_queries(pl.DataFrame({"scope": [wanted], "text": [question]}))
+            benches[key] = Bench.of(data.take([chosen_scope]), encoder=encoder, header=header)
+        bench = benches[key].with_queries(pl.DataFrame({"scope": [chosen_scope], "text": [question]}))
     else:
         from memlab.embed import load as load_encoder
 
         names = data.datasets()["name"].to_list()
-        name = choose_one(names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there")
-        wanted = _choose_scope(data.scopes(name), scope)
-        asked = pl.DataFrame({"scope": [wanted], "text": [question]})
+        name = choose_one(
+            names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there"
+        )
+        chosen_scope = _choose_scope(data.scopes(name), scope)
+        asked = pl.DataFrame({"scope": [chosen_scope], "text": [question]})
         bench = question_bench(data, name, asked, encoder=load_encoder(encoder), header=header)
-    found = hit_rows(stages.run(bench, level="turn").top(k), bench)
-    if found.is_empty():
-        _log.warning("no message of %s matches %r", wanted, question)
+    result = hit_rows(stages.run(bench, level="turn").top(k), bench)
+    if result.is_empty():
+        _log.warning("no message of %s matches %r", chosen_scope, question)
     elif not shares_words(bench):
-        _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", wanted, question)
-    return found
+        _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", chosen_scope, question)
+    return result
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
@@ -93,7 +95,7 @@ def question_bench(
     header: tuple[str, ...] | list[str] = (),
     language: str | None = None,
 ) -> Bench:
-    """Give the bench of one scope of a store for a question; of a large scope, of candidates.
+    """Make the bench of one question to a scope of a store; for a large scope, of candidates.
 
     :param asked: one row of ``scope`` and ``text``.
     """
@@ -107,14 +109,14 @@ def question_bench(
 
 
 def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
-    """Give the ranking of one question with what is known of its turns or sessions; what does not match is left out.
+    """Give the ranking of one question with the texts and times of its turns or sessions, without non-matches.
 
     A turn without a time has that of its session. At session level ``speaker`` and ``turn_id`` are null.
     """
     matches = pl.col("score").abs() > _ZERO_SCORE
     # Standardised scores are 0 where all are equal, as those of a memory of one message.
-    alike = run.frame.filter(matches).is_empty() and shares_words(bench)
-    found = run.frame.filter(matches | alike).select("rank", "score", "doc_id")
+    all_equal = run.frame.filter(matches).is_empty() and shares_words(bench)
+    found = run.frame.filter(matches | all_equal).select("rank", "score", "doc_id")
     sessions = bench.sessions.select("session_id", start="start")
     if run.level == "session":
         known = sessions.select("session_id", doc_id="session_id", time="start", speaker=None, turn_id=None)
@@ -130,7 +132,7 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
 
 
 def shares_words(bench: Bench) -> bool:
-    """Say whether any turn has a word of the question, as BM25 counts words."""
+    """Say whether any turn shares a word with the question, by BM25."""
     from memlab.pipelines import pipeline as read
 
     score = read("bm25").run(bench, level="turn").frame["score"].max()

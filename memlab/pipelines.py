@@ -51,16 +51,16 @@ class Stage:
 
     @property
     def ranks_sessions(self) -> bool:
-        """Whether it can give sessions: whether it has a parameter ``level``."""
+        """Whether it can rank sessions: whether it has a parameter ``level``."""
         return "level" in _parameters(stages[self.name])
 
     def value(self, parameter: str) -> Any:
         """Give the value of a parameter, or its default; ``None`` where the stage has no such parameter."""
-        own = _parameters(stages[self.name]).get(parameter)
-        return self.parameters.get(parameter, own.default if own else None)
+        declared = _parameters(stages[self.name]).get(parameter)
+        return self.parameters.get(parameter, declared.default if declared else None)
 
     def nested(self) -> list[Stage]:
-        """Give the stage and those that stand in its parameters, with their defaults."""
+        """Give the stage and the stages within its parameters, including defaults."""
         function = stages[self.name]
         texts = [self.value(name) for name, hint in _parameter_types(function).items() if hint is Transforms]
         return [self, *(inner for text in texts for each in _parse_transforms(text) for inner in each.nested())]
@@ -92,19 +92,19 @@ class Pipeline:
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
         if (parts := parts_of(bench)) is not None:
-            return self._over(parts, bench, level)
+            return self._run_parts(parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
-            run, spent = self._ranked(bench, "turn")
+            run, spent = self._run_stages(bench, "turn")
             run = sessions_from_turns(run, bench)
         else:
-            run, spent = self._ranked(bench, level)
+            run, spent = self._run_stages(bench, level)
         about = {**bench.provenance, "pipeline": str(self), "level": level}
         if spent.tokens or spent.unanswered:
             about["llm"] = spent.describe()
-        return replace(run, name=str(self), provenance=about | {k: v for k, v in self.reads().items() if v})
+        return replace(run, name=str(self), provenance=about | {k: v for k, v in self.dependencies().items() if v})
 
-    def _over(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
-        """Run on the parts of a bench whose scopes are large; of each only its ranking is kept."""
+    def _run_parts(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
+        """Run on each part of a bench with large scopes, and join the rankings."""
         from tqdm.auto import tqdm
 
         frames, about = [], dict(bench.provenance)
@@ -119,14 +119,14 @@ class Pipeline:
         frame = pl.concat(frames).join(order, on="query_id", maintain_order="left").sort("row", "rank").drop("row")
         return Run(frame, level, str(self), about)
 
-    def reads(self) -> dict[str, dict[str, str]]:
-        """Give what decides a ranking besides the text: digests of the model files and of the code that others added.
+    def dependencies(self) -> dict[str, dict[str, str]]:
+        """Give digests of what decides a ranking besides its text: model files and code of plug-ins.
 
         :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no path. ``stages``: the
             stages, and the clusterers that they name in ``clustering``, that are not memlab's own.
 
         >>> from memlab import pipeline
-        >>> pipeline("hybrid | mmr").reads()
+        >>> pipeline("hybrid | mmr").dependencies()
         {'files': {}, 'stages': {}}
         """
         every = [inner for each in self.stages for inner in each.nested()]
@@ -142,24 +142,24 @@ class Pipeline:
             "stages": {name: source for name, source in sorted(digests.items()) if source},
         }
 
-    def _ranked(self, bench: Bench, level: Level) -> tuple[Run, llm.Spent]:
-        """Run the stages, or remember them: pipelines that are compared share their beginnings, and what these cost."""
-        reads = self.reads()
+    def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.Spent]:
+        """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
+        reads = self.dependencies()
         place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
-        known = bench.remembered.pop(place, None)
-        if known is None:
+        remembered = bench.remembered.pop(place, None)
+        if remembered is None:
             *before, last = self.stages
-            wanted = {"level": level} if last.ranks_sessions else {}
-            first, earlier = Pipeline(tuple(before))._ranked(bench, "turn") if before else (None, llm.Spent())
+            options = {"level": level} if last.ranks_sessions else {}
+            first, earlier = Pipeline(tuple(before))._run_stages(bench, "turn") if before else (None, llm.Spent())
             with llm.spending() as spent:
-                run = _call_stage(last, *((bench,) if first is None else (first, bench)), **wanted)
+                run = _call_stage(last, *((bench,) if first is None else (first, bench)), **options)
             spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
-            known = run, spent
-        if not known[1].unanswered:  # else a service that is repaired would not be asked again
-            bench.remembered[place] = known
+            remembered = run, spent
+        if not remembered[1].unanswered:  # else a service that is repaired would not be asked again
+            bench.remembered[place] = remembered
         if len(bench.remembered) > MAX_REMEMBERED:
             del bench.remembered[next(iter(bench.remembered))]
-        return known
+        return remembered
 
 
 def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:
@@ -236,9 +236,8 @@ def pipeline(text: str | Pipeline) -> Pipeline:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if re.search(r"\blambda\s*=", text):
             raise PipelineError(f"{_shorten(text)!r}: lambda is a word of Python; write lambda_=…") from None
-        raise PipelineError(
-            f"{_shorten(text)!r} is not a pipeline ({error}); join stages with |, as in 'hybrid(k=200) | mmr(lambda_=0.7)'"
-        ) from error
+        example = "'hybrid(k=200) | mmr(lambda_=0.7)'"
+        raise PipelineError(f"{_shorten(text)!r} is not a pipeline ({error}); join stages with |: {example}") from error
     nodes: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
         nodes.append(tree.right)
@@ -285,7 +284,7 @@ def _unknown_stage_message(name: str, *, first: bool) -> str:
 
 
 def _check_type(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
-    """Refuse a value that is not of the parameter's type: 1.5 or True for a count."""
+    """Raise for a value that is not of the parameter's type, such as 1.5 for a count; else give it back."""
     hint = _parameter_types(function).get(parameter, Any)
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
@@ -303,7 +302,7 @@ def _parameters(function: Callable[..., Run]) -> Mapping[str, inspect.Parameter]
 
 @lru_cache(maxsize=1024)
 def _parameter_types(function: Callable[..., Run]) -> Mapping[str, Any]:
-    """Give the types of a stage's parameters; one whose name means nothing at run time takes any value."""
+    """Give the types of a stage's parameters; an annotation that cannot be evaluated allows any value."""
     hints: dict[str, Any] = {}
     for name, parameter in _parameters(function).items():
         hint = parameter.annotation
@@ -315,7 +314,7 @@ def _parameter_types(function: Callable[..., Run]) -> Mapping[str, Any]:
 
 
 def _parse_literal(node: ast.expr, where: str) -> Any:
-    """Read a value that ``repr`` writes so that it can be read again, which inf and … are not."""
+    """Parse a literal, which ``repr`` writes so that it can be parsed again; inf and … are none."""
     try:
         value = ast.literal_eval(node)
         if ast.literal_eval(repr(value)) == value:

@@ -1,4 +1,4 @@
-"""What can be named: stages, encoders, clusterers, measures and formats, memlab's own and those that others add.
+"""Registries of stages, encoders, clusterers, measures and formats: memlab's own and those of plug-ins.
 
 Each kind has a registry: a mapping of names to functions that a decorator fills. A package brings its own through
 entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``, ``memlab.clusterers``,
@@ -18,7 +18,7 @@ from memlab.sources import is_own_code, source_digest
 
 F = TypeVar("F", bound=Callable[..., Any])
 STAGE_INPUTS = ("run", "bench", "level")
-"""What a stage is given; its other parameters are written in a pipeline."""
+"""Parameters that a pipeline passes to a stage; the others are written in its text."""
 
 
 class Registry(MutableMapping[str, Callable[..., Any]]):
@@ -54,14 +54,13 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         called: str = getattr(function, "__name__", "") if name is None else name
         before = self._functions.get(called)
         if before is not None and _qualified_name(before) != _qualified_name(function):
-            raise PipelineError(
-                f"{self.kind} {called!r} is {'.'.join(_qualified_name(before))} already; give yours another name: name='…'"
-            )
+            taken = ".".join(_qualified_name(before))
+            raise PipelineError(f"{self.kind} {called!r} is {taken} already; give yours another name: name='…'")
         self[called] = function
         return function
 
     def digest(self, name: str) -> str | None:
-        """Name the source of what was added to memlab; ``None`` for its own, which its version names."""
+        """Give the digest of a plug-in's source; ``None`` for a function of memlab, which its version identifies."""
         function = self[name]
         return None if is_own_code(function) else source_digest(function)
 
@@ -119,7 +118,7 @@ def _qualified_name(function: Callable[..., Any]) -> tuple[str, str]:
 
 
 def is_retriever(function: Callable[..., Any]) -> bool:
-    """Say whether a stage comes first: it takes a bench; any other takes a run and a bench."""
+    """Say whether a stage is a retriever, which takes a bench; any other stage takes a run and a bench."""
     return next(iter(inspect.signature(function).parameters)) == "bench"
 
 

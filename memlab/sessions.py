@@ -1,7 +1,7 @@
-"""Sessions: where a run of messages ends, and what is known of each.
+"""Sessions: their boundaries in a stream of messages, and their rows.
 
-A session ends where a silence is longer than a gap, the rule of web analytics and of chat memories alike; thirty
-minutes is the customary gap. Messages whose source names the session are never regrouped.
+A session ends where a silence is longer than a gap, thirty minutes by default, as in web analytics. Messages whose
+source names the session are never regrouped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ GAP = timedelta(minutes=30)
 
 
 def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
-    """Give every message its session and its place in it.
+    """Assign every message to a session, with its place in it.
 
     Per scope, messages are put into order of time. A message that names its session stays there. The others start a
     new session, ``s0001``, ``s0002`` … (names that the scope uses already are left out), where the silence since the
@@ -80,7 +80,7 @@ def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
-    """Name the sessions of the messages that name none; a number whose name is taken in the scope is passed over."""
+    """Number the sessions of messages that name none; a name that the scope uses already is skipped."""
     taken = set(ordered.select("scope", "session").unique().rows())
     new = ordered.filter(pl.col("session").is_null()).select(
         "_row", "scope", place=(pl.col("_time").diff() > gap).fill_null(False).cum_sum().over("scope")
@@ -106,7 +106,7 @@ def _sort_sessions(sessions: pl.DataFrame) -> pl.DataFrame:
 
 
 def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = None) -> pl.DataFrame:
-    """Derive the sessions of some turns; one is ``summarized`` when it has a summary, else ``closed``.
+    """Give the sessions of turns; one is ``summarized`` when it has a summary, else ``closed``.
 
     :param turns: rows of :class:`~memlab.records.Turn`, in order of place within each session.
     :param summaries: session id to summary.

@@ -1,4 +1,4 @@
-"""The source of a function: what tells whether it is still the same."""
+"""Digests of the source code of functions, by which a changed plug-in is recognised."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 
 
 def source_digest(function: Callable[..., Any]) -> str:
-    """Name the source of a function and of what it uses of its own module.
+    """Give a digest of the source of a function and of what it uses of its own module.
 
-    Told apart are the text of the function, of the functions and classes of the same module that it names, directly or
-    through each other, and the values of plain variables that they name: numbers, text, arrays, and lists, tuples, sets
-    and dicts of these. What is imported from other modules is not looked into, nor are other objects, such as a frame:
-    give these as a parameter or a file. A list that the function itself fills makes another function of it each time.
+    The digest covers the text of the function, of the functions and classes of the same module that it names, directly
+    or through each other, and the values of plain variables that they name: numbers, text, arrays, and lists, tuples,
+    sets and dicts of these. It covers neither imports from other modules nor other objects, such as a frame: give these
+    as a parameter or a file. A list that the function itself fills changes the digest each time.
 
     :raises PipelineError: when there is no source to read, as at a bare prompt.
 
@@ -56,7 +56,7 @@ def _collect_sources(function: Any, parts: list[str], seen: set[int]) -> None:
 
 
 def is_own_code(function: Callable[..., Any]) -> bool:
-    """Say whether a function is memlab's own, whatever it may wrap."""
+    """Say whether a function is defined in memlab."""
     return _module_name(function).partition(".")[0] == "memlab"
 
 
@@ -65,9 +65,10 @@ def _module_name(function: Any) -> str:
 
 
 def _outer_variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Give the variables from outside that a function names, in order of their names."""
+    """Give the global and closure variables that a function names, sorted by name."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    outside = {name: function.__globals__[name] for name in _code_names(function.__code__) if name in function.__globals__}
+    known, named = function.__globals__, _code_names(function.__code__)
+    outside = {name: known[name] for name in named if name in known}
     for name, cell in cells:
         try:
             outside[name] = cell.cell_contents

@@ -1,4 +1,4 @@
-"""Words for a terminal or a page: one line each, nothing that steers it, no secrets."""
+"""Texts for a terminal or a page: short, on one line, without control characters and secrets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from memlab.records import Dataset
 
 _BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
-"""What turns the direction of the text behind it."""
+"""Characters that change the direction of the text behind them."""
 
 
 def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -> str:
-    """Choose the one that was named, or the one that there is.
+    """Give the chosen name, or the only one.
 
     :raises DataError: for a name that is not there, or none where there are several.
     """
@@ -30,7 +30,7 @@ def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -
 
 
 def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
-    """Say what was odd in a source: a line an issue, the first of them; what an import counted stands in one line."""
+    """List the issues of a dataset, one a line, the first few; the counts of an import stand in one line."""
     counted: dict[str, list[str]] = {}
     issues = []
     for where, found, action in data.issues.iter_rows():
@@ -44,18 +44,20 @@ def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Escape what would break the line or steer the terminal: file names, texts and ids come from outside."""
+    """Escape line breaks and control characters of a text from outside, such as a file name or an id."""
     return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text)
 
 
 def escape_controls(text: str) -> str:
-    """Escape what would steer the terminal in a text of many lines; a bar's return and its step up stay.
+    """Escape control characters in a text of several lines, but those of a progress bar.
 
-    >>> from memlab.terminal import steers_nothing
-    >>> steers_nothing("one\\n\\x1b]0;title\\x07")
+    >>> from memlab.terminal import escape_controls
+    >>> escape_controls("one\\n\\x1b]0;title\\x07")
     'one\\n\\\\x1b]0;title\\\\x07'
     """
-    return re.sub(rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(
+        rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text
+    )
 
 
 def short(text: Any, most: int = 160) -> str:
@@ -65,7 +67,7 @@ def short(text: Any, most: int = 160) -> str:
 
 
 def markdown(text: str) -> str:
-    """Write a text from outside as one line of Markdown that shows it, and neither marks up, links nor loads.
+    """Escape a text from outside for one line of Markdown, so that it cannot mark up, link or load anything.
 
     >>> from memlab.terminal import markdown
     >>> print(markdown("a | <img src=x> ![b](http://c) <0.001"))
@@ -77,7 +79,7 @@ def markdown(text: str) -> str:
 
 
 def mask_secrets(text: str) -> str:
-    """Mask user and password in addresses."""
+    """Mask user and password in the URLs of a text."""
     return re.sub(r"://[^/@\s]*@", "://…@", text)
 
 

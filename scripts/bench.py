@@ -247,7 +247,8 @@ def measures(at: Place) -> Iterator[Row]:
     def everything() -> None:
         reports = [report(run, data) for run in runs]
         for each in reports:
-            each.to_dict()
+            for by in ("all", "question_type", "evidence_sessions", "form"):
+                each.summary(by)
         compare(reports, measure="recall_all@10")
 
     start = time.perf_counter()

@@ -178,7 +178,7 @@ def ask(kind: str, url: str) -> tuple[float, int, str, str]:
     from memlab import llm
     from memlab.errors import MemlabError
     from memlab.memories import HttpMemory, collect
-    from memlab.summaries.asking import Session
+    from memlab.summaries.prompts import Session
 
     data = memlab.sample(["owen"], turns=60)
     data = memlab.Dataset("one", data.format, data.turns, data.sessions, data.questions.head(1))

@@ -47,7 +47,7 @@ from memlab.memories.reading import Failure, read_rows, rows_of
 from memlab.rerank.model import Model
 from memlab.store import MemoryStore
 from memlab.store.schemas import INDEX_TABLES, TABLES
-from memlab.summaries.asking import Session
+from memlab.summaries.prompts import Session
 
 MEMLAB = (sys.executable, "-c", "from memlab.cli import main; main()")
 HASHING = ("--encoder", "hashing:64", "--store", "store")

@@ -50,13 +50,7 @@ def refused(folder: Path, text: str | None = None, **flags: Any) -> str:
     ],
 )
 def test_later_sources_win(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    file: int | None,
-    variable: int | None,
-    flag: int | None,
-    expected: int,
-    origin: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Any, variable: Any, flag: Any, expected: int, origin: str
 ) -> None:
     if variable is not None:
         monkeypatch.setenv("MEMLAB_SEED", str(variable))
@@ -78,18 +72,10 @@ reinforcement_step = 0.5
 
 def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
     values = {
-        "store": "s3://bucket/store",
-        "encoder": "hashing:64",
-        "header": ["time", "scope"],
-        "pipelines": ["bm25", "hybrid(k=20) | mmr"],
-        "plugins": ["my_stages"],
-        "language": "de",
-        "on_error": "quarantine",
-        "gap_minutes": 45.0,
-        "seed": 5,
-        "figures": "f",
-        "results": "r",
-    }
+        "store": "s3://bucket/store", "encoder": "hashing:64", "header": ["time", "scope"], "language": "de",
+        "pipelines": ["bm25", "hybrid(k=20) | mmr"], "plugins": ["my_stages"], "on_error": "quarantine",
+        "gap_minutes": 45.0, "seed": 5, "figures": "f", "results": "r",
+    }  # fmt: skip
     text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE + TABLES
     found, origins = in_force(tmp_path, text)
     assert json.loads(found.model_dump_json(include=set(values))) == values
@@ -112,25 +98,16 @@ def test_variables_hold_lists_as_json_and_services_in_parts(tmp_path: Path, monk
     assert origins["llm"] == "MEMLAB_LLM"
 
 
-def test_flags_that_were_not_given_count_for_nothing(tmp_path: Path) -> None:
-    found, origins = in_force(tmp_path, 'store = "mine"\n', store=None, encoder=None)
-    assert (found.store, origins["store"], origins["encoder"]) == ("mine", "memlab.toml", "default")
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("seed = \n", "memlab.toml is not valid TOML"),
-        ("\x00", "memlab.toml is not valid TOML"),
         ("seed = " + "9" * 5_000, "memlab.toml is not valid TOML"),
-        ("seed = " + "[" * 5_000, "memlab.toml is not valid TOML"),
         ("sede = 1\n", "setting 'sede' (from memlab.toml)"),
         ('seed = "many"\n', "setting 'seed' (from memlab.toml)"),
         ("seed = -1\n", "greater than or equal to 0, found -1"),
-        ('pipelines = "bm25"\n', "setting 'pipelines' (from memlab.toml)"),
         ('header = ["time", "weather"]\n', "found 'weather'"),
         ('on_error = "ignore"\n', "'raise' or 'quarantine', found 'ignore'"),
-        ('store = ""\n', "setting 'store' (from memlab.toml)"),
         ("[llm.services.local]\nmodel = 1\n", "setting 'llm.services.local."),
         (SERVICE + "modle = 1\n", "a table of [llm.services] has base_url, model, api_key_env"),
         (SERVICE + "timeout = 0\n", "setting 'llm.services.local.timeout'"),
@@ -141,16 +118,15 @@ def test_what_cannot_be_used_is_named_with_its_source(tmp_path: Path, text: str,
     message = refused(tmp_path, text)
     assert said in message
     assert "memlab.toml" in message
-
-
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b'store = "\xff"\n')
-    assert "is not valid TOML" in refused(tmp_path)
+    assert "setting 'on_error' (from flag)" in refused(tmp_path / "empty", on_error="skip")
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b'store = "\xff"\n')
+    assert "is not valid TOML" in refused(tmp_path)
+    (tmp_path / FILE).unlink()
     (tmp_path / FILE).mkdir()
-    assert refused(tmp_path) == f"{tmp_path / FILE} cannot be read: Is a directory"
+    assert "cannot be read: Is a directory" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -158,20 +134,13 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     [
         ("MEMLAB_SEDE", "1", "variable MEMLAB_SEDE names no setting; there are MEMLAB_CONFIDENCE, MEMLAB_ENCODER"),
         ("MEMLAB_SEED", "x", "setting 'seed' (from MEMLAB_SEED)"),
-        ("MEMLAB_SEED", "", "setting 'seed' (from MEMLAB_SEED)"),
         ("MEMLAB_PIPELINES", "bm25", "write lists and tables as JSON"),
         ("MEMLAB_LLM__SERVICE__X__MODEL", "m", "setting 'llm.service' (from MEMLAB_LLM)"),
-        ("MEMLAB_STORE", "", "setting 'store' (from MEMLAB_STORE)"),
     ],
 )
 def test_wrong_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str) -> None:
     monkeypatch.setenv(name, value)
     assert said in refused(tmp_path)
-
-
-def test_a_wrong_flag(tmp_path: Path) -> None:
-    assert "setting 'on_error' (from flag)" in refused(tmp_path, on_error="skip")
-    assert "setting 'bogus' (from flag)" in refused(tmp_path, bogus=1)
 
 
 @pytest.mark.parametrize(

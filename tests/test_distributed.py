@@ -37,12 +37,9 @@ def test_here_each_part_is_computed_when_it_is_asked_for() -> None:
     assert list(results) == [(4, 0)]
 
 
-def test_another_engine_is_refused() -> None:
+def test_an_engine_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="engine is 'spark'; choose local or ray"):
         spread(divmod, [1], 2, engine="spark")
-
-
-def test_without_ray_the_error_names_the_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ModelError, match=r'pip install "memlab\[ray\]"'):
         list(spread(divmod, [1], 2, engine="ray"))

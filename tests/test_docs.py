@@ -209,10 +209,7 @@ def test_blocks_run(page: str, memlab_cli: Callable[..., Any], tmp_path: Path, m
     _run(page, memlab_cli, tmp_path, monkeypatch, marks=("",))
 
 
-def test_the_searches_of_the_readme_find_the_answers(
-    memlab_cli: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
+def test_the_searches_of_the_readme_find_the_answers(memlab_cli: Callable[..., Any], tmp_path: Path) -> None:
     _with_the_sample(tmp_path)
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     block = next(block for block in blocks(PAGES["README.md"]) if "memlab search" in block.text)

@@ -29,6 +29,13 @@ def mine(run, bench, *, k: int = 5):
 """
 
 
+MEASURE = """
+@memlab.measures.register
+def all_but_one(judged, k):
+    return (judged.total(k) >= judged.n_relevant - 1).astype(float)
+"""
+
+
 def cell(source: str, place: str = "cell") -> dict[str, Any]:
     """Run source as a notebook does: its lines can be read."""
     name = f"<{place} {hash(source)}>"
@@ -137,20 +144,10 @@ def plain(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
         (lambda: memlab.stage(wrong), r"'wrong': k is written by name: put \* before it"),
         (lambda: memlab.stage(lambda run, bench: run), "is a lambda; write it as a function"),
         (lambda: memlab.stage(partial(plain), name="p"), "'p' is partial; write it as a function"),
-        (
-            lambda: memlab.stage(plain, name="mmr"),
-            "'mmr' is memlab.select.diversity.mmr already; give yours another name",
-        ),
+        (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.diversity.mmr already"),
         (lambda: memlab.stage(plain, name="no name"), "cannot name a stage"),
-        (
-            lambda: memlab.measures.register(plain),
-            r"measure 'plain' takes \(run, bench\); write it as def plain\(judged, k",
-        ),
-        (lambda: memlab.formats.register(plain), r"write it as def plain\(path\) or def plain\(source\)"),
-        (
-            lambda: exec("import memlab\n@memlab.stage\ndef bare(run, bench): return run", {"__name__": "x"}),
-            "source of 'b",
-        ),
+        (lambda: memlab.measures.register(plain), r"takes \(run, bench\); write it as def plain\(judged, k"),
+        (lambda: exec("import memlab\n@memlab.stage\ndef bare(run, bench): return run", {}), "source of 'b"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_once(register: Callable[[], Any], message: str) -> None:
@@ -158,31 +155,23 @@ def test_what_does_not_fit_is_refused_at_once(register: Callable[[], Any], messa
         register()
 
 
-def test_a_stage_that_gives_no_run(bench: memlab.Bench) -> None:
+def test_a_stage_that_gives_no_run_and_one_that_fails(bench: memlab.Bench) -> None:
     @memlab.stage
     def listing(run: memlab.Run, bench: memlab.Bench) -> list[str]:
         return run.frame["doc_id"].to_list()
 
-    with pytest.raises(PipelineError, match="'listing' gave list; a stage gives a Run"):
-        memlab.pipeline("bm25 | listing").run(bench)
-
-
-def test_an_error_of_a_stage_of_ones_own_is_its_own(bench: memlab.Bench) -> None:
     @memlab.stage
     def broken(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
         return len(5)  # type: ignore[arg-type,return-value]
 
-    with pytest.raises(TypeError, match="no len"):
+    with pytest.raises(PipelineError, match="'listing' gave list; a stage gives a Run"):
+        memlab.pipeline("bm25 | listing").run(bench)
+    with pytest.raises(TypeError, match="no len"):  # its own error, which its traceback shows
         memlab.pipeline("bm25 | broken").run(bench)
 
 
 def test_a_measure_of_a_cell(data: memlab.Dataset, bench: memlab.Bench) -> None:
-    cell("""
-import memlab
-@memlab.measures.register
-def all_but_one(judged, k):
-    return (judged.total(k) >= judged.n_relevant - 1).astype(float)
-""")
+    cell("import memlab" + MEASURE)
     run = memlab.pipeline("hybrid").run(bench)
     report = memlab.evaluate.evaluate(run, data, measures=["all_but_one@10", "recall_all@10"])
     means = dict(report.summary().select("measure", "mean").iter_rows())
@@ -239,17 +228,12 @@ def lines(path):
     assert data.questions["evidence"].item().to_list() == [data.turns["turn_id"][0]]
 
 
-PLUGIN = (
-    CELL
-    + """
-@memlab.measures.register
-def all_but_one(judged, k):
-    return (judged.total(k) >= judged.n_relevant - 1).astype(float)
+ENCODER = """
 @memlab.encoders.register
 def letters(texts):
     return [[1.0] + [t.count(c) for c in "etaoin"] for t in texts]
 """
-)
+PLUGIN = CELL + MEASURE + ENCODER
 
 
 def memlab_in(folder: Path, *arguments: Any, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -290,12 +274,7 @@ def test_a_package_brings_its_own_through_entry_points(tmp_path: Path) -> None:
         "str(memlab.evaluate.measure('all_but_one@3')), memlab.embed.load('letters').dim]))"
     )
     paths = os.pathsep.join((str(tmp_path), str(Path(memlab.__file__).parents[1])))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    variables = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == ["bm25 | mine", "all_but_one@3", 7]

@@ -19,9 +19,13 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 GAP = timedelta(minutes=30)
 
 
+def at(minutes: int | None) -> datetime | None:
+    return None if minutes is None else START + timedelta(minutes=minutes)
+
+
 def messages(rows: list[tuple[str, int | None, str | None]]) -> pl.DataFrame:
     """Build messages of (scope, minutes after the start, session name)."""
-    times = [None if m is None else START + timedelta(minutes=m) for _, m, _ in rows]
+    times = [at(m) for _, m, _ in rows]
     return pl.DataFrame(
         {
             "id": [f"m{i}" for i in range(len(rows))],
@@ -30,10 +34,6 @@ def messages(rows: list[tuple[str, int | None, str | None]]) -> pl.DataFrame:
             "session": pl.Series([r[2] for r in rows], dtype=pl.String),
         }
     )
-
-
-def found(rows: list[tuple[str, int | None, str | None]]) -> list[tuple[str, str, int]]:
-    return list(sessionize(messages(rows)).select("id", "session", "n").iter_rows())
 
 
 ROWS = st.lists(
@@ -46,52 +46,41 @@ ROWS = st.lists(
 )
 
 
-def test_a_silence_of_exactly_the_gap_does_not_split() -> None:
-    assert [s for _, s, _ in found([("a", 0, None), ("a", 30, None), ("a", 61, None)])] == ["s0001", "s0001", "s0002"]
-
-
-def test_scopes_do_not_share_sessions_or_silence() -> None:
-    rows = [("a", 0, None), ("b", 10, None), ("a", 100, None), ("b", 20, None)]
-    assert found(rows) == [("m0", "s0001", 1), ("m2", "s0002", 1), ("m1", "s0001", 1), ("m3", "s0001", 2)]
-
-
-def test_out_of_order_messages_are_sorted_and_equal_times_keep_their_order() -> None:
-    rows = [("a", 20, None), ("a", 0, None), ("a", 20, None)]
-    assert found(rows) == [("m1", "s0001", 1), ("m0", "s0001", 2), ("m2", "s0001", 3)]
-
-
-def test_a_named_session_wins_and_its_name_is_not_given_again() -> None:
-    rows = [("a", 0, None), ("a", 5, "s0001"), ("a", 500, "s0001"), ("a", 600, None)]
-    assert found(rows) == [("m0", "s0002", 1), ("m1", "s0001", 1), ("m2", "s0001", 2), ("m3", "s0003", 1)]
-
-
-def test_a_message_without_a_time_stays_with_the_one_before_it() -> None:
-    rows = [("a", None, None), ("a", 0, None), ("a", 100, None), ("a", None, None), ("a", 200, None)]
-    assert found(rows) == [
-        ("m0", "s0001", 1),
-        ("m1", "s0001", 2),
-        ("m2", "s0002", 1),
-        ("m3", "s0002", 2),
-        ("m4", "s0003", 1),
-    ]
-
-
-def test_a_scope_without_times_is_one_session() -> None:
-    assert found([("a", None, None)] * 3) == [("m0", "s0001", 1), ("m1", "s0001", 2), ("m2", "s0001", 3)]
-    untyped = pl.DataFrame({"scope": ["a", "a"], "timestamp": [None, None]})
-    assert sessionize(untyped)["session"].to_list() == ["s0001", "s0001"]
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        # A silence of exactly the gap does not split.
+        ([("a", 0, None), ("a", 30, None), ("a", 61, None)], [(0, "s0001", 1), (1, "s0001", 2), (2, "s0002", 1)]),
+        # Scopes share neither sessions nor silence; rows need not be in order of time, and equal times keep theirs.
+        ([("a", 0, None), ("b", 10, None), ("a", 100, None)], [(0, "s0001", 1), (2, "s0002", 1), (1, "s0001", 1)]),
+        ([("a", 20, None), ("a", 0, None), ("a", 20, None)], [(1, "s0001", 1), (0, "s0001", 2), (2, "s0001", 3)]),
+        # A named session wins, and its name is not given again.
+        (
+            [("a", 0, None), ("a", 5, "s0001"), ("a", 500, "s0001"), ("a", 600, None)],
+            [(0, "s0002", 1), (1, "s0001", 1), (2, "s0001", 2), (3, "s0003", 1)],
+        ),
+        # A message without a time stays with the one before it.
+        (
+            [("a", None, None), ("a", 0, None), ("a", 100, None), ("a", None, None)],
+            [(0, "s0001", 1), (1, "s0001", 2), (2, "s0002", 1), (3, "s0002", 2)],
+        ),
+        ([("a", None, None)] * 3, [(0, "s0001", 1), (1, "s0001", 2), (2, "s0001", 3)]),
+    ],
+)
+def test_messages_get_their_sessions(
+    rows: list[tuple[str, int | None, str | None]], expected: list[tuple[int, str, int]]
+) -> None:
+    found = sessionize(messages(rows)).select("id", "session", "n").rows()
+    assert found == [(f"m{place}", session, n) for place, session, n in expected]
 
 
 def test_time_zones_become_utc_and_naive_times_are_taken_as_utc() -> None:
+    untyped = pl.DataFrame({"scope": ["a", "a"], "timestamp": [None, None]})
+    assert sessionize(untyped)["session"].to_list() == ["s0001", "s0001"]
     naive = pl.DataFrame({"scope": ["a"], "timestamp": [datetime(2026, 3, 1, 9)]})
     oslo = naive.with_columns(pl.col("timestamp").dt.replace_time_zone("Europe/Oslo"))
     assert sessionize(naive)["timestamp"].to_list() == [START]
     assert sessionize(oslo)["timestamp"].to_list() == [START - timedelta(hours=1)]
-
-
-def test_no_messages_give_no_sessions() -> None:
-    assert sessionize(messages([])).height == 0
-    assert sessions_of(frame(Turn)).schema == pl.Schema(schema(Session))
 
 
 def test_wrong_arguments_are_named() -> None:
@@ -149,17 +138,7 @@ def test_sessionizing_twice_changes_nothing(rows: list[tuple[str, int | None, st
 
 def turns(sessions: dict[str, list[int | None]]) -> pl.DataFrame:
     rows = [
-        Turn(
-            f"a/{s}/{n}",
-            "a",
-            f"a/{s}",
-            n,
-            f"p{n % 2}",
-            "user",
-            "x",
-            None,
-            None if m is None else START + timedelta(minutes=m),
-        )
+        Turn(f"a/{s}/{n}", "a", f"a/{s}", n, f"p{n % 2}", "user", "x", None, at(m))
         for s, minutes in sessions.items()
         for n, m in enumerate(minutes, 1)
     ]
@@ -169,13 +148,12 @@ def turns(sessions: dict[str, list[int | None]]) -> pl.DataFrame:
 def test_sessions_are_placed_by_time_with_their_participants() -> None:
     result = sessions_of(turns({"late": [500, 510], "early": [0, 5, 9], "untimed": [None]}))
     assert result.select("session_id", "n", "n_turns").rows() == [
-        ("a/early", 1, 3),
-        ("a/untimed", 2, 1),
-        ("a/late", 3, 2),
+        *(("a/early", 1, 3), ("a/untimed", 2, 1), ("a/late", 3, 2)),
     ]
     assert result["participants"].to_list() == [["p1", "p0"], ["p1"], ["p1", "p0"]]
     assert result["start"].to_list() == [START, None, START + timedelta(minutes=500)]
-    assert result.schema == pl.Schema(schema(Session))
+    assert result.schema == sessions_of(frame(Turn)).schema == pl.Schema(schema(Session))
+    assert sessionize(messages([])).is_empty()
 
 
 def test_status_follows_the_summary() -> None:
@@ -183,8 +161,5 @@ def test_status_follows_the_summary() -> None:
     result = sessions_of(data, summaries={"a/told": "They talked."})
     assert result["status"].to_list() == ["closed", "closed", "summarized"]
     assert result["summary"].to_list() == [None, None, "They talked."]
-
-
-def test_a_summary_of_no_session_is_an_error() -> None:
     with pytest.raises(DataError, match="'a/none', which has no turns"):
         sessions_of(turns({"one": [0]}), summaries={"a/none": "?"})

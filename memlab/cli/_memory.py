@@ -1,4 +1,4 @@
-"""What the verbs about one memory share: opening it, its facts, the present, and what they print alike."""
+"""What the verbs about one memory share: opening it, its facts, the present, and what they all print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlab.cli._options import in_force, load_encoder, say
 from memlab.errors import DataError
-from memlab.terminal import one_line, choose_one
+from memlab.terminal import choose_one, one_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,13 +44,13 @@ class Place:
         from memlab import indexing
 
         scopes = [self.scope]
-        return indexing.resolved(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
+        return indexing.resolved_facts(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
 
     def nothing(self, what: str, why: str = "") -> DataError:
         """Give the error that says why there is nothing of a kind."""
-        from memlab.indexing import why_nothing
+        from memlab.indexing import empty_reason
 
-        why = why or why_nothing(self.store, self.dataset, self.scope)
+        why = why or empty_reason(self.store, self.dataset, self.scope)
         return DataError(f"no {what}: {self.scope!r} of {self.dataset!r} {why}")
 
     def asked(self, question: str) -> pl.DataFrame:
@@ -100,7 +100,7 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
         raise place.nothing("facts", f"said nothing before {as_of}: its first fact is of {day(first)}" if first else "")
     at, present = _moment(place, now or as_of)
     worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
-    return resolved, score(worded, now=at, settings=ConfidenceSettings.of(place.chosen.confidence)), present
+    return resolved, score(worded, now=at, settings=ConfidenceSettings.from_table(place.chosen.confidence)), present
 
 
 def _moment(place: Place, wanted: str | None) -> tuple[datetime, str]:

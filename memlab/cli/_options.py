@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memlab.errors import DataError, MemlabError
-from memlab.terminal import package_version, escape_controls
+from memlab.terminal import escape_controls, package_version
 
 if TYPE_CHECKING:
     import polars as pl

@@ -39,7 +39,7 @@ All = Annotated[bool, typer.Option("--all", help="What no longer holds too.")]
 Now = Annotated[
     str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
 ]
-AsOf = Annotated[str | None, typer.Option(help="What was believed on this day, from what was known by then.")]
+AsOf = Annotated[str | None, typer.Option(help="Facts that were active on this day, from what was known by then.")]
 _REASONS = 8
 _SHOWN = (
     "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
@@ -124,7 +124,9 @@ def facts(
         rows = rows.filter([normal.normal_relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(closings, place, most, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True)))
+        _print_log(
+            closings, place, most, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True))
+        )
         return
     rows = narrowed(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")

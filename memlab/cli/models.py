@@ -43,7 +43,7 @@ def index(
         faults: list[str] = []
         for name in [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
             events = indexing.index(memory, name, encoder=model, **options)
-            for line in indexing.report(memory, name, events):
+            for line in indexing.report_lines(memory, name, events):
                 say(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:

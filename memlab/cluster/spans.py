@@ -27,7 +27,7 @@ def permuted_spread(
     """Say how sets of turns lie in clusters, and how after the labels were permuted over the turns of each scope.
 
     A permutation keeps the sizes of clusters and which turns the sets share: the null distribution for
-    :func:`memlab.evaluate.against_null`.
+    :func:`memlab.evaluate.significance.against_null`.
 
     :param sets: ``query_id``, ``turn_id``: the evidence of each question, or the first turns of each ranking.
     :param turn_labels: ``scope``, ``turn_id``, ``label`` and ``draw``, as :func:`memlab.cluster.scope_labels` gives

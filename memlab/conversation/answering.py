@@ -1,4 +1,4 @@
-"""Answering questions from their contexts by a language model, and judging the answers by six rubrics."""
+"""Answers of a language model from contexts, and a judge of the answers with six rubrics."""
 
 from __future__ import annotations
 
@@ -83,17 +83,17 @@ def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.S
         ``tokens_read`` and ``tokens_written``.
     :raises DataError: for a question without a context.
     """
-    return _ask_frame(questions["query_id"], answer_requests(contexts, questions), service)
+    return _answers_frame(questions["query_id"], answer_requests(contexts, questions), service)
 
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
-    """Write what :func:`answer` asks; the answers are :class:`Reply`."""
+    """Write the requests of :func:`answer`; their answers are :class:`Reply`."""
     rows = questions.select("timestamp", question="text", query_id="query_id").join(
         contexts.select("query_id", notes="text"), on="query_id", how="left", maintain_order="left"
     )
     if rows["notes"].null_count():
-        lacking = rows.filter(pl.col("notes").is_null())["query_id"][0]
-        raise DataError(f"question {lacking!r} has no context; assemble one first")
+        missing = rows.filter(pl.col("notes").is_null())["query_id"][0]
+        raise DataError(f"question {missing!r} has no context; assemble one first")
     asked_on = rows["timestamp"].dt.strftime("%-d %B %Y").fill_null("")
     each = zip(rows["notes"], asked_on, rows["question"], strict=True)
     return [_request("answer", Reply, SYSTEM, notes=notes, asked_on=day, question=text) for notes, day, text in each]
@@ -112,12 +112,14 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     about = questions.select("query_id", "abstention", rubrics(questions), gold="answer", question="text")
     rows = answered.select("query_id", "answer").join(about, on="query_id", how="left", maintain_order="left")
     judged = rows.filter(pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention")))
-    verdicts = _ask_frame(judged["query_id"], [_judge_request(row) for row in judged.iter_rows(named=True)], service, Verdict)
+    verdicts = _answers_frame(
+        judged["query_id"], [_judge_request(row) for row in judged.iter_rows(named=True)], service, Verdict
+    )
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
 
 
 def rubrics(questions: pl.DataFrame) -> pl.Series:
-    """Name the rubric of each question, a key of :data:`RUBRICS`: by its type where that says, else by its words.
+    """Give the rubric of each question, a key of :data:`RUBRICS`, by its type, else by its words.
 
     >>> import polars as pl
     >>> from memlab.conversation.answering import rubrics
@@ -136,19 +138,19 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
 
 def _judge_request(row: dict[str, Any]) -> llm.Request:
     right = "that it is not known" if row["rubric"] == "abstention" else row["gold"]
-    said = {"question": row["question"], "right_answer": right, "answer": row["answer"], "rule": RUBRICS[row["rubric"]]}
-    return _request("judge", Verdict, JUDGE, **said)
+    about = {"question": row["question"], "right_answer": right, "answer": row["answer"]}
+    return _request("judge", Verdict, JUDGE, **about, rule=RUBRICS[row["rubric"]])
 
 
-def _request(task: str, shape: type[BaseModel], system: str, **said: str) -> llm.Request:
-    prompt = json.dumps({name.replace("_", " "): text for name, text in said.items() if text}, ensure_ascii=False)
-    return llm.Request(task, VERSION, tuple(said.values()), prompt, shape, system)
+def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
+    prompt = json.dumps({name.replace("_", " "): text for name, text in fields.items() if text}, ensure_ascii=False)
+    return llm.Request(task, VERSION, tuple(fields.values()), prompt, shape, system)
 
 
-def _ask_frame(
+def _answers_frame(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
 ) -> pl.DataFrame:
-    """Ask, and give the fields of the answers, or why there is none, with what each cost."""
+    """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
     answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
     types = {name: field.annotation for name, field in shape.model_fields.items()}
     fields: Any = {name: pl.Boolean() if of is bool else pl.String() for name, of in types.items()}

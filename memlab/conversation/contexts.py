@@ -1,4 +1,4 @@
-"""The context that a model is given with a question: lines of several sources within one budget."""
+"""Contexts: the text that a model reads with a question, made of lines of several sources within a budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from memlab.conversation.sources import LINE_SCHEMA
-from memlab.conversation.tokens import single_line, add_token_counts, minilm_tokens
+from memlab.conversation.tokens import add_token_counts, minilm_tokens, single_line
 from memlab.errors import DataError
 from memlab.text.dates import format_day
 from memlab.text.tokens import words
@@ -68,11 +68,11 @@ class Budget:
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Contexts and what they are made of.
+    """Contexts, the lines that they are made of, and the lines left out.
 
     :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
-    :param parts: rows of :data:`memlab.conversation.sources.LINE` that were taken, with ``n_tokens`` (a heading counts
-        to the first line under it) and whether the line was ``cut``.
+    :param parts: the lines that were taken, rows of :data:`memlab.conversation.sources.LINE_SCHEMA`, with ``n_tokens``
+        (a heading counts to the first line under it) and whether the line was ``cut``.
     :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
     """
 
@@ -94,21 +94,23 @@ class _Line(NamedTuple):
     cut: bool = False
 
 
-def assemble_contexts(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, budget: Budget | None = None) -> Contexts:
-    """Make the context of many questions, each within its budget.
+def assemble_contexts(
+    lines: pl.DataFrame, *, query_ids: Sequence[str] | None = None, budget: Budget | None = None
+) -> Contexts:
+    """Make the contexts of questions from their lines, each within its budget.
 
     Each source is given its share, or what it can use of it if that is less; the rest flows on. A line is left out
     where its turn is quoted, where all turns that it stands on are, or where one that is there has the same words.
     A source stops at the first line that has no room; a message is cut to the room that is left, if that is worth it.
 
-    :param lines: what :func:`memlab.conversation.gather` gave; of each question and source the most useful first.
+    :param lines: what :func:`memlab.conversation.gather_lines` gave; of each question and source the most useful first.
     :param query_ids: the questions, in the order wanted; by default those of the lines.
     :raises DataError: for lines that lack a column.
 
     >>> from memlab import conversation, datasets, retrieve
     >>> bench = retrieve.Bench.of(datasets.load("data/sample/sample.jsonl"), encoder=None)
-    >>> lines = conversation.gather(retrieve.bm25(bench, k=5), bench)
-    >>> made = conversation.assemble(lines, budget=conversation.Budget().to(120))
+    >>> lines = conversation.gather_lines(retrieve.bm25(bench, k=5), bench)
+    >>> made = conversation.assemble_contexts(lines, budget=conversation.Budget().to(120))
     >>> made.texts["n_tokens"].max() <= 120
     True
     """
@@ -120,64 +122,70 @@ def assemble_contexts(lines: pl.DataFrame, *, query_ids: Sequence[str] | None = 
         offered.setdefault(query, {}).setdefault(line.source, []).append(line)
     ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
     titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
-    made = {query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
-    texts = {"query_id": ids, "text": [_format_context(taken) for taken, _ in made.values()]}
-    parts = [(query, *line) for query, (taken, _) in made.items() for line in taken]
-    left = [(query, *row) for query, (_, rows) in made.items() for row in rows]
+    filled = {query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
+    texts = {"query_id": ids, "text": [_format_context(taken) for taken, _ in filled.values()]}
+    parts = [(query, *line) for query, (taken, _) in filled.items() for line in taken]
+    left_out = [(query, *row) for query, (_, rows) in filled.items() for row in rows]
     sizes = {"n_tokens": pl.Int64(), "head_size": pl.Int64(), "cut": pl.Boolean()}
     return Contexts(
         add_token_counts(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
         pl.DataFrame(parts, {**LINE_SCHEMA, **sizes}, orient="row").drop("head_size"),
-        pl.DataFrame(left, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
+        pl.DataFrame(left_out, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
     )
 
 
 def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
-    """Write lines as they stand in a context, a fact with how sure it is and when it was said; add their sizes."""
+    """Format lines for a context, facts with confidence and date, and add their sizes."""
     texts, heads = [], [single_line(head or "") for head in lines["head"]]
-    for text, sure, at in lines.select("text", "confidence", "at").iter_rows():
-        note = "" if sure is None else f" ({sure:.2f})" if at is None else f" ({sure:.2f}, {format_day(at)})"
+    for text, confidence, at in lines.select("text", "confidence", "at").iter_rows():
+        note = (
+            ""
+            if confidence is None
+            else f" ({confidence:.2f})"
+            if at is None
+            else f" ({confidence:.2f}, {format_day(at)})"
+        )
         texts.append(single_line(text or "") + note)
     rows = lines.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String))
     return add_token_counts(add_token_counts(rows).rename({"n_tokens": "size"}), "head")
 
 
-def _allocate_budget(wanted: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
-    """Share room out: each source its share, or its need if that is less; the rest to those that need more."""
-    given = {source: min(share, needs[source]) for source, share in wanted.items()}
+def _allocate_budget(shares: dict[str, int], needs: dict[str, int]) -> dict[str, int]:
+    """Allocate the budget: each source gets its share or its need; the rest goes to those that need more."""
+    given = {source: min(share, needs[source]) for source, share in shares.items()}
     for source in OVERFLOW_ORDER:
-        given[source] += min(sum(wanted.values()) - sum(given.values()), needs[source] - given[source])
+        given[source] += min(sum(shares.values()) - sum(given.values()), needs[source] - given[source])
     return given
 
 
 def _fill_context(
-    offered: dict[str, list[_Line]], wanted: dict[str, int], titles: dict[str, int]
+    offered: dict[str, list[_Line]], shares: dict[str, int], titles: dict[str, int]
 ) -> tuple[list[_Line], list[tuple[str, str, str]]]:
-    """Take lines of every source while there is room; give them, and source, ref and reason of those left out."""
+    """Take lines of each source while there is room; give them, and source, ref and reason of the others."""
     needs = dict.fromkeys(TITLES, 0)
     for source, lines in offered.items():
         heads = {line.head: line.head_size for line in lines}
         needs[source] = titles[source] + sum(heads.values()) + sum(line.size for line in lines)
-    given, taken, left, spare = _allocate_budget(wanted, needs), list[_Line](), list[tuple[str, str, str]](), 0
+    rooms, taken, left_out, spare = _allocate_budget(shares, needs), list[_Line](), list[tuple[str, str, str]](), 0
     for source in FILL_ORDER:
-        room, under, full = given[source] + spare, set[str](), False
+        room, under, full = rooms[source] + spare, set[str](), False
         for line in offered.get(source, []):
             around = line.head_size * (line.head not in under) + titles[source] * (not under)
             reason = NO_ROOM if full else _repeat_reason(line, taken)
             fitted = None if reason else _fit_line(line, room - around)
             full = full or (not reason and (fitted is None or fitted.cut))
             if fitted is None:
-                left.append((source, line.ref, reason or NO_ROOM))
+                left_out.append((source, line.ref, reason or NO_ROOM))
                 continue
             taken.append(fitted._replace(size=fitted.size + around))
             under.add(line.head)
             room -= fitted.size + around
         spare = room
-    return taken, left
+    return taken, left_out
 
 
 def _fit_line(line: _Line, room: int) -> _Line | None:
-    """Give a line as it fits into the room: whole, cut if it is a message, or not at all."""
+    """Fit a line into the room: whole, or cut if it is a message, or ``None``."""
     if line.size <= room:
         return line
     if line.source not in MESSAGE_SOURCES or room < _MIN_CUT_TOKENS:
@@ -192,11 +200,11 @@ def _fit_line(line: _Line, room: int) -> _Line | None:
 
 
 def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
-    """Say why a line would repeat what is there; empty where it would not."""
+    """Give the reason why a line would repeat lines that are taken; empty where it would not."""
     quoted = {turn: other for other in taken if other.source in MESSAGE_SOURCES for turn in other.turns}
-    own = [quoted[turn] for turn in line.turns if turn in quoted]
-    whole = len(own) == len(line.turns) and not any(other.cut for other in own)
-    if own and (whole or line.source in MESSAGE_SOURCES):
+    sources = [quoted[turn] for turn in line.turns if turn in quoted]
+    all_quoted = len(sources) == len(line.turns) and not any(other.cut for other in sources)
+    if sources and (all_quoted or line.source in MESSAGE_SOURCES):
         return TURN_QUOTED
     return SAME_WORDS if any(_word_set(line.text) == _word_set(other.text) for other in taken) else ""
 
@@ -207,7 +215,7 @@ def _word_set(text: str) -> frozenset[str]:
 
 
 def _format_context(taken: list[_Line]) -> str:
-    """Write a context down: sources from the most general to the newest, headings and their lines in order of time."""
+    """Format a context: sources from the most general to the newest, their lines by time under headings."""
     out: list[str] = []
     for source, title in TITLES.items():
         own = sorted((line for line in taken if line.source == source), key=lambda line: line.at or _OLDEST)

@@ -1,4 +1,4 @@
-"""What a running conversation keeps: what is in play, with a bias towards it, and a rolling buffer of its messages."""
+"""State of a running conversation: the sessions in play, a bias towards them, and a rolling buffer of messages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.ranking import reranked
-from memlab.summaries.asking import Item
 from memlab.summaries.extractive import extract_sentences
+from memlab.summaries.prompts import Item
 from memlab.text.sentences import sentences
 
 BIAS_FACTOR = 1.15
-"""What scores of sessions in play are multiplied by."""
+"""The factor by which scores of sessions in play are multiplied."""
 
 MAX_IN_PLAY = 64
 TTL = timedelta(minutes=30)
@@ -39,7 +39,7 @@ SYSTEM = (
 
 @dataclass(frozen=True)
 class SessionMemory:
-    """What is kept of one conversation; a value: :func:`remember` gives a new one.
+    """The turns or sessions in play in a conversation; immutable: :func:`remember` gives a new one.
 
     :param last_access: when the last turn was noted.
     :param in_play: ids of turns or sessions, each once; the newest first.
@@ -53,10 +53,10 @@ class SessionMemory:
 def remember(
     memory: SessionMemory, *, now: datetime, in_play: Iterable[str] = (), ttl: timedelta = TTL
 ) -> SessionMemory:
-    """Note one turn of a conversation; one that was idle for longer than ``ttl`` begins anew.
+    """Add one turn to the memory of a conversation; after a pause longer than ``ttl`` it begins anew.
 
     :param in_play: ids of what was retrieved or used for it, the most useful first.
-    :returns: the memory after the turn, with at most :data:`MOST_IN_PLAY` ids; what was out of use for longest is
+    :returns: the memory after the turn, with at most :data:`MAX_IN_PLAY` ids; what was out of use for longest is
         forgotten first.
     :raises DataError: when ``now`` lies before the last access, or only one of the two has a time zone.
 
@@ -101,12 +101,12 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
     if not isinstance(in_play, pl.DataFrame):
         ids = pl.DataFrame({"id": [*in_play]}, {"id": pl.String})
         in_play = run.frame.select(pl.col("query_id").unique()).join(ids, how="cross")
-    own = run.frame["doc_id"]
+    session_ids = run.frame["doc_id"]
     if run.level == "turn":
         turns, sessions = bench.documents("turn"), bench.documents("session")
-        own = pl.Series(sessions.ids[turns.session[turns.at(own)]], dtype=pl.String)
+        session_ids = pl.Series(sessions.ids[turns.session[turns.at(session_ids)]], dtype=pl.String)
     used = in_play.select("query_id", "id", used=pl.lit(True)).unique()
-    rows = run.frame.with_columns(id=own).join(used, on=["query_id", "id"], how="left", maintain_order="left")
+    rows = run.frame.with_columns(id=session_ids).join(used, on=["query_id", "id"], how="left", maintain_order="left")
     lowest = pl.col("score").min().over("query_id")
     raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
     score = raised * pl.when("used").then(factor).otherwise(1.0)
@@ -114,16 +114,16 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
 
 
 class Running(BaseModel, extra="forbid"):
-    """What a model answers: the sentences of the summary."""
+    """The answer of a model: the sentences of the summary."""
 
     sentences: Annotated[list[Annotated[str, Field(min_length=1, max_length=400)]], Field(min_length=1, max_length=24)]
 
 
 @dataclass(frozen=True)
 class RollingBuffer:
-    """A conversation so far; a value: :func:`extend` gives a new one.
+    """The last messages of a conversation, and a summary of the earlier ones; immutable, see :func:`extend`.
 
-    :param messages: the last :data:`VERBATIM` messages, oldest first.
+    :param messages: the last :data:`VERBATIM_MESSAGES` messages, oldest first.
     :param summary: sentences over all messages before them, together at most :data:`MAX_WORDS` words.
     :param n_summarised: messages that the summary covers.
     """
@@ -140,10 +140,10 @@ class RollingBuffer:
 
 
 def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.Service | None = None) -> RollingBuffer:
-    """Add messages; those that are no longer among the last four are folded into the summary.
+    """Add messages to a buffer; those that are no longer among the last four go into the summary.
 
     :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer, or where that is
-        too long, sentences are taken as they are (:func:`memlab.summaries.extractive.extract`).
+        too long, sentences are taken as they are (:func:`memlab.summaries.extractive.extract_sentences`).
 
     >>> from memlab.conversation import Message, RollingBuffer, extend
     >>> said = [Message("user", f"My locker at the pool has the number {n}.") for n in range(1, 7)]
@@ -151,10 +151,10 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
     >>> len(buffer.messages), buffer.n_summarised, buffer.summary[0]
     (4, 2, 'user: My locker at the pool has the number 1.')
     """
-    everything = (*buffer.messages, *new)
-    older, last = everything[:-VERBATIM_MESSAGES], everything[-VERBATIM_MESSAGES:]
+    messages = (*buffer.messages, *new)
+    older, last = messages[:-VERBATIM_MESSAGES], messages[-VERBATIM_MESSAGES:]
     if not older:
-        return RollingBuffer(everything, buffer.summary, buffer.n_summarised)
+        return RollingBuffer(messages, buffer.summary, buffer.n_summarised)
     prompt = {"summary so far": buffer.summary, "next messages": [message._asdict() for message in older]}
     about = (*buffer.summary, *(text for message in older for text in message))
     request = llm.Request("buffer", VERSION, about, json.dumps(prompt, ensure_ascii=False), Running, SYSTEM)
@@ -166,11 +166,11 @@ def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.
 
 
 def _extractive_summary(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
-    """Pick sentences of the summary and of messages that stand for all, as many as fit the length, in their order."""
-    said = [*summary, *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content))]
-    kept, room = list[str](), MAX_WORDS
-    for text, _ in extract_sentences([Item("", sentence, []) for sentence in said], most=MAX_SENTENCES):
+    """Pick representative sentences of the summary and of messages, up to the length, in order."""
+    texts = [*summary, *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content))]
+    picked, room = list[str](), MAX_WORDS
+    for text, _ in extract_sentences([Item("", sentence, []) for sentence in texts], most=MAX_SENTENCES):
         if len(text.split()) <= room:
-            kept.append(text)
+            picked.append(text)
             room -= len(text.split())
-    return tuple(kept)
+    return tuple(picked)

@@ -1,4 +1,4 @@
-"""Histories as people have them (messages of an OpenAI-style chat, pairs, or texts), and follow-ups with answers."""
+"""Histories of conversations, as OpenAI-style messages, pairs or texts, and files of follow-up questions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FOLLOW_UP = pl.Schema({
 
 
 class Message(NamedTuple):
-    """One message: who wrote it (``user`` or ``assistant``) and what."""
+    """One message of a conversation; ``role`` is ``user`` or ``assistant``."""
 
     role: str
     content: str
 
 
 def messages(history: Sequence[Any]) -> tuple[Message, ...]:
-    """Read a history, oldest message first; system and tool messages and those without text are left out.
+    """Give a history as messages, oldest first, without system and tool messages and those without text.
 
     :param history: dicts of ``role`` and ``content`` (a text, or OpenAI's list of parts), pairs of the two, or texts
         that alternate between user and assistant, the newest from the assistant.
@@ -38,9 +38,9 @@ def messages(history: Sequence[Any]) -> tuple[Message, ...]:
     """
     if isinstance(history, str | Mapping) or not isinstance(history, Iterable):
         raise DataError("a history is a list of messages: dicts of role and content, pairs of them, or texts")
-    given = [*history]
-    read = [_parse_message(item, i, len(given)) for i, item in enumerate(given)]
-    return tuple(message for message in read if message.role in ("user", "assistant") and message.content.strip())
+    items = [*history]
+    parsed = [_parse_message(item, i, len(items)) for i, item in enumerate(items)]
+    return tuple(message for message in parsed if message.role in ("user", "assistant") and message.content.strip())
 
 
 def read_history(path: str | Path) -> tuple[Message, ...]:
@@ -57,7 +57,7 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
 
 
 def follow_ups(path: str | Path) -> pl.DataFrame:
-    """Read questions of threads, JSON lines with the fields of :data:`FOLLOW_UP`.
+    """Read follow-up questions from JSON lines with the fields of :data:`FOLLOW_UP`.
 
     :returns: these fields with ``query_id``: the line's ``id``, else its thread and place. The first question of a
         thread has the kind ``first``.

@@ -1,4 +1,4 @@
-"""Follow-up questions made to stand alone: which ones lean on what was said, and what is put back into them."""
+"""Rewriting of follow-up questions: which of them need the history, and their standalone form."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Rewritten(BaseModel, extra="forbid"):
 def rewrite(
     questions: str | Sequence[str], *, history: Sequence[Any], service: str | llm.Service | None = llm.RECORDED
 ) -> Any:
-    """Put back into follow-up questions what they leave out.
+    """Rewrite follow-up questions so that they are understood without the conversation.
 
-    The first question of a conversation never changes, nor does one without a sign that it leans on what was said
-    (:func:`leans`). The others are rewritten by a model, which reads the last :data:`READ` messages. Where there is no
-    answer of a model, the content words of the questions before are appended (:func:`appended`); where the answer is no
-    rewrite (:func:`is_rewrite`), the question stays as it was asked.
+    The first question of a conversation never changes, nor does one that stands alone (:func:`needs_history`). The
+    others are rewritten by a model, which reads the last :data:`HISTORY_MESSAGES` messages. Without an answer of a
+    model, content words of the questions before are appended (:func:`append_context`). Where the answer is no rewrite
+    (:func:`is_valid_rewrite`), the question stays as it was asked.
 
     :param questions: one text, or n.
     :param history: the messages before it, see :func:`memlab.conversation.messages`; for n questions n histories.
@@ -79,19 +79,21 @@ def rewrite(
     if len(questions) != len(history):
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
     before = [messages(each) for each in history]
-    made = [(question, "as asked" if said else "first") for question, said in zip(questions, before, strict=True)]
-    leaning = [i for i, question in enumerate(questions) if before[i] and needs_history(question)]
-    answers = llm.ask([rewrite_request(questions[i], before[i]) for i in leaning], service)
-    for i, answer in zip(leaning, answers, strict=True):
-        made[i] = _apply_answer(answer, questions[i], before[i])
+    results = [
+        (question, "as asked" if earlier else "first") for question, earlier in zip(questions, before, strict=True)
+    ]
+    follow_ups = [i for i, question in enumerate(questions) if before[i] and needs_history(question)]
+    answers = llm.ask([rewrite_request(questions[i], before[i]) for i in follow_ups], service)
+    for i, answer in zip(follow_ups, answers, strict=True):
+        results[i] = _apply_answer(answer, questions[i], before[i])
     if service is not None and (line := llm.unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
-    rows = [(question, *how) for question, how in zip(questions, made, strict=True)]
+    rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
     return pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
 
 
 def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
-    """Write what a model is asked for a question; its answer is a :class:`Rewritten`."""
+    """Write the request that asks a model to rewrite a question; its answer is a :class:`Rewritten`."""
     read = before[-HISTORY_MESSAGES:]
     prompt = {"conversation": [message._asdict() for message in read], "last question": question}
     about = (*(text for message in read for text in message), question)
@@ -99,22 +101,22 @@ def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
 
 
 def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
-    """Give a question as a model answered, and how it was made."""
+    """Give the rewritten question and the method, from the answer of a model."""
     if answer.value is None:
         return append_context(question, before), "appended"
     text = answer.value.question.strip()
-    return (text, "model") if is_valid_rewrite(text, of=question) else (question, "refused")
+    return (text, "model") if is_valid_rewrite(text, question) else (question, "refused")
 
 
 def needs_history(question: str) -> bool:
-    """Say whether a question shows a sign that it does not stand alone.
+    """Say whether a question needs the history of its conversation to be understood.
 
     Signs are a pronoun, a demonstrative, "other", "the second one" and the like, an ellipsis, and few words without a
     name. He and she are none behind a name ("What did Ann say about her sister?"), a demonstrative is none behind a
     content word, where it opens a clause ("the flat that Ann got").
 
-    >>> from memlab.conversation.rewriting import leans
-    >>> leans("And when did she buy that?"), leans("When did Ann buy the lamp from her sister?")
+    >>> from memlab.conversation.rewriting import needs_history
+    >>> needs_history("And when did she buy that?"), needs_history("When did Ann buy the lamp from her sister?")
     (True, False)
     """
     if _REFERENCE.search(question) or _ELLIPSIS.match(question):
@@ -127,7 +129,10 @@ def needs_history(question: str) -> bool:
     return (
         any(key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE) for i, key in enumerate(keys))
         or len(pointing) > (1 if _EXISTENTIAL.search(question) else 0)
-        or (named == len(words) and sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys) <= _SHORT_QUESTION_WORDS)
+        or (
+            named == len(words)
+            and sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys) <= _SHORT_QUESTION_WORDS
+        )
     )
 
 
@@ -135,8 +140,8 @@ def append_context(question: str, history: Sequence[Message]) -> str:
     """Append the content words of the last question that stood alone, and of the last question and its answer.
 
     >>> from memlab.conversation import messages
-    >>> from memlab.conversation.rewriting import appended
-    >>> appended("And when was that?", messages(["How much did the oak desk cost?", "$210."]))
+    >>> from memlab.conversation.rewriting import append_context
+    >>> append_context("And when was that?", messages(["How much did the oak desk cost?", "$210."]))
     'And when was that? (oak desk cost 210)'
     """
     asked = [message.content for message in history if message.role == "user"]
@@ -149,32 +154,31 @@ def append_context(question: str, history: Sequence[Message]) -> str:
     return f"{question} ({' '.join(reversed(new.values()))})" if new else question
 
 
-def is_valid_rewrite(text: str, *, of: str) -> bool:
-    """Say whether a text can be a rewrite of a question.
+def is_valid_rewrite(text: str, question: str) -> bool:
+    """Say whether a model's answer can be a rewrite of a question.
 
     It is one line, a question and not much longer; it has all names of the question and half of its content words, not
     counting those that point elsewhere ("the first one", "another").
 
-    >>> from memlab.conversation.rewriting import is_rewrite
-    >>> is_rewrite("When was Ada born?", of="When was she born?"), is_rewrite("Who saw Ada?", of="And the first one?")
-    (True, True)
-    >>> is_rewrite("Ada was born in 1815.", of="When was she born?")
-    False
+    >>> from memlab.conversation.rewriting import is_valid_rewrite
+    >>> asked = "When was she born?"
+    >>> [is_valid_rewrite(text, asked) for text in ("When was Ada born?", "Ada was born in 1815.")]
+    [True, False]
     """
-    words, asked = tokens(text), tokens(of)
+    words, asked = tokens(text), tokens(question)
     names = _base_words(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
-    had = _base_words(content_words(_REFERENCE.sub(" ", of)))
+    had = _base_words(content_words(_REFERENCE.sub(" ", question)))
     return (
         "\n" not in text
         and 0 < len(words) <= _MAX_RATIO * len(asked) + _MAX_EXTRA_WORDS
-        and (_is_question(text) or not _is_question(of))
+        and (_is_question(text) or not _is_question(question))
         and names <= _base_words(words)
         and 2 * len(_base_words(content_words(text)) & had) >= len(had)
     )
 
 
 def content_words(text: str) -> list[Token]:
-    """Give the words of a text that carry meaning."""
+    """Give the content words of a text, without stop words."""
     return [word for word in tokens(text) if bare_word(word.text) not in STOP_WORDS and word.key not in STOP_WORDS]
 
 

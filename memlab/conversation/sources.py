@@ -1,4 +1,4 @@
-"""What may stand in the context of a question: lines of messages, summaries, facts and rollups."""
+"""Lines that may enter the context of a question: messages, summaries, facts and rollups."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ turn, session, fact or node; the heading that it stands under; the line itself; 
 said; how sure it is."""
 
 NODE_KINDS = ("cluster", "week", "month")
-"""Kinds of nodes that are read."""
+"""Kinds of nodes of rollups that are read."""
 
 RELEVANT, RECENT, FACTS, SUMMARIES, ROLLUPS = 100, 6, 20, 3, 2
-"""How many of each are offered for a question: messages, messages, facts, summaries and nodes."""
+"""The most lines of each source for a question; of summaries and rollups the most documents."""
 
 
 def gather_lines(
@@ -38,7 +38,7 @@ def gather_lines(
     rollups: pl.DataFrame | None = None,
     dates: bool = True,
 ) -> pl.DataFrame:
-    """Find for every question of a bench the lines that may stand in its context, the most useful ones first.
+    """Gather the lines that may enter the context of each question, the most relevant first.
 
     :param run: a ranking of turns.
     :param recent: ``query_id`` and rows of :class:`memlab.records.Turn`: the conversation in which it is asked.
@@ -46,20 +46,20 @@ def gather_lines(
     :param facts: resolved facts with their confidence at the time of reading.
     :param rollups: rows of :class:`memlab.records.Node`; those over several sessions are read.
     :param dates: write the date behind words that only mean it: "yesterday (7 May 2023)".
-    :returns: rows of :data:`LINE`.
+    :returns: rows of :data:`LINE_SCHEMA`.
     :raises DataError: for a ranking of sessions, or with summaries, facts or rollups when the bench has no encoder.
 
     >>> from memlab import conversation, datasets, retrieve
     >>> data = datasets.load("data/sample/sample.jsonl")
     >>> bench = retrieve.Bench.of(data, encoder=None)
-    >>> lines = conversation.gather(retrieve.bm25(bench, k=3), bench)
+    >>> lines = conversation.gather_lines(retrieve.bm25(bench, k=3), bench)
     >>> lines["source"].unique().to_list(), lines["at"].null_count()
     (['relevant'], 0)
     """
     if run.level != "turn":
         raise DataError("a context quotes messages, and this run ranks sessions; give a run of turns")
-    found = run.top(RELEVANT).frame.select("query_id", turn_id="doc_id")
-    parts = [turn_lines(found.join(bench.turns, on="turn_id", maintain_order="left"), "relevant", dates=dates)]
+    retrieved = run.top(RELEVANT).frame.select("query_id", turn_id="doc_id")
+    parts = [turn_lines(retrieved.join(bench.turns, on="turn_id", maintain_order="left"), "relevant", dates=dates)]
     if recent is not None:
         last = recent.reverse().group_by("query_id", maintain_order=True).head(RECENT)
         parts.append(turn_lines(last, "recent", dates=False))
@@ -74,28 +74,30 @@ def gather_lines(
 
 
 def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
-    """Write turns, each with its ``query_id``, as lines: text with its speaker, under its day."""
+    """Give turns, each with its ``query_id``, as lines of a context: speaker and text, under the day."""
     rows = turns.select("query_id", "turn_id", text=turn_text(), at=pl.col("timestamp").cast(TIMESTAMP))
     days = ["" if at is None else f"[{format_day(at)}]" for at in rows["at"]]
     texts = rows["text"].to_list()
     if dates:
-        texts = [text if at is None else annotate_dates(text, at.date()) for text, at in zip(texts, rows["at"], strict=True)]
+        texts = [
+            text if at is None else annotate_dates(text, at.date()) for text, at in zip(texts, rows["at"], strict=True)
+        ]
     lines = rows.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(days, dtype=pl.String))
     named = lines.with_columns(source=pl.lit(source), ref="turn_id", turns=pl.concat_list("turn_id"))
     return named.with_columns(confidence=pl.lit(None)).select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
 
 
 def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> pl.DataFrame:
-    """Give the summaries most similar to each question, sentence by sentence, each under its days and topics."""
+    """Give the sentences of the summaries most similar to each question, under their days and topics."""
     ranked: list[tuple[Any, ...]] = []
     vectors = bench.query_vectors
     if vectors is None:
         raise DataError(f"{source} are found by similarity: make the bench with an encoder")
-    own = bench.embedder().encode(rows["sentences"].list.join(" ").to_list(), kind="document", progress=False)
+    documents = bench.embedder().encode(rows["sentences"].list.join(" ").to_list(), kind="document", progress=False)
     scopes = rows["scope"].to_numpy()
     for query, scope, vector in zip(bench.queries["query_id"], bench.queries["scope"], vectors, strict=True):
         at = np.flatnonzero(scopes == scope)
-        for i in at[np.argsort(-(own[at] @ vector), kind="stable")[:most]]:
+        for i in at[np.argsort(-(documents[at] @ vector), kind="stable")[:most]]:
             row = rows.row(int(i), named=True)
             days = dict.fromkeys(format_day(day) for day in (row["start"], row["end"]) if day is not None)
             head = " | ".join(filter(None, (" to ".join(days), ", ".join((row["topics"] or [])[:4]))))
@@ -105,11 +107,11 @@ def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> 
 
 
 def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
-    """Give the facts that :mod:`memlab.knowledge` ranks first for each question."""
-    from memlab.knowledge.recall import search_facts, fact_sentences
+    """Give the facts that rank first for each question as lines."""
+    from memlab.knowledge.recall import fact_sentences, search_facts
 
-    asked = bench.queries.select("query_id", "scope", "text")
-    ranked = search_facts(asked, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
+    questions = bench.queries.select("query_id", "scope", "text")
+    ranked = search_facts(questions, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
     rows = ranked.join(facts, on="fact_id", maintain_order="left")
     rows = rows.with_columns(
         text=fact_sentences(rows),

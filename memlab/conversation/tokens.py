@@ -1,4 +1,4 @@
-"""The one unit of budgets: tokens of the tokenizer of all-MiniLM-L6-v2."""
+"""Token counts by the tokenizer of all-MiniLM-L6-v2, the unit of all budgets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNKNOWN = "[UNK]"
 
 
 def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
-    """Count tokens with the tokenizer of all-MiniLM-L6-v2, without special tokens and uncut.
+    """Count the tokens of texts with the tokenizer of all-MiniLM-L6-v2, without special tokens.
 
     What its vocabulary lacks (emoji, a word of more than a hundred letters, a rare script) is one token to it, however
     long; here such a stretch counts one for each character, so that it cannot slip through a budget. The tokens of
@@ -31,11 +31,13 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     if not len(texts):
         return np.zeros(0, np.int64)
     encoded = _tokenizer().encode_batch([single_line(text) for text in texts], add_special_tokens=False)
-    return np.array([_count_tokens(each) for each in encoded], np.int64)
+    spans = [zip(each.tokens, each.offsets, strict=True) for each in encoded]
+    sizes = [sum(max(1, b - a) if token == _UNKNOWN else 1 for token, (a, b) in each) for each in spans]
+    return np.array(sizes, np.int64)
 
 
 def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
-    """Add ``n_tokens`` of a column of texts, where null is the empty text; each different text is counted once."""
+    """Add ``n_tokens`` of a column of texts, null as the empty text; equal texts are counted once."""
     rows = rows.with_columns(pl.col(column).fill_null(""))
     each = rows.select(pl.col(column).unique(maintain_order=True))
     sizes = each.with_columns(n_tokens=pl.Series(minilm_tokens(each[column].to_list()), dtype=pl.Int64))
@@ -43,17 +45,12 @@ def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
 
 
 def single_line(text: str) -> str:
-    """Write a text as one line in valid UTF-8.
+    """Give a text as one line of valid UTF-8.
 
-    >>> clean("two\\n\\nlines ")
+    >>> single_line("two\\n\\nlines ")
     'two lines'
     """
     return " ".join(text.encode("utf-8", "replace").decode().split())
-
-
-def _count_tokens(encoded: Any) -> int:
-    spans = zip(encoded.tokens, encoded.offsets, strict=True)
-    return sum(max(1, last - first) if token == _UNKNOWN else 1 for token, (first, last) in spans)
 
 
 @cache

@@ -190,7 +190,7 @@ _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
 def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
-    """Give the dotted paths of the keys in an excerpt of JSON, as far as it goes; lists count for nothing.
+    """Give the dotted paths of the keys in the beginning of a JSON text; lists count for nothing.
 
     :param first: of the first object alone.
 

@@ -15,8 +15,8 @@ _BATCH = 1024
 class FunctionEncoder(Identified):
     """Vectors that a function gives, at length 1; a text for which it gives zeros gets a vector without direction.
 
-    :param function: n texts to (n, d) numbers; queries and documents alike.
-    :param source: digest of its source, by which vectors of changed code are told apart.
+    :param function: n texts to (n, d) numbers, for queries and documents.
+    :param source: digest of its source, by which vectors of changed code are distinguished.
     :raises ModelError: when it gives something else.
     """
 

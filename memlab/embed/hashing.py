@@ -45,7 +45,7 @@ class HashingEncoder(Identified):
         self.identity = EncoderIdentity("hashing", "words-bigrams-trigrams", "2", "sum", normalized=True, dim=dim)
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
-        """Encode texts; see :meth:`memlab.embed.Encoder.encode`. Queries and documents are treated alike."""
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`. Queries and documents are treated the same."""
         from sklearn.feature_extraction.text import HashingVectorizer
 
         checked = check_texts(texts, kind)

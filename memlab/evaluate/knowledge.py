@@ -73,7 +73,7 @@ def measure_folder(
                     f"{failed.height} sessions of {data.name} were not indexed ({failed['reason'][0]}), so nothing is "
                     "measured; see that the service answers, and run it again"
                 )
-            known = partial(indexing.resolved, store, data.name, scopes=[gold.scope], encoder=encoder)
+            known = partial(indexing.resolved_facts, store, data.name, scopes=[gold.scope], encoder=encoder)
             parts.append(measure_chat(gold, data, known))
     return pl.concat(parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from memlab.text.lemmas import base_form, strip_contrast, expand_negations
+from memlab.text.lemmas import base_form, expand_negations, strip_contrast
 from memlab.text.tokens import normalize_text, stem, words
 from memlab.text.words import HAVE, NEGATIONS, wordset
 

@@ -114,7 +114,9 @@ def answer_questions(
         own = own.join(texts.select("query_id", context_tokens="n_tokens"), on="query_id", maintain_order="left")
         if service is None or judging is None:
             # What suits a person is described, and stands in no message.
-            holds = pl.when(pl.col("kind") != "preference").then(answer_presence({name: texts}, made.questions)["holds"])
+            holds = pl.when(pl.col("kind") != "preference").then(
+                answer_presence({name: texts}, made.questions)["holds"]
+            )
             parts.append(own.with_columns(holds=holds))
         else:
             parts.append(_answered(own, texts, made.questions, service, judging))

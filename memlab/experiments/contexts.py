@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.conversation.answering import PROMPTS, VERSION, answer_requests
 from memlab.conversation.sources import turn_lines
-from memlab.conversation.tokens import single_line, add_token_counts
+from memlab.conversation.tokens import add_token_counts, single_line
 from memlab.errors import DataError
 from memlab.experiments.outcomes import ANSWER_BUDGET
 from memlab.experiments.returns import Asked

@@ -90,7 +90,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
         stages = pipeline(about["pipeline"])
     except PipelineError as error:
         raise StoreError(f"run {run_id!r} cannot be made again: {error}") from None
-    for kind, reads in stages.reads().items():
+    for kind, reads in stages.dependencies().items():
         changed = [name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest]
         if changed:
             raise StoreError(f"run {run_id!r}: of its {kind}, {changed[0]!r} is gone or is not the one that it used")

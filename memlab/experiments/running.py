@@ -105,7 +105,7 @@ def run(
     if pipelines is None:
         pipelines, cross_validate = _defaults(data, model, tuple(header), cross_validate)
     stages = distinct(pipelines)
-    foreign = [name for each in stages for name in each.reads()["stages"]] if engine == "ray" else []
+    foreign = [name for each in stages for name in each.dependencies()["stages"]] if engine == "ray" else []
     if foreign:
         raise DataError(f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine=")
     at = {part.name: tuple(levels) if levels else measurable(part) for part in data}
@@ -180,7 +180,7 @@ class _Source:
         about: dict[str, Any] = {"dataset": self.data.name, "fingerprint": self.fingerprint, "level": level}
         if self.encoder is not None:
             about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
-        return about | {"pipeline": str(stages), "code": code(), **stages.reads()}
+        return about | {"pipeline": str(stages), "code": code(), **stages.dependencies()}
 
     def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""

@@ -26,6 +26,7 @@ from memlab.experiments.returns import Asked
 from memlab.experiments.running import measurable
 from memlab.records import Dataset
 from memlab.store import MemoryStore
+from memlab.terminal import markdown
 
 SCHEMA_VERSION = 1
 _ANSWER = f"answer@{ANSWER_BUDGET} tokens"
@@ -107,7 +108,7 @@ class Comparison(Experiment):
             "Problems": self.problems.filter(pl.col("system") == name).select("problem"),
         }
         shown = titled({title: table for title, table in tables.items() if table.height})
-        return Markdown(f"{asked['text']} → {asked['answer']}\n\n{shown}")
+        return Markdown(f"{markdown(str(asked['text']))} → {markdown(str(asked['answer']))}\n\n{shown}")
 
     def export(self, directory: str | Path) -> Path:
         """Write tables and page: ``systems.json`` (its schema is in ``docs/memories.md``) and ``.md``, ``report.html``.
@@ -140,8 +141,9 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
     (:func:`memlab.memories.attribute`), as far as they fit into each of ``BUDGETS`` tokens, and by whether those of
-    1,000 tokens hold the answer (:func:`memlab.conversation.holds`). So a memory that returns everything does not win,
-    and one that words things anew is not lost. A question whose scope or search failed counts as answered by nothing.
+    1,000 tokens hold the answer (:func:`memlab.conversation.contains_answer`). So a memory that returns everything does
+    not win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
+    nothing.
 
     :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
         where it is a mapping.

@@ -56,17 +56,14 @@ def explore(
     :raises DataError: when the bench has no vectors or no such scope.
     :raises ModelError: where anywidget is not installed.
     """
-    first = scope or _busiest(bench)
-    lay_out_first = lay_out(bench, first, places=places, clustering=clustering, seed=seed)
+    lay = partial(lay_out, bench, places=places, clustering=clustering, seed=seed)
+    asked = bench.queries["scope"] if bench.queries.height else bench.turns["scope"]
+    busiest = asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])["scope"][0]
+    first = lay(scope or str(busiest))
     systems = [run] if isinstance(run, Run | str) else list(run)
     if not 1 <= len(systems) <= 2:
         raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
-    return _widget_class()(bench, systems, lay_out_first, k, places, Path(golden), clustering, seed)
-
-
-def _busiest(bench: Bench) -> str:
-    asked = bench.queries["scope"] if bench.queries.height else bench.turns["scope"]
-    return str(asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])["scope"][0])
+    return _widget_class()(bench, systems, first, lay, k, Path(golden))
 
 
 @cache
@@ -90,15 +87,13 @@ def _widget_class() -> Any:
         _picked: Any = traitlets.List().tag(sync=True)
 
         def __init__(
-            self, bench: Bench, systems: list[Run | str], scene: Scene, k: int, places: pl.DataFrame | None,
-            golden: Path, clustering: str, seed: int,
-        ) -> None:  # fmt: skip
-            self._bench, self._golden = bench, golden
-            self._lay_out = partial(lay_out, bench, places=places, clustering=clustering, seed=seed)
-            self._clusters = partial(cluster_labels, clustering=clustering, seed=seed)
+            self, bench: Bench, systems: list[Run | str], scene: Scene, lay: partial[Scene], k: int, golden: Path
+        ) -> None:
+            self._bench, self._lay_out, self._golden = bench, lay, golden
             self._runs = {run.name: run for run in systems if isinstance(run, Run)}
             self._scenes = {scene.scope: scene}
-            self._evidence = _evidence(bench)
+            gold = bench.evidence("turn")
+            self._evidence = {} if gold is None else dict(gold.frame.group_by("query_id").agg("doc_id").iter_rows())
             self._asking: tuple[tuple[str, str], Bench] | None = None
             names = [system.name if isinstance(system, Run) else system for system in systems]
             super().__init__(scope=scene.scope, systems=names, k=k)
@@ -139,7 +134,8 @@ def _widget_class() -> Any:
             scene = self.scene
             rows = self._rows if self._picked else np.arange(scene.turns.height)
             labels = np.full(scene.turns.height, -1)
-            labels[rows] = self._clusters(scene.vectors[rows])
+            how = self._lay_out.keywords
+            labels[rows] = cluster_labels(scene.vectors[rows], how["clustering"], seed=how["seed"])
             turns = scene.turns.with_columns(label=pl.Series(labels))
             names = cluster_names(turns, self._bench.language)
             self._scenes[scene.scope] = replace(scene, turns=turns, names=names)
@@ -257,11 +253,6 @@ def _widget_class() -> Any:
             return f"Explorer({self.scope!r}: {self.scene.turns.height:,} turns, {', '.join(self.systems)})"
 
     return Explorer
-
-
-def _evidence(bench: Bench) -> dict[str, list[str]]:
-    shown = bench.evidence("turn")
-    return {} if shown is None else dict(shown.frame.group_by("query_id").agg("doc_id").iter_rows())
 
 
 def _warm(bench: Bench) -> None:

@@ -149,7 +149,7 @@ class NoBrowser(ExportError):
 def find() -> str:
     """Give the path of the browser: ``BROWSER_PATH`` where set, else the first that choreographer finds.
 
-    :raises ExportError: when there is none; the message names what was tried.
+    :raises ExportError: when there is none; the message names the places searched.
     """
     how = "install one with `apt-get install chromium`, or set BROWSER_PATH to a Chrome or Chromium that is installed"
     if named := os.environ.get("BROWSER_PATH"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from memlab.errors import ExportError
+from memlab.errors import ExportError, needs
 from memlab.figures._font import faces
 from memlab.figures.export import put
 from memlab.figures.origin import sidecar

@@ -47,7 +47,7 @@ def embedding_map(
 
     The clusters that hold evidence and the largest others have a colour, six in all; the rest are pale grey, and
     points in no cluster paler and smaller. Both axes have one scale, and no numbers: a projection's coordinates mean
-    nothing, only who is near whom. Empty bands are narrowed, so that islands far apart do not shrink to specks. Above
+    nothing, only who is near whom. Empty bands are shortened, so that islands far apart do not shrink to specks. Above
     6,000 points a random part is drawn, evidence always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank`` (null where not

@@ -25,7 +25,7 @@ def origin() -> dict[str, Any]:
 
     ``notebook`` with ``source`` (the digest of its cells), ``parameters`` and ``commit`` where ``memlab notebooks``
     runs it; ``notebook`` and ``commit`` in a Jupyter session; else the name of the ``script``. Paths are relative to
-    where memlab was run, so that nothing of the machine is told.
+    where memlab was run, so that no folder of the machine is shown.
 
     >>> from memlab.figures.origin import origin
     >>> "notebook" in origin() or "script" in origin()
@@ -43,7 +43,7 @@ def origin() -> dict[str, Any]:
 def running(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
     """Tell the kernels that start meanwhile which notebook they run.
 
-    :param parameters: what was set; paths are told relative to the working directory.
+    :param parameters: what was set; paths are written relative to the working directory.
     """
     told = {name: portable(value) for name, value in parameters.items()}
     about = {"notebook": notebook.name, "source": source_digest(notebook), "parameters": told}
@@ -76,7 +76,7 @@ def sidecar(path: Path) -> dict[str, Any] | None:
         raise ExportError(
             f"{path} is not a figure's sidecar ({error}); export the figure again or remove the file"
         ) from error
-    if notebook := fields["made_by"].get("notebook"):
+    if notebook := fields["made_by"].pop("notebook", None):  # whose value may be null or an empty list
         fields["made_by"]["notebook"] = Path(str(notebook)).name
     return fields | {"files": [Path(str(file)).name for file in fields["files"]]}
 

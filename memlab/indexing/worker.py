@@ -1,4 +1,4 @@
-"""The worker: which sessions are due, and what is made of them, batch by batch."""
+"""The worker of the index: finds the sessions that are due, and summarises and extracts them in batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memlab.config import IndexSettings
 from memlab.distributed import spread
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.known import remember, undone
+from memlab.indexing.reading import cache_vectors, current_undos
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured, recording
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
@@ -25,22 +25,22 @@ from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
 from memlab.summaries import summarize
-from memlab.summaries.asking import SESSION
+from memlab.summaries.prompts import SESSION
 from memlab.text.analysis import english_rules_apply
 
 EXTRACTIVE = "extractive"
 EARLIER_TURNS, EARLIER_CHARS = 8, 300
-"""Turns before a session that a model sees, to understand it by, and characters of each."""
-CODE_VERSION = 8  # raised by whoever changes what the same turns give
+"""Turns before a session that a model reads for context, and characters of each."""
+CODE_VERSION = 8  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
-"""What a batch gave: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
-``fallback``, ``failed``), ``reason``, ``alone`` (whether something was made without a model), and ``seconds``."""
+"""The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
+``fallback``, ``failed``), ``reason``, ``alone`` (whether a part was made without a model), and ``seconds``."""
 
 
 @dataclass(frozen=True)
 class IndexJob:
-    """What all batches share."""
+    """What all batches of a pass share."""
 
     dataset: str
     language: str
@@ -51,7 +51,7 @@ class IndexJob:
 
 
 class Batch(NamedTuple):
-    """Sessions that are due, rows as of :func:`_due`, with their turns and what a model sees of what came before."""
+    """Sessions that are due, as of :func:`_due_sessions`, their turns, and earlier facts and turns for a model."""
 
     due: pl.DataFrame
     turns: pl.DataFrame
@@ -104,22 +104,22 @@ def index(
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
-    work = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
-    due = _due_sessions(store, work, gap)
+    job = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
+    due = _due_sessions(store, job, gap)
     events = [frame(IndexEvent)]
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
-        ahead, own = tee(due.iter_slices(chosen.batch))
-        reads = (_read_batch(store, work, batch) for batch in ahead)
-        for batch, made in zip(own, spread(_index_batch, reads, work, engine=engine), strict=True):
-            events.append(_commit_batch(store, work, batch, made))
+        read_ahead, batches = tee(due.iter_slices(chosen.batch))
+        inputs = (_read_batch(store, job, batch) for batch in read_ahead)
+        for batch, rows in zip(batches, spread(_index_batch, inputs, job, engine=engine), strict=True):
+            events.append(_commit_batch(store, job, batch, rows))
             bar.update(batch.height)
     if encoder is not None and due.height:
-        remember(store, dataset, encoder, progress=progress)
+        cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
 
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
-    """Name everything besides the turns that the index of a session depends on."""
+    """Give the version of the recipe: a digest of everything besides the turns that the rows depend on."""
     parts = settings.model_dump(exclude={"batch", "min_turns", "service"})
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
@@ -129,112 +129,112 @@ def _recipe_version(settings: IndexSettings, service: str | Service | None) -> s
     return f"{settings.version}-{extraction.service_name(service) or EXTRACTIVE}-{digest}"
 
 
-def _due_sessions(store: MemoryStore, work: IndexJob, gap: timedelta) -> pl.DataFrame:
+def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataFrame:
     """List the sessions that are closed and due, in the dataset's order.
 
     :returns: the columns of sessions with ``digest``, ``turns``, ``attempts`` (with this recipe on these turns),
         ``generation`` (of the rows that count now), ``service`` (that made those) and ``same`` (of these turns).
     """
-    sessions = store.sessions(work.dataset, columns=["session_id", "scope", "end", "n_turns"])
-    closed = sessions.filter((pl.col("end") + gap < work.now).fill_null(True))
-    seen = store.knowledge.states(work.dataset).drop("scope", "reason", "at", "turns")
-    due = closed.join(store.knowledge.digests(work.dataset), on="session_id", maintain_order="left").join(
-        seen, on="session_id", how="left", suffix="_seen", maintain_order="left"
+    sessions = store.sessions(job.dataset, columns=["session_id", "scope", "end", "n_turns"])
+    closed = sessions.filter((pl.col("end") + gap < job.now).fill_null(True))
+    states = store.knowledge.states(job.dataset).drop("scope", "reason", "at", "turns")
+    due = closed.join(store.knowledge.digests(job.dataset), on="session_id", maintain_order="left").join(
+        states, on="session_id", how="left", suffix="_seen", maintain_order="left"
     )
     same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
-    tried = same & (pl.col("version") == work.version)
-    done = tried & pl.col("status").is_in(["indexed", *["fallback"] * (work.service == RECORDED)])
+    tried = same & (pl.col("version") == job.version)
+    is_done = tried & pl.col("status").is_in(["indexed", *["fallback"] * (job.service == RECORDED)])
     attempts = pl.when(tried).then("attempts").otherwise(0)
-    return due.filter(~done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
+    return due.filter(~is_done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
 
 
-def _read_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame) -> Batch:
-    """Read what a batch needs: the turns of its sessions, and for a model what came before them."""
+def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
+    """Read the turns of a batch of sessions, and for a model the earlier facts and turns."""
     scopes = due["scope"].unique(maintain_order=True).to_list()
-    turns = store.turns(work.dataset, scopes=scopes)
+    turns = store.turns(job.dataset, scopes=scopes)
     before: dict[str, Any] = {}
-    if work.service and work.settings.facts:
-        known = store.knowledge.rows("facts", work.dataset, scopes=scopes)
-        pairs = undone(store, work.dataset, known).values()
+    if job.service and job.settings.facts:
+        known = store.knowledge.rows("facts", job.dataset, scopes=scopes)
+        pairs = current_undos(store, job.dataset, known).values()
         before = {"known": known, "undone": list(pairs), "earlier": _earlier_turns(turns, due["session_id"].to_list())}
     return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Give of each session the last turns of its scope before it, with no more text than is read at a glance."""
+    """Give for each session the last turns of its scope before it, cut to a few hundred characters."""
     columns = ("scope", "session_id", "turn_id", "speaker", "text", "timestamp")
-    glance = turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).with_row_index("at")
-    begins = glance.with_columns(begin=pl.col("at").first().over("scope")).unique("session_id", keep="first")
+    short = turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).with_row_index("at")
+    begins = short.with_columns(begin=pl.col("at").first().over("scope")).unique("session_id", keep="first")
     begins = begins.filter(pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin"))
     return {
-        session: glance.slice(start := max(begin, at - EARLIER_TURNS), at - start).drop("at").to_dicts()
+        session: short.slice(start := max(begin, at - EARLIER_TURNS), at - start).drop("at").to_dicts()
         for session, at, begin in begins.select("session_id", "at", "begin").iter_rows()
     }
 
 
-def _index_batch(batch: Batch, work: IndexJob) -> IndexRows:
-    """Make the index of a batch of due sessions, which needs no store; where that fails, of each session alone."""
+def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
+    """Index a batch of sessions without a store; where that fails, each session alone."""
     begun, due = time.perf_counter(), batch.due
     try:
-        made = _index_sessions(batch, work)
+        rows = _index_sessions(batch, job)
     except ModelError:
         raise  # the service cannot be asked at all
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
             turns = [batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)]
-            each = [_index_batch(Batch(*one, batch.before), work) for one in zip(due.iter_slices(1), turns, strict=True)]
+            each = [_index_batch(Batch(*one, batch.before), job) for one in zip(due.iter_slices(1), turns, strict=True)]
             return {name: pl.concat(one[name] for one in each) for name in each[0]}
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
         failed = due.select("session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False))
-        made = _NO_ROWS | {"outcomes": failed}
+        rows = _NO_ROWS | {"outcomes": failed}
     seconds = (time.perf_counter() - begun) / due.height
-    return made | {"outcomes": made["outcomes"].with_columns(seconds=pl.lit(seconds))}
+    return rows | {"outcomes": rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
 
 
-def _index_sessions(batch: Batch, work: IndexJob) -> IndexRows:
-    """Make everything that the settings ask for of some sessions."""
-    chosen, due, turns = work.settings, batch.due, batch.turns
-    made = dict(_NO_ROWS)
+def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
+    """Make summaries, facts and entities of some sessions, as the settings ask for."""
+    chosen, due, turns = job.settings, batch.due, batch.turns
+    rows = dict(_NO_ROWS)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
-    if chosen.facts and (work.service or english_rules_apply(work.language, "the reading of facts")):
-        extracted = extraction.extract(turns, service=work.service, **batch.before)
+    if chosen.facts and (job.service or english_rules_apply(job.language, "the reading of facts")):
+        extracted = extraction.extract(turns, service=job.service, **batch.before)
         outcomes.append(extracted.outcomes)
         # A message without a time counts as heard now.
-        heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(work.now)).cast(TIMESTAMP)
-        made |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
+        heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(job.now)).cast(TIMESTAMP)
+        rows |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
     if chosen.summaries:
         few = pl.col("n_turns") < chosen.min_turns
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
         outcomes.append(due.filter(few).select("session_id", reason=why))
         long = turns.join(due.filter(~few), on="session_id", how="semi", maintain_order="left")
-        written = summarize(long, service=work.service, language=work.language)
+        written = summarize(long, service=job.service, language=job.language)
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
-        stamp = {"version": pl.lit(work.version), "created_at": pl.lit(work.now).cast(TIMESTAMP)}
-        made["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
+        stamp = {"version": pl.lit(job.version), "created_at": pl.lit(job.now).cast(TIMESTAMP)}
+        rows["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
-    made["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
+    rows["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
         # Of "fallback" and "ok" the first in the alphabet.
         pl.col("status").min(), reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
         alone=pl.col("service").is_in([EXTRACTIVE, extraction.PATTERNS]).any(),
     )  # fmt: skip
-    return made
+    return rows
 
 
-def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, made: IndexRows) -> pl.DataFrame:
-    """Write rows with states and events, which it gives; a session that failed keeps the rows that counted before.
+def _commit_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame, results: IndexRows) -> pl.DataFrame:
+    """Write the rows of a batch with states and events; a session that failed keeps its earlier rows.
 
     :raises StoreError: when the store cannot be written.
     """
-    asked = extraction.service_name(work.service) or EXTRACTIVE
+    asked = extraction.service_name(job.service) or EXTRACTIVE
     # What a model made of these very turns is better than what can be made without it.
     better = (pl.col("status") == "fallback") & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
     before = pl.concat_str("version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@")
-    rows = due.join(made["outcomes"], on="session_id", maintain_order="left").with_columns(
-        at=pl.lit(work.now).cast(TIMESTAMP), version=pl.lit(work.version),
+    rows = due.join(results["outcomes"], on="session_id", maintain_order="left").with_columns(
+        at=pl.lit(job.now).cast(TIMESTAMP), version=pl.lit(job.version),
         status=pl.when(better).then(pl.lit("failed")).otherwise("status"),
         made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
         attempts=(pl.col("attempts") + 1).cast(pl.Int32),
@@ -251,6 +251,6 @@ def _commit_batch(store: MemoryStore, work: IndexJob, due: pl.DataFrame, made: I
         service=pl.when(failed).then("service").otherwise("made_by"),
     ).select(*schema(IndexState))
     good = rows.filter(~failed)
-    parts = {table: made[table].join(good, on="session_id", how="semi") for table in _NO_ROWS}
-    store.knowledge.commit(work.dataset, parts=parts, states=states, events=events)
+    parts = {table: results[table].join(good, on="session_id", how="semi") for table in _NO_ROWS}
+    store.knowledge.commit(job.dataset, parts=parts, states=states, events=events)
     return events

@@ -1,8 +1,9 @@
-"""What is still true: facts, what supersedes them, and how sure a memory may be of them.
+"""Knowledge: facts, their supersession, and their confidence.
 
-``extraction`` reads facts out of turns by a language model (``patterns`` without one); ``supersession`` resolves which
-hold (``normal`` says which speak of the same); ``confidence`` scores them by a curve of ``decay``, which ``tuning``
-fits to labels; ``recall`` ranks them for questions over the ``graph``.
+``extraction`` reads facts out of turns by a language model with the ``prompts``, or by ``patterns`` without one.
+``supersession`` finds out which facts are active: it reads them in ``normal`` form into a ``timeline`` of each subject.
+``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits to labels. ``recall`` ranks them for questions
+over the ``graph``, and ``listing`` lists what the index has.
 """
 
 from memlab.knowledge.confidence import ConfidenceSettings, score

@@ -1,4 +1,4 @@
-"""How sure a fact still is: computed when it is read, from its source, its repetitions and its age."""
+"""Confidence of facts, computed when they are read from source, repetitions and age."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CurveSetting = Annotated[AnyCurve, Discriminator("family")]
 
 
 class SourceSettings(BaseModel, extra="forbid", frozen=True):
-    """How sure a fact is when it is new, by how it was established."""
+    """Confidence of a new fact, by how it was established."""
 
     stated: Share = 1.0
     system: Share = 0.9
@@ -27,14 +27,14 @@ class SourceSettings(BaseModel, extra="forbid", frozen=True):
 
 
 class ConfidenceSettings(BaseModel):
-    """Every constant of the score: the table ``[confidence]`` of ``memlab.toml``.
+    """The constants of the confidence: the table ``[confidence]`` of ``memlab.toml``.
 
     :param base: confidence by source, the table ``[confidence.base]``.
     :param reinforcement_step: what each repetition adds to the factor, up to ``reinforcement_limit``.
     :param decay: the curve of retention (1 is fresh): ``family`` and its parameters.
 
     >>> from memlab.knowledge.confidence import ConfidenceSettings
-    >>> ConfidenceSettings.of({"decay": {"family": "exponential", "half_life_days": 90}}).decay
+    >>> ConfidenceSettings.from_table({"decay": {"family": "exponential", "half_life_days": 90}}).decay
     Exponential(half_life_days=90.0, family='exponential')
     """
 
@@ -46,7 +46,7 @@ class ConfidenceSettings(BaseModel):
     decay: CurveSetting = PlateauLinear()
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> ConfidenceSettings:
+    def from_table(cls, table: Mapping[str, Any]) -> ConfidenceSettings:
         """Read the settings from a table, such as ``[confidence]`` in ``memlab.toml``.
 
         :raises DataError: for an unknown name or a wrong value, naming it.
@@ -60,7 +60,7 @@ class ConfidenceSettings(BaseModel):
 
 
 def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None) -> pl.DataFrame:
-    """Say how sure each fact is at ``now``: base(source) · reinforcement · retention, and 0 if superseded.
+    """Score the confidence of facts at ``now``: base(source) · reinforcement · retention, and 0 if superseded.
 
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
     changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
@@ -102,7 +102,7 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
 def trajectory(
     curves: Mapping[str, AnyCurve], *, accesses_days: Sequence[float] = (0.0,), source: str = "stated", days: int = 365
 ) -> pl.DataFrame:
-    """Follow the confidence of one fact over time under several curves, with its repetitions as jumps.
+    """Compute the confidence of one fact over time under several curves, with its repetitions as jumps.
 
     :param curves: by the name to show.
     :param accesses_days: when the fact was heard, in days; the first is when it became known, the others reinforce.
@@ -115,13 +115,13 @@ def trajectory(
     >>> path.filter(day=100)["confidence"].to_list()
     [0.5, 1.0]
     """
-    heard, end = sorted(accesses_days), datetime(2000, 1, 1)
-    # A jump is a row that does not know of the access yet, and a row that does.
-    moments = {(heard[0] + day, True) for day in range(days + 1)}
-    moments |= {(day, late) for day in heard[1:] if day <= heard[0] + days for late in (False, True)}
+    accesses, end = sorted(accesses_days), datetime(2000, 1, 1)
+    # A jump has two rows: without the access of that day, and with it.
+    moments = {(accesses[0] + day, True) for day in range(days + 1)}
+    moments |= {(day, included) for day in accesses[1:] if day <= accesses[0] + days for included in (False, True)}
     rows = []
-    for day, late in sorted(moments):
-        before = [each for each in heard if each < day or (late and each == day)]
+    for day, included in sorted(moments):
+        before = [access for access in accesses if access < day or (included and access == day)]
         rows.append((float(day), len(before) - 1, end - timedelta(days=day - before[-1]), source, False))
     columns = ["day", "n_reinforced", "last_access", "source", "superseded"]
     facts = pl.DataFrame(rows, schema=columns, orient="row")
@@ -133,8 +133,8 @@ def trajectory(
 
 
 def _check_facts(facts: pl.DataFrame, now: datetime) -> None:
-    missing = [name for name in ("source", "n_reinforced", "last_access", "superseded") if name not in facts.columns]
-    if missing:
+    needed = ("source", "n_reinforced", "last_access", "superseded")
+    if missing := [name for name in needed if name not in facts.columns]:
         raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}")
     sources = list(SourceSettings.model_fields)
     wrong = facts.filter(~pl.col("source").cast(pl.String).is_in(sources).fill_null(False))["source"]

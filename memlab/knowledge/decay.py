@@ -1,4 +1,4 @@
-"""Decay curves: what share of facts is still true so long after they were last heard.
+"""Decay curves: the share of facts that are still true at an age, the time since they were last stated.
 
 Every family is a frozen dataclass whose ``retention`` takes (n,) ages in days, from 0, and gives (n,) shares in [0, 1],
 never rising with age. All but the plateau are given by their half-life, so that half-life and shape are nearly
@@ -19,11 +19,11 @@ BOUNDS = {
     "half_life_days": (0.1, 36_500.0), "plateau_days": (0.01, 3_650.0), "end_days": (0.1, 36_500.0),
     "floor": (0.0, 0.999), "exponent": (0.05, 50.0), "shape": (0.05, 20.0), "slope": (0.05, 20.0),
 }  # fmt: skip
-"""Between which each parameter is sought when it is fitted; all but the floor on a logarithmic scale."""
+"""The range of each parameter in a fit; all but the floor are searched on a logarithmic scale."""
 
 
 class Curve:
-    """What the families share: checked parameters, and a ``family``, their name in settings and figures.
+    """Base of the families: checked parameters, and ``family``, the name in settings and figures.
 
     :raises DataError: for a parameter that is not above 0 (floor: not in [0, 1]; plateau: below 0).
     """

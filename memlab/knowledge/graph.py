@@ -1,4 +1,4 @@
-"""The graph of what is known: facts, names and words; and how near each fact is to what a question names."""
+"""The graph of facts, names and words, and the relevance of each fact to a question by PageRank over it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_NAME_WORDS = 4  # words; longer objects are clauses, not names
 
 
 def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx.Graph:
-    """Join the facts of one scope through what they speak of.
+    """Build the graph that joins the facts of one scope through names and words that they share.
 
     Nodes are the ids of facts, and names and words as tuples of stems. Subjects, short objects, speakers and entities
     are names; a fact is joined to the names that stand in it and to its content words, so that two facts about pottery
@@ -34,7 +34,7 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
     >>> from memlab.knowledge import graph
     >>> from memlab.records import Fact, frame
     >>> when = datetime(2026, 3, 1, tzinfo=UTC)
-    >>> known = graph.build(frame(Fact, [
+    >>> known = graph.build_graph(frame(Fact, [
     ...     Fact("f1", "u", "Ann", "works at", "Acme", "stated", [], when),
     ...     Fact("f2", "u", "Acme", "is based in", "Oslo", "stated", [], when),
     ... ]))
@@ -43,14 +43,14 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
     """
     import networkx
 
-    said = facts.select("fact_id", "subject", "predicate", "object", "speaker").rows()
+    rows = facts.select("fact_id", "subject", "predicate", "object", "speaker").rows()
     names = [] if entities is None else entities["name"].to_list()
-    for _, subject, _, value, speaker in said:
+    for _, subject, _, value, speaker in rows:
         names += [subject, value if len(words(value)) <= _MAX_NAME_WORDS else "", speaker or ""]
     known = {key: name for name in reversed(names) if (key := _text_stems(name))}
     graph = networkx.Graph()
     graph.add_nodes_from((key, {"name": name}) for key, name in known.items())
-    for fact, subject, predicate, value, _ in said:
+    for fact, subject, predicate, value, _ in rows:
         stems = _text_stems(f"{subject} {predicate} {value}")
         graph.add_edges_from((fact, key) for key in _find_names(stems, known))
         graph.add_edges_from((fact, (word,)) for word in stems if word not in _stop_stems())
@@ -59,7 +59,7 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
 
 
 def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], list[str]]:
-    """Rate how near each fact is to what a question names: personalised PageRank from its names and words.
+    """Score each fact by personalised PageRank from the names and words of a question.
 
     :returns: fact id → relevance, the greatest 1, empty for a question that names nothing known; and the names.
 
@@ -69,15 +69,15 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
 
     stems = _text_stems(question)
     names = dict(graph.nodes(data="name")) if stems else {}
-    found = _find_names(stems, {key for key, name in names.items() if name})
-    rest = set(stems) - {word for key in found for word in key}
-    seeds = [*found, *((word,) for word in sorted(rest) if (word,) in graph)]
+    names_found = _find_names(stems, {key for key, name in names.items() if name})
+    rest = set(stems) - {word for key in names_found for word in key}
+    seeds = [*names_found, *((word,) for word in sorted(rest) if (word,) in graph)]
     if not seeds:
         return {}, []
     visited = networkx.pagerank(graph, alpha=ALPHA, personalization=dict.fromkeys(seeds, 1.0), tol=1e-9, max_iter=300)
     facts = {node: share for node, share in visited.items() if isinstance(node, str)}
     most = max(facts.values(), default=0.0)
-    return {fact: share / most for fact, share in facts.items() if most}, [names[key] for key in found]
+    return {fact: share / most for fact, share in facts.items() if most}, [names[key] for key in names_found]
 
 
 @lru_cache(maxsize=100_000)
@@ -92,7 +92,7 @@ def _stop_stems() -> frozenset[str]:
 
 
 def _find_names(stems: tuple[str, ...], names: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Find the names that stand in a text, from left to right, of several that begin at one word the longest."""
+    """Find the names in a text from left to right; of several that begin at one word, the longest."""
     found, at = dict[tuple[str, ...], None](), 0
     while at < len(stems):
         keys = (stems[at : at + n] for n in range(6, 0, -1))

@@ -1,4 +1,4 @@
-"""What the index made of the sessions of a scope, one kind at a time, the latest first."""
+"""Lists of the index of a scope, one kind at a time: summaries, topics, decisions, entities, timeline."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ KINDS = {
 """Kinds, and the columns of summaries (entities: of entities) with their texts and the turns of each."""
 
 
-def list_records(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolved: Resolved | None) -> pl.DataFrame:
-    """List one of :data:`KINDS`, the latest first.
+def list_records(
+    kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, resolved: Resolved | None
+) -> pl.DataFrame:
+    """List the records of one of :data:`KINDS`, the latest first.
 
     :param summaries: rows of :class:`memlab.records.Summary`; ``entities``: of :class:`memlab.records.Entity`.
     :param resolved: the facts; read for the timeline alone, which has summaries, facts and supersessions.
@@ -28,8 +30,8 @@ def list_records(kind: str, *, summaries: pl.DataFrame, entities: pl.DataFrame, 
         before = states.select(old="new", before="after")
         log = resolved.log.join(states, on="new", how="left").join(before, on="old", how="left")
         log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
-        parts = [_summary_rows("summaries", summaries), _listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
-        rows = pl.concat(parts)
+        other = [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
+        rows = pl.concat([_summary_rows("summaries", summaries), *other])
     elif kind == "entities":
         rows = _entity_rows(entities.join(summaries.select("session_id", at="start"), on="session_id", how="left"))
     else:
@@ -50,13 +52,14 @@ def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
 
 
 def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:
-    """Give each entity once, with where it came up last and since when it is known."""
+    """Give each entity once, with its last session and the day of its first."""
     n, since = pl.col("session_id").n_unique(), pl.col("at").min().dt.date()
     more = pl.when(n > 1).then(pl.format(", {} sessions since {}", n, since)).otherwise(pl.lit(""))
     rows = named.sort("at", nulls_last=False, maintain_order=True).group_by("name", "type", maintain_order=True).agg(
         pl.col("session_id").last(), pl.col("at").max(), pl.col("evidence").explode().unique(), more=more
     )  # fmt: skip
-    return _listing_rows(rows.with_columns(text=pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))), "entity")
+    text = pl.format("{} ({}){}", "name", "type", pl.col("more").fill_null(""))
+    return _listing_rows(rows.with_columns(text=text), "entity")
 
 
 def _listing_rows(rows: pl.DataFrame, kind: str, at: str = "at") -> pl.DataFrame:

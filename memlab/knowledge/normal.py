@@ -1,4 +1,4 @@
-"""The normal form of a statement: what it says of its value, and its subject, relation and value as they are compared.
+"""The normal form of a statement: its mode, and its subject, relation and value in the form in which they are compared.
 
 Statements come as :class:`memlab.records.Fact` has them: the predicate says "no longer", "used to", "does not" or
 "plans to", and the object "not Oslo but Bergen".
@@ -45,54 +45,54 @@ _TOKEN = re.compile(r"[^\W_]+(?:[._@/:\-–][^\W_]+)*|[\w\-]+")
 class Statement(NamedTuple):
     """A statement in its parts.
 
-    :param mode: ``is``, ``not`` or ``plan``: what is said to hold, or to be over.
-    :param over: whether it only says that this is over.
-    :param subject: whom it is about, as written; ``relation``: in normal form.
-    :param owned: whether the relation is what belongs to the subject: ``door code`` of "Nora's door code".
-    :param instead: the value that it corrects.
+    :param mode: ``is``, ``not`` or ``plan``.
+    :param is_ending: whether it only says that this is over.
+    :param subject: as written; ``relation``: in normal form.
+    :param is_possession: whether the relation is a thing of the subject: ``door code`` of "Nora's door code".
+    :param corrects: the value that it corrects.
     """
 
     mode: str
-    over: bool
+    is_ending: bool
     subject: str
     relation: str
-    owned: bool
+    is_possession: bool
     value: str
-    instead: str | None
+    corrects: str | None
 
 
 def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
-    """Read a statement.
+    """Parse subject, predicate and object of a fact into a statement.
 
-    >>> from memlab.knowledge.normal import read
-    >>> read("Ann", "no longer works at", "Acme")[:4]
+    >>> from memlab.knowledge.normal import parse_statement
+    >>> parse_statement("Ann", "no longer works at", "Acme")[:4]
     ('is', True, 'Ann', 'work at')
-    >>> read("Ann's door code", "is", "not 4471 but 4417")[2:]
+    >>> parse_statement("Ann's door code", "is", "not 4471 but 4417")[2:]
     ('Ann', 'door code', True, '4417', '4471')
     """
-    phrase, value, instead = normalize_text(predicate), normalize_text(obj).strip(), None
-    if both := _CORRECTION.match(value):
-        instead, value = both["old"].strip(), both["new"].strip()
-    over = bool(_ENDING.search(phrase)) and instead is None
+    phrase, value, corrects = normalize_text(predicate), normalize_text(obj).strip(), None
+    if correction := _CORRECTION.match(value):
+        corrects, value = correction["old"].strip(), correction["new"].strip()
+    is_ending = bool(_ENDING.search(phrase)) and corrects is None
     mode = PLAN if _PLAN.match(phrase) else IS
-    if _DENIAL.search(phrase) and not over and instead is None:
+    if _DENIAL.search(phrase) and not is_ending and corrects is None:
         mode = NOT
-    for said in (_PLAN, _ENDING, _DENIAL):
-        phrase = said.sub(" ", phrase)
+    for pattern in (_PLAN, _ENDING, _DENIAL):
+        phrase = pattern.sub(" ", phrase)
     holder = re.sub(r"^(?:(?:an?|the) )+", "", " ".join(normalize_text(subject).split()), flags=re.I)
     owner = _POSSESSIVE.fullmatch(holder)
     if owner and not set(_lower_words(phrase)) - BE - _ADVERBS:
-        return Statement(mode, over, owner["holder"], normal_relation(owner["what"]), True, value, instead)
-    return Statement(mode, over, holder, normal_relation(phrase), False, value, instead)
+        return Statement(mode, is_ending, owner["holder"], normal_relation(owner["what"]), True, value, corrects)
+    return Statement(mode, is_ending, holder, normal_relation(phrase), False, value, corrects)
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def normal_relation(phrase: str) -> str:
     """Give the normal form of a predicate: stems without auxiliaries, articles and adverbs.
 
-    >>> from memlab.knowledge.normal import relation
-    >>> relation("is working at"), relation("worked at the"), relation("API key is"), relation("is")
-    ('work at', 'work at', 'api key', 'be')
+    >>> from memlab.knowledge.normal import normal_relation
+    >>> [normal_relation(phrase) for phrase in ("is working at", "worked at the", "API key is", "is")]
+    ['work at', 'work at', 'api key', 'be']
     """
     words = _lower_words(phrase)
     left_out = _ADVERBS | ARTICLES | POSSESSIVES | FINITE_AUXILIARIES | BE | {"that"}
@@ -114,22 +114,22 @@ class Value(NamedTuple):
 
     @property
     def key(self) -> str:
-        """One text for what is the same value."""
+        """One text, equal for equal values."""
         return " ".join([*self.exact, "|", *self.words]) if self.exact else " ".join(self.words)
 
-    def within(self, other: Value) -> bool:
-        """Whether all that it says is said by another."""
+    def is_part_of(self, other: Value) -> bool:
+        """Whether another value has all its words, numbers and codes."""
         return {*self.exact, *self.words} <= {*other.exact, *other.words}
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def normal_value(text: str) -> Value:
-    """Take a value or a subject apart; codes stay as they are written.
+    """Give the normal form of a value or a subject; codes stay as they are written.
 
-    >>> from memlab.knowledge.normal import value
-    >>> value("$1,250.00").exact == value("1250 dollars").exact, value("3 May 1990") == value("1990-05-03")
-    (True, True)
-    >>> value("sk-AB12").exact, value("12u34").exact
+    >>> from memlab.knowledge.normal import normal_value
+    >>> normal_value("$1,250.00").exact == normal_value("1250 dollars").exact
+    True
+    >>> normal_value("sk-AB12").exact, normal_value("12u34").exact
     (('sk-AB12',), ('12u34',))
     """
     text = _MONEY.sub(lambda m: f"{m[2]} {_CURRENCIES[m[1]]}", numbers_as_digits(normalize_text(text)))
@@ -153,7 +153,7 @@ def normal_value(text: str) -> Value:
 
 
 def numbers_as_digits(text: str) -> str:
-    """Write days of a year in ISO 8601, and numbers in words as digits; "one dog" is "a dog"."""
+    """Write dates of a day in ISO 8601, and numbers in words as digits, except "one"."""
     for day in reversed(dates(text)):
         if _DAY.fullmatch(day.value) and day.offset is None:
             text = text[: day.start] + day.value + text[day.end :]
@@ -164,7 +164,7 @@ def numbers_as_digits(text: str) -> str:
 
 
 def value_keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -> dict[tuple[Hashable, str], str]:
-    """Give each value of an owner a key: equal keys mean the same.
+    """Give each value of an owner a key that is equal for equal values.
 
     Without an encoder normal forms are the keys. With one, a value has the key of the first value of its owner whose
     cosine with it reaches 0.85, unless a number, a name or a closed series (weekdays, colours …) sets them apart. The
@@ -174,28 +174,30 @@ def value_keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -
     :param texts: pairs of an owner and the text of a value.
     """
     forms = {(owner, text): normal_value(text).key for owner, text in texts}
+    if encoder is None:
+        return forms
     owners: defaultdict[Hashable, dict[str, str]] = defaultdict(dict)
-    for (owner, text), key in forms.items() if encoder is not None else ():
+    for (owner, text), key in forms.items():
         if any(letter.isalpha() for letter in text):
             owners[owner].setdefault(key, text)
     several = {owner: members for owner, members in owners.items() if len(members) > 1}
-    if encoder is None or not several:
+    if not several:
         return forms
     wanted = list({text: None for members in several.values() for text in members.values()})
     vectors, at = encoder.encode(wanted, progress=False), {text: row for row, text in enumerate(wanted)}
     first: dict[tuple[Hashable, str], str] = {}
     for owner, members in several.items():
-        its = vectors[[at[text] for text in members.values()]]
+        owner_vectors = vectors[[at[text] for text in members.values()]]
         known, values = list(members), [normal_value(text) for text in members.values()]
         for row, key in enumerate(known):
-            near = (its[:row] @ its[row] >= SAME_VALUE_COSINE).nonzero()[0]
+            near = (owner_vectors[:row] @ owner_vectors[row] >= SAME_VALUE_COSINE).nonzero()[0]
             same = (first[owner, known[n]] for n in near if not values_differ(values[n], values[row]))
             first[owner, key] = next(same, key)
-    return {its: first.get((its[0], key), key) for its, key in forms.items()}
+    return {owner_vectors: first.get((owner_vectors[0], key), key) for owner_vectors, key in forms.items()}
 
 
 def values_differ(a: Value, b: Value) -> bool:
-    """Say whether two values differ however near their vectors are.
+    """Say whether two values differ, however similar their vectors are.
 
     Another number or code, another name ("Toyota Corolla", "Toyota Camry"), and another member of a small closed
     series (weekday, month, colour, relative) make another value.
@@ -212,7 +214,7 @@ def _closed_series() -> tuple[frozenset[str], ...]:
 
 
 def stem_words(words: list[str]) -> list[str]:
-    """Stem words, irregular forms by their base."""
+    """Stem words; an irregular form of a verb becomes the stem of its base form."""
     verbs = irregular_forms()
     return stem(verbs.get(word, word) for word in words)
 

@@ -1,4 +1,4 @@
-"""Facts without a model: some twenty expressions for what people say of themselves in plain words; a baseline."""
+"""Facts without a model: some twenty regular expressions for plain statements about oneself; a baseline."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _NO_VALUE = re.compile(r"^(?:I|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday
 
 
 def pattern_facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
-    """Read the facts of turns, those of an assistant left out.
+    """Extract facts from turns by regular expressions; turns of an assistant are skipped.
 
     Sentences that ask, suppose, quote or plan say nothing. Values stay as they are written.
 
@@ -67,7 +67,7 @@ def pattern_facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
     >>> from memlab.knowledge import patterns
     >>> turn = {"turn_id": "u/1", "scope": "u", "session_id": "u/s", "speaker": "Mel", "role": "user",
     ...         "timestamp": None, "text": "My door code is 12u34. I would live in Rome if I could."}
-    >>> [(fact.subject, fact.predicate, fact.object) for fact in patterns.facts([turn])]
+    >>> [(fact.subject, fact.predicate, fact.object) for fact in patterns.pattern_facts([turn])]
     [("Mel's door code", 'is', '12u34')]
     """
     for turn in turns:
@@ -88,16 +88,20 @@ def pattern_facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
                 break
 
 
-def make_fact(turns: list[dict[str, Any]], said: tuple[str, str, str], *, source: str, text: str | None = None) -> Fact:
-    """Make a fact of what turns say: subject, predicate and object, and the sentence that says it alone.
+def make_fact(
+    turns: list[dict[str, Any]], triple: tuple[str, str, str], *, source: str, text: str | None = None
+) -> Fact:
+    """Make the fact that some turns state, from its subject, predicate and object.
 
-    It is named by the first turn and by what it says: other turns and other facts change no id.
+    Its id is made of the first turn and the triple: other turns and other facts do not change it.
+
+    :param text: a sentence that states the fact and is understood alone.
     """
     first = turns[0]
     system = all(turn["role"] == "system" for turn in turns)
-    digest = hashlib.blake2b("\x1f".join((*said[:2], said[2].casefold())).encode(), digest_size=6).hexdigest()
+    digest = hashlib.blake2b("\x1f".join((*triple[:2], triple[2].casefold())).encode(), digest_size=6).hexdigest()
     return Fact(
-        f"{first['turn_id']}/f{digest}", first["scope"], *said, "system" if system else source,
+        f"{first['turn_id']}/f{digest}", first["scope"], *triple, "system" if system else source,
         [turn["turn_id"] for turn in turns], first["timestamp"], None, None if system else first["speaker"], text,
         first["session_id"],
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which facts answer a question: similarity, nearness in the graph and confidence, in one score."""
+"""Ranking of facts for a question by similarity, relevance in the graph and confidence."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def search_facts(
     """
     weights = settings or RecallSettings()
     needed = [(questions, "scope"), (questions, "text"), *((facts, c) for c in ("fact_id", "status", "confidence"))]
-    missing = [name for rows, name in needed if name not in rows.columns]
+    missing = [name for table, name in needed if name not in table.columns]
     if missing or k < 1:
         raise DataError(f"no column {missing[0]!r} to rank facts by" if missing else f"k is {k}; give at least 1")
     if "query_id" not in questions.columns:
@@ -76,18 +76,18 @@ def search_facts(
     pool = facts.filter(pl.col("status") != "repeat", True if superseded else pl.col("status") == "active")
     parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT_SCHEMA})]
     for (scope,), asked in questions.with_row_index("_place").group_by("scope", maintain_order=True):
-        known = pool.filter(scope=scope)
-        cosines = np.zeros((asked.height, known.height))
-        if encoder is not None and weights.vector and known.height:
-            cosines = similarities(asked["text"], fact_statements(known), encoder)
-        its = None if entities is None else entities.filter(scope=scope)
-        network = graph.build_graph(known, its) if weights.graph else None
+        scope_facts = pool.filter(scope=scope)
+        cosines = np.zeros((asked.height, scope_facts.height))
+        if encoder is not None and weights.vector and scope_facts.height:
+            cosines = similarities(asked["text"], fact_statements(scope_facts), encoder)
+        named = None if entities is None else entities.filter(scope=scope)
+        network = graph.build_graph(scope_facts, named) if weights.graph else None
         for (place, query, text), cosine in zip(
             asked.select("_place", "query_id", "text").rows(), cosines, strict=True
         ):
-            near, names = ({}, []) if network is None else graph.fact_relevance(network, text)
-            nearness = pl.Series([near.get(fact, 0.0) for fact in known["fact_id"]], dtype=pl.Float64)
-            ranked = known.select(
+            relevance, names = ({}, []) if network is None else graph.fact_relevance(network, text)
+            nearness = pl.Series([relevance.get(fact, 0.0) for fact in scope_facts["fact_id"]], dtype=pl.Float64)
+            ranked = scope_facts.select(
                 "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),
                 vector=pl.Series(cosine), graph=nearness,
                 confidence=pl.col("confidence") * bool(weights.confidence), entities=pl.lit(names, pl.List(pl.String)),
@@ -108,7 +108,7 @@ def current_first(
     conditions: Mapping[str, tuple[ConfidenceSettings, bool]],
     encoder: Encoder | None = None,
 ) -> pl.DataFrame:
-    """Count how often the current value of something stands above every value that it replaced: what decay buys.
+    """Measure how often the current value of a fact ranks above every value that it replaced, with and without decay.
 
     Facts are ranked by .4 · vector + .3 · confidence; a tie counts as not.
 
@@ -120,15 +120,15 @@ def current_first(
     heads = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
     status = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
     rows = []
-    for name, (settings, closed) in conditions.items():
-        facts = resolved.facts if closed else resolved.facts.with_columns(status, superseded=pl.lit(False))
+    for name, (settings, without_superseded) in conditions.items():
+        facts = resolved.facts if without_superseded else resolved.facts.with_columns(status, superseded=pl.lit(False))
         how: dict[str, Any] = {"encoder": encoder, "settings": RecallSettings(graph=0), "k": max(facts.height, 1)}
-        found = pl.concat(
+        ranked = pl.concat(
             search_facts(asked, score(facts, now=now, settings=settings), **how)
             for (now,), asked in questions.group_by("now", maintain_order=True)
         )
         scores = labels.join(heads, on="fact_id").join(
-            found.select("query_id", "score", head="fact_id"), on=["query_id", "head"], how="left"
+            ranked.select("query_id", "score", head="fact_id"), on=["query_id", "head"], how="left"
         )
         current, stale = (pl.col("score").filter(side).max() for side in (pl.col("current"), ~pl.col("current")))
         above = scores.group_by("query_id").agg(above=current > pl.coalesce(stale, -1.0))["above"].fill_null(False)
@@ -137,20 +137,20 @@ def current_first(
 
 
 def fact_statements(facts: pl.DataFrame) -> pl.Series:
-    """Write facts as subject, predicate and object, which is what a question is compared with.
+    """Write facts as "subject predicate object", the text that a question is compared with.
 
-    Their sentences say more (whose, when), and rank the current value below a stale one more often.
+    Their sentences say more (whose, when), but rank the current value below a stale one more often.
     """
     return facts.select(statement=pl.concat_str("subject", "predicate", "object", separator=" ")).to_series()
 
 
 def fact_sentences(facts: pl.DataFrame) -> pl.Series:
-    """Write facts as sentences for a reader: their own where they have one, else subject, predicate and object."""
+    """Give the sentence of each fact, or subject, predicate and object where it has none."""
     return facts.select(pl.coalesce("text", fact_statements(facts).alias("said"))).to_series()
 
 
 def similarities(questions: pl.Series, texts: pl.Series, encoder: Encoder) -> np.ndarray:
-    """Give the cosines of questions and texts, below 0 taken as 0: (q, n)."""
+    """Give the cosines of questions and texts, clipped to [0, 1]: (q, n)."""
     asked = encoder.encode(questions.to_list(), kind="query", progress=False)
     documents = encoder.encode(texts.to_list(), kind="document", progress=False)
     return np.clip((asked @ documents.T).astype(np.float64), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Decay tuned to labels: whether a fact of some age was still true.
+"""Fitting of decay curves to labels, each of which says whether a fact of some age was still true.
 
 The chance of "still true" is the curve read as a survival function, so the likelihood is Bernoulli (current-status
 data). Intervals come from the profile likelihood. Families are compared on facts that they have not seen.
@@ -20,7 +20,9 @@ from memlab.knowledge.decay import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
 
 CONSTANT, DEFAULT = "constant", "default"
 MIN_LABELS, FOLDS = 20, 5
-MIN_CHANCE = 1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
+MIN_CHANCE = (
+    1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
+)
 _INTERVAL_LEVEL = 0.9
 
 
@@ -90,19 +92,19 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
             return 1e9
         return float(-np.log(np.where(true, chance, 1 - chance)).sum())
 
-    found = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
-    top = _minimise(loss, found.x, bounds)
-    limit = loss(top) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
+    optimum = differential_evolution(loss, bounds, popsize=12, tol=1e-4, polish=False, rng=seed)
+    best = _minimise(loss, optimum.x, bounds)
+    limit = loss(best) + float(chi2.ppf(_INTERVAL_LEVEL, 1)) / 2
     rows = []
     for i, each in enumerate(names if intervals else ()):
-        ends = (top[i], *_profile_interval(loss, top, bounds, i, limit))
+        ends = (best[i], *_profile_interval(loss, best, bounds, i, limit))
         rows.append((each, *(float(end if linear[i] else np.exp(end)) for end in ends)))
     columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
-    return Fit(curve(top), pl.DataFrame(rows, schema=columns, orient="row"))
+    return Fit(curve(best), pl.DataFrame(rows, schema=columns, orient="row"))
 
 
 def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Check labels and give ages and truth as arrays.
+    """Check labels and give ``age_days`` and ``still_true`` as arrays.
 
     :raises DataError: for a missing column, an age or label that is missing or out of range.
     """
@@ -136,7 +138,7 @@ def _minimise(loss: Loss, start: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def _profile_interval(loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, limit: float) -> list[float]:
-    """Find where the least loss with parameter i fixed crosses a limit, below the top and above; else its bounds."""
+    """Find the ends of the interval of parameter i, where its profile of the loss crosses a limit, or its bounds."""
     from scipy.optimize import brentq
 
     others = np.delete(np.arange(len(top)), i)
@@ -151,7 +153,7 @@ def _profile_interval(loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, l
 def compare(
     labels: pl.DataFrame, *, families: Sequence[str] = tuple(FAMILIES), group: str = "fact_id", seed: int = 0
 ) -> pl.DataFrame:
-    """Predict each fact by curves fitted without it, for every family, in five folds.
+    """Compare the decay families by their log-loss on held-out facts, in five folds.
 
     Beside the families stand ``constant``, the share still true whatever the age, which a curve must beat to say
     anything, and ``default``, the plateau-linear curve of memlab, not fitted.
@@ -174,11 +176,18 @@ def compare(
         chance[CONSTANT][test] = true[learn].mean()
         chance[DEFAULT][test] = _survival_chances(PlateauLinear(), age[test])
         for name in families:
-            chance[name][test] = _survival_chances(fit(labels[learn], name, intervals=False, seed=seed).curve, age[test])
+            chance[name][test] = _survival_chances(
+                fit(labels[learn], name, intervals=False, seed=seed).curve, age[test]
+            )
     losses = {name: -np.log(np.where(true, its, 1 - its)) for name, its in chance.items()}
     best = min(families, key=lambda name: float(losses[name].mean()))
     rows = [
-        (name, len(true), *_mean_with_interval(loss, labels[group]), *_mean_with_interval(loss - losses[best], labels[group]))
+        (
+            name,
+            len(true),
+            *_mean_with_interval(loss, labels[group]),
+            *_mean_with_interval(loss - losses[best], labels[group]),
+        )
         for name, loss in losses.items()
     ]
     measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
@@ -186,7 +195,7 @@ def compare(
 
 
 def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:
-    """Give a mean with its normal interval; values of one group may depend on each other."""
+    """Give a mean with its normal interval, clustered by group."""
     from scipy.stats import norm
 
     mean, (_, at) = float(values.mean()), np.unique(groups.to_numpy(), return_inverse=True)
@@ -196,10 +205,10 @@ def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, f
 
 
 def recommend(labels: pl.DataFrame, *, comparison: pl.DataFrame | None = None, seed: int = 0) -> Recommendation:
-    """Choose the family with fewest parameters that is not surely worse than the best, and fit it to all labels.
+    """Choose the simplest family that is not significantly worse than the best, and fit it to all labels.
 
-    Not surely worse: the 90 % interval of its held-out log-loss over the best one's includes 0. Of equally many
-    parameters the lower log-loss decides.
+    Simplest: with the fewest parameters, then with the lowest log-loss. Not significantly worse: the 90 % interval of
+    the difference of its held-out log-loss to the best one's includes 0.
 
     :param comparison: what :func:`compare` gave for these labels; made here where not given.
     """
@@ -207,9 +216,9 @@ def recommend(labels: pl.DataFrame, *, comparison: pl.DataFrame | None = None, s
     n_each = {name: len(kind().parameters) for name, kind in FAMILIES.items()}
     fitted = table.filter(pl.col("family").is_in(list(FAMILIES)))
     fitted = fitted.with_columns(parameters=pl.col("family").replace_strict(n_each)).sort("log_loss")
-    near = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
-    best, chosen = fitted.row(0, named=True), near.row(0, named=True)
-    place = "the best of all" if chosen == best else f"not surely worse than {best['family']}"
+    candidates = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
+    best, chosen = fitted.row(0, named=True), candidates.row(0, named=True)
+    place = "the best of all" if chosen == best else f"not significantly worse than {best['family']}"
     why = (
         f"{chosen['family']}: held-out log-loss {chosen['log_loss']:.4f}, {place}, with {chosen['parameters']} "
         f"parameter(s), on {chosen['n']:,} labels"

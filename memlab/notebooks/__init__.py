@@ -1,4 +1,4 @@
-"""Running the notebooks, each with its parameters, and the pages that show what they found.
+"""Execution of the notebooks, and the HTML pages of their results.
 
 ``running`` executes them and makes a figure again from its sidecar, ``page`` writes the executed ones as HTML and the
 page of all results.

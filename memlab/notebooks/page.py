@@ -1,4 +1,4 @@
-"""Executed notebooks as pages of HTML, and the page of results that one opens first."""
+"""Executed notebooks as HTML pages, and the page of all results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color
 
 
 def write_page_beside(notebook: Any, target: Path) -> None:
-    """Write an executed notebook as one page beside it, its pictures inside, that needs no network.
+    """Write an executed notebook as one HTML page beside it, with its pictures, that needs no network.
 
     What libraries print to stderr is left to the notebook.
     """
@@ -70,7 +70,7 @@ def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str
 
 
 def findings(path: Path) -> list[str]:
-    """Give what an executed notebook found: the points of its last cell."""
+    """Give the findings of an executed notebook: the points of its last cell."""
     import nbformat
 
     outputs = nbformat.read(path, as_version=4).cells[-1].get("outputs", [])
@@ -79,7 +79,7 @@ def findings(path: Path) -> list[str]:
 
 
 def _report_table(report: Path) -> str:
-    """Give the table of a report that says what each pipeline completes, by how many sessions the evidence is in."""
+    """Give the table of a report with the recall of each pipeline by number of evidence sessions."""
     text = report.read_text(encoding="utf-8")
     tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\.\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
     return f"<div>{rendered(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""

@@ -1,4 +1,4 @@
-"""Running the notebooks, each with its parameters, and one again for the sake of a figure."""
+"""Execution of notebooks with parameters, and of one again to remake a figure."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def run_notebooks(
     """
     with needs("lab", "running notebooks"):
         import papermill
-    found = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
-    paths = sorted(path for path in found if fnmatch(path.stem, f"*{only}*"))
+    notebooks = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
+    paths = sorted(path for path in notebooks if fnmatch(path.stem, f"*{only}*"))
     if not paths:
         named = f" whose name holds {only!r}" if only else ""
         raise DataError(
@@ -70,9 +70,9 @@ def run_notebooks(
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
-    kept = [] if again else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
-    yield from ((Path(out) / path.name, 0.0) for path in kept)
-    paths = [path for path in paths if path not in kept]
+    unchanged = [] if again else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
+    yield from ((Path(out) / path.name, 0.0) for path in unchanged)
+    paths = [path for path in paths if path not in unchanged]
     if jobs < 2:
         for path in paths:
             yield _execute(path, Path(out) / path.name, values)
@@ -89,14 +89,14 @@ def run_notebooks(
 
 
 def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
-    """Digest all that an executed notebook came from; what it wrote itself, store and figures, is none of it."""
+    """Give a digest of the inputs of a notebook: cells, parameters, settings, dataset and code of memlab."""
     files = [Path(value) for value in values.values() if isinstance(value, str) and "\0" not in value]
     root = Path(memlab.__file__).parent
     files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
     files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
     chosen = settings(directory=path.parent)[0].model_dump()
-    told = [path.name, source_digest(path), dict(sorted(values.items())), chosen]
-    digest = hashlib.sha256(repr(told).encode())
+    about = [path.name, source_digest(path), dict(sorted(values.items())), chosen]
+    digest = hashlib.sha256(repr(about).encode())
     for file in files:
         if file.is_file():
             digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
@@ -104,10 +104,9 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
 
 
 def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
-    """Digest the sidecars of the figures that a notebook has exported to a folder."""
+    """Give digests of the sidecars of the figures that a notebook has exported to a folder, by name."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(figures or "").glob("*.json"))}
-    made = {name: text for name, text in texts.items() if f'"{notebook}"' in text}
-    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in made.items()}
+    return {name: hashlib.sha256(t.encode()).hexdigest() for name, t in texts.items() if f'"{notebook}"' in t}
 
 
 def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
@@ -115,7 +114,8 @@ def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
         about = json.loads(target.read_text(encoding="utf-8"))["metadata"]["memlab"]
     except (OSError, ValueError, KeyError):
         return False
-    return bool(about == {"inputs": _input_digest(path, values), "figures": _sidecar_digests(values.get("figures"), path.name)})
+    figures = _sidecar_digests(values.get("figures"), path.name)
+    return bool(about == {"inputs": _input_digest(path, values), "figures": figures})
 
 
 def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks") -> tuple[list[str], bool]:
@@ -157,7 +157,7 @@ def _resolve_paths(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _strip_paths(notebook: Any) -> None:
-    """Take the folders of this machine out of an executed notebook: of its record, its tracebacks and its texts."""
+    """Remove the folders of this machine from the record and the outputs of an executed notebook."""
     about = notebook.metadata.get("papermill", {})
     about |= {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
     places = [Path(memlab.__file__).parent.parent, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path.home()]
@@ -168,13 +168,15 @@ def _strip_paths(notebook: Any) -> None:
 
 
 def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
-    """Take folders out of all texts of an output: pictures are numbers."""
+    """Remove folders from all texts of an output, but not from encoded pictures."""
     if isinstance(value, str):
         return folders.sub("", value)
     if isinstance(value, list):
         return [_strip_folders(each, folders) for each in value]
     if isinstance(value, dict):
-        return {k: each if k in ("image/png", "image/jpeg") else _strip_folders(each, folders) for k, each in value.items()}
+        return {
+            k: each if k in ("image/png", "image/jpeg") else _strip_folders(each, folders) for k, each in value.items()
+        }
     return value
 
 
@@ -189,12 +191,12 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     try:
         inputs, notebook = _input_digest(path, values), papermill.iorw.load_notebook_node(str(path))
         known = papermill.inspect_notebook(str(path))
-        given = {name: portable(value, path.parent) for name, value in values.items() if name in known}
+        parameters = {name: portable(value, path.parent) for name, value in values.items() if name in known}
         last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
         notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
         with running(path, {name: value for name, value in values.items() if name != "figures"}):
             executed = papermill.execute_notebook(
-                notebook, target, given,
+                notebook, target, parameters,
                 cwd=str(path.parent), progress_bar=False, extra_arguments=["--log-level=40"],
             )  # fmt: skip
         for cell in executed.cells:

@@ -98,7 +98,7 @@ class IndexState:
     :param status: ``indexed``; ``fallback`` where a model was asked in vain, so that it is due again; ``failed``.
     :param version: the recipe of the last attempt; ``digest`` is the hash of the turns that it read.
     :param generation: names the rows that count for this session; those of an attempt that was cut off never do.
-    :param attempts: how often this recipe was tried on these turns.
+    :param attempts: number of attempts with this recipe on these turns.
     :param reason: why it failed or was skipped, or why another service than the one asked made it.
     :param service: what made the rows of ``generation``.
     :param turns: the turns that those rows were made of: id, a space, and the hash of the text.

@@ -15,7 +15,7 @@ from memlab.retrieve.bench import once
 from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant
 from memlab.retrieve.word_statistics import idf, numbered
 from memlab.text.analysis import tokenize
-from memlab.text.dates import dates, date_range
+from memlab.text.dates import date_range, dates
 from memlab.text.words import MONTHS
 
 TURN_SHAPES = {

@@ -95,7 +95,9 @@ def parts(queries: pl.DataFrame, bench: Bench, service: str | None = None) -> pl
     A question that asks for one thing has no rows, nor has one that the model gives no answer to.
     """
     if not service:
-        return question_parts(queries if english_rules_apply(bench.language, "the splitting of questions") else queries.clear())
+        return question_parts(
+            queries if english_rules_apply(bench.language, "the splitting of questions") else queries.clear()
+        )
     questions = queries.select(question="text")
     values = written(questions, service, task="decompose", shape=Split, system=TASK, what="decompositions")
     split = [[] if value is None else value.questions[:MOST] for value in values]

@@ -35,6 +35,7 @@ _ADVICE = (
         "the place cannot be written: correct its permissions or credentials, or name another place",
     ),
     (_CONFLICT, "another process wrote at the same time: run it again"),
+    (("panicked",), "a file of the store is damaged: restore a copy, or remove the store and ingest again"),
     (
         ("failed to connect", "error sending request", "retryerror", "bucket"),
         "the object store did not answer as one: check the URI, the network and the credentials",
@@ -92,7 +93,10 @@ class Database:
             yield
         except MemlabError:
             raise
-        except (OSError, RuntimeError, ValueError) as error:
+        except Exception as error:
+            # A panic of the database, as over a damaged file, has a class of its own that cannot be imported.
+            if not isinstance(error, OSError | RuntimeError | ValueError) and type(error).__name__ != "RustPanic":
+                raise
             message = " ".join(str(error).split())
             advice = next((a for words, a in _ADVICE if any(w in message.lower() for w in words)), "run it again")
             raise StoreError(

@@ -114,7 +114,7 @@ class Writing:
             self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)
 
     def _begin(self) -> None:
-        """Note the dataset before the first row is written, so that an interrupted ingest is told from a whole one.
+        """Note the dataset before the first row is written, so that an interrupted ingest is recognised.
 
         With it goes which versions of the tables hold the last state that is whole: others read that meanwhile.
         """

@@ -1,7 +1,7 @@
 """Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
 
-``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer. ``asking`` says what a
-model is asked and what of its answer counts, ``writing`` asks it and makes the rows, and ``extractive`` picks sentences
+``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer. ``prompts`` has the
+requests and the check of citations, ``writing`` asks a model and makes the rows, and ``extractive`` picks sentences
 where it does not answer. ``tree`` searches through them, ``digest`` prints one.
 """
 
@@ -13,6 +13,6 @@ from memlab.summaries.tree import nearest_summaries, tree, tree_of
 from memlab.summaries.writing import EXTRACTIVE, fallback_note
 
 __all__ = [
-    "EXTRACTIVE", "GROUPS", "Tree", "grow", "nearest_summaries", "period", "period_name", "rollup", "second_keys",
-    "summarize", "to_markdown", "tree", "tree_of", "fallback_note",
+    "EXTRACTIVE", "GROUPS", "Tree", "fallback_note", "grow", "nearest_summaries", "period", "period_name", "rollup",
+    "second_keys", "summarize", "to_markdown", "tree", "tree_of",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A week or month to be read, as Markdown."""
+"""The digest of a week or month as Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memlab.summaries.asking import evidence_of
+from memlab.summaries.prompts import evidence_column
 from memlab.terminal import markdown
 
 _HEADINGS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
@@ -32,15 +32,19 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
     counted = f"{len(node['turns']):,} turns in {len(node['children']):,} {below}; written by: {node['service']}"
     topics = markdown(", ".join(node["topics"]))
-    lines += [counted + (f"; topics: {topics}" if topics else ""), "", *_bullet_lines(node["sentences"], node["evidence"])]
+    lines += [
+        counted + (f"; topics: {topics}" if topics else ""),
+        "",
+        *_bullet_lines(node["sentences"], node["evidence"]),
+    ]
     for name, head in _HEADINGS.items():
         if node[name]:
-            lines += ["", f"## {head}", "", *_bullet_lines(node[name], node[evidence_of(name)])]
+            lines += ["", f"## {head}", "", *_bullet_lines(node[name], node[evidence_column(name)])]
     return "\n".join(lines)
 
 
 def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
-    """Name the time of a node: ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``."""
+    """Give the name of a node's period: ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``."""
     if node["start"] is None:
         return f"{node['kind']}, undated"
     day = node["start"].astimezone(ZoneInfo(tz)).date()

@@ -1,4 +1,4 @@
-"""Sessions, weeks and months.
+"""Summaries of sessions, weeks and months.
 
 A session is summarised by its turns; a week by the summaries of its sessions and a month by those of its weeks, with
 what goes on from the period before.
@@ -15,8 +15,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.asking import PERIOD, SESSION, unique
-from memlab.summaries.writing import Row, Writer, node_frame, turn_rows, add_topics, write_summaries
+from memlab.summaries.prompts import PERIOD, SESSION, distinct
+from memlab.summaries.writing import Row, Writer, add_topics, node_frame, turn_rows, write_summaries
 
 
 def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
@@ -42,14 +42,15 @@ def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "e
     parts = dict[str, list[Row]]()
     for session, row in zip(turns["session_id"], turn_rows(turns), strict=True):
         parts.setdefault(session, []).append(row)
+    summaries = write_summaries(SESSION, [*parts.values()], service)
     rows = [
         {**row, "session_id": session, "summary": row["text"], "version": "", "n_turns": len(part),
-         "participants": unique(each["speaker"] for each in part)}
-        for (session, part), row in zip(parts.items(), write_summaries(SESSION, [*parts.values()], service), strict=True)
+         "participants": distinct(each["speaker"] for each in part)}
+        for (session, part), row in zip(parts.items(), summaries, strict=True)
     ]  # fmt: skip
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
-    made = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
-    return add_topics(made, turns, language).select(*columns)
+    summary_frame = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
+    return add_topics(summary_frame, turns, language).select(*columns)
 
 
 def rollup(
@@ -109,17 +110,21 @@ def period(
     :raises DataError: when the scope has no session in it.
     """
     dated = _sessions_with_periods(turns, tz)
-    wanted = day.replace(day=1) if kind == "month" else day - timedelta(days=day.weekday())
-    there = dated[kind].unique(maintain_order=True).to_list()
-    if wanted not in there:
-        span = "its sessions have no dates" if there == [None] else f"its {kind}s go from {there[0]} to {there[-1]}"
+    first_day = day.replace(day=1) if kind == "month" else day - timedelta(days=day.weekday())
+    first_days = dated[kind].unique(maintain_order=True).to_list()
+    if first_day not in first_days:
+        span = (
+            "its sessions have no dates"
+            if first_days == [None]
+            else f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
+        )
         raise DataError(f"there is no session in the {kind} of {day}; {span}")
-    below = _session_rows(dated.filter(pl.col(kind) <= wanted), turns, summaries, service, language)
+    below = _session_rows(dated.filter(pl.col(kind) <= first_day), turns, summaries, service, language)
     if kind == "month":
         # The month before, too: something may be carried on of it.
-        both = there[: there.index(wanted) + 1][-2:]
+        both = first_days[: first_days.index(first_day) + 1][-2:]
         below = _period_rows("week", below, tz, service, only=dated.filter(pl.col(kind).is_in(both))["week"].to_list())
-    return node_frame(_period_rows(kind, below, tz, service, only=[wanted]), turns, language)
+    return node_frame(_period_rows(kind, below, tz, service, only=[first_day]), turns, language)
 
 
 def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
@@ -144,11 +149,11 @@ def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
 def _session_rows(
     dated: pl.DataFrame, turns: pl.DataFrame, summaries: pl.DataFrame | None, service: Writer, language: str
 ) -> list[Row]:
-    """Give summaries as rows of nodes with ``week`` and ``month``; sessions that have none are summarised."""
+    """Give the sessions' summaries as rows of nodes with ``week`` and ``month``; missing ones are written."""
     known = frame(Summary) if summaries is None else summaries
     new = dated.join(known, on="session_id", how="anti")
-    lacking = turns.join(new, on="session_id", how="semi", maintain_order="left")
-    made = pl.concat([known, summarize(lacking, service=service, language=language)], how="diagonal")
+    unsummarised = turns.join(new, on="session_id", how="semi", maintain_order="left")
+    made = pl.concat([known, summarize(unsummarised, service=service, language=language)], how="diagonal")
     rows = dated.join(made, on="session_id", maintain_order="left").with_columns(
         pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""), level=pl.lit(0), kind=pl.lit("session"),
         method=pl.lit("session"), node_id="session_id", text="summary",
@@ -159,17 +164,17 @@ def _session_rows(
 def _period_rows(
     kind: str, below: list[Row], tz: str, service: Writer, *, only: Collection[date | None] | None = None
 ) -> list[Row]:
-    """Write the periods above some nodes, in their order; ``only``: those of these dates."""
+    """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
     parts = [list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))]
     pairs = [
         (part, before if before and before[0]["scope"] == part[0]["scope"] else [])
         for part, before in zip(parts, [[], *parts], strict=False)
         if only is None or part[0][kind] in only
     ]
-    made = write_summaries(PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs])
-    for (part, _), node in zip(pairs, made, strict=True):
+    nodes = write_summaries(PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs])
+    for (part, _), node in zip(pairs, nodes, strict=True):
         method = f"{kind}s ({tz})" if part[0][kind] else "undated"
         node |= {"kind": kind, "method": method, "month": part[0]["month"]}
         for row in part:
             row["parent"] = node["node_id"]
-    return made
+    return nodes

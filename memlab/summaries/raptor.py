@@ -1,4 +1,4 @@
-"""A tree of clusters over the turns of each scope: similar turns are summarised together, and the summaries again."""
+"""RAPTOR: a tree of clusters over the turns of each scope, with summaries of clusters, and of their clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memlab.cluster.mixture import mixture_memberships
 from memlab.embed import Encoder, load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.summaries.asking import CLUSTER
+from memlab.summaries.prompts import CLUSTER
 from memlab.summaries.writing import Row, Writer, node_frame, turn_rows, write_summaries
 
 MAX_TOP_NODES, MAX_LAYERS, CHUNK_SIZE = 8, 5, 5
@@ -98,7 +98,7 @@ class _Groups(BaseModel):
 def _group_scopes(
     entries: list[Row], vectors: np.ndarray, service: Writer, seed: int
 ) -> list[tuple[str, list[Row], list[float]]]:
-    """Group the entries of each scope that has many: how, the entries of a group, and the weight of each in it."""
+    """Group the entries of each large scope; give for each group the method, its entries and their weights."""
     found, scopes = [], np.array([row["scope"] for row in entries])
     for scope in dict.fromkeys(scopes.tolist()):
         at = np.flatnonzero(scopes == scope)
@@ -110,7 +110,7 @@ def _group_scopes(
 
 
 def _group_entries(entries: list[Row], vectors: np.ndarray, service: Writer, seed: int) -> _Groups:
-    """Group the entries of a scope as it was recorded; else by their vectors, or neighbours in time (see grow)."""
+    """Group the entries of a scope as recorded, else by a mixture over their vectors, else by neighbours in time."""
     about = tuple(part for row in entries for part in (row["node_id"], *row["sentences"]))
     request = llm.Request(GROUPS, 1, about, "", _Groups)
     if service == llm.RECORDED and (recorded := llm.ask([request], service)[0].value):
@@ -122,7 +122,7 @@ def _group_entries(entries: list[Row], vectors: np.ndarray, service: Writer, see
     else:
         method, at = "chunks", np.arange(len(vectors))
         parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK_SIZE, len(at), CHUNK_SIZE))]
-    made = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
+    groups = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
     if callable(service):
-        made = service([replace(request, prompt=made.model_dump_json())])[0].value or made
-    return made
+        groups = service([replace(request, prompt=groups.model_dump_json())])[0].value or groups
+    return groups

@@ -1,4 +1,4 @@
-"""Second keys: turns are also found by what a language model extracted from them when they were written."""
+"""Second keys: turns are also found by facts or summaries that a language model extracted from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = ("facts", "summaries", "headers")
 
 @stage
 def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.5, service: str = llm.RECORDED) -> Run:
-    """Search also by what a model extracted from the turns, and fuse by guarded reciprocal rank fusion.
+    """Search by facts or summaries that a model extracted, and fuse with the run by guarded reciprocal rank fusion.
 
     A turn's score is the best cosine of its own text and of its keys. Keys are ``facts`` (sentences that state one
     thing, and stand on the turns that say it), ``summaries`` (sentences of session summaries, with the turns that they
@@ -55,15 +55,15 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
     turn_of, key_of, vectors = _turn_keys(bench, of, service)
-    own = documents.vectors()
+    turn_vectors = documents.vectors()
 
     def scored() -> Scored:
         for rows, span in bench.by_scope("turn"):
             inside = (turn_of >= span.start) & (turn_of < span.stop)
-            asked = bench.query_vectors[rows]
+            question_vectors = bench.query_vectors[rows]
             # A column for each turn, so that the best of a turn's keys is a maximum over rows.
-            best = cosines(asked, own[span]).T.copy()
-            np.maximum.at(best, turn_of[inside] - span.start, cosines(asked, vectors[key_of[inside]]).T)
+            best = cosines(question_vectors, turn_vectors[span]).T.copy()
+            np.maximum.at(best, turn_of[inside] - span.start, cosines(question_vectors, vectors[key_of[inside]]).T)
             yield rows, span, best.T
 
     hits = rank(bench, scored(), level="turn", k=depth(run)).frame
@@ -72,7 +72,7 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
 
 @once
 def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Extract keys: which turn (by place) has which key, in pairs, and the keys' vectors (n keys, d)."""
+    """Extract and encode keys; give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d)."""
     keys = _extract_keys(bench, of, service)
     texts = keys["text"].unique(maintain_order=True)
     number = pl.DataFrame({"text": texts, "key": np.arange(len(texts))})
@@ -82,14 +82,14 @@ def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndar
 
 
 def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
-    """Give the keys of a bench: ``text``, and ``turn_id``, the list of the turns that it stands on."""
+    """Extract the keys of a bench: ``text``, and ``turn_id``, the list of its turns."""
     documents = bench.documents("turn")
     turns = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
     if of == "facts":
-        made = extraction.extract(turns, service=service)
-        lacking = made.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
-        line = f"facts of {lacking:,} sessions came from no model" if lacking else ""
-        keys = made.facts.select(text=fact_sentences(made.facts), turn_id="evidence")
+        extracted = extraction.extract(turns, service=service)
+        n_unanswered = extracted.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
+        line = f"facts of {n_unanswered:,} sessions came from no model" if n_unanswered else ""
+        keys = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
     else:
         summaries = summarize(turns, service=service, language=bench.language)
         line = fallback_note(summaries, "summaries")

@@ -1,4 +1,4 @@
-"""Retrieval through summaries: weeks or clusters find the turns below them, or are given themselves."""
+"""Retrieval through summaries of weeks or clusters, which give their turns, or are results themselves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def tree(
     tz: str = "UTC",
     seed: int = 0,
 ) -> Run:
-    """Rank turns by the summaries that stand on them, and by themselves: the collapsed tree of RAPTOR.
+    """Rank turns by themselves and by the summaries above them: the collapsed tree of RAPTOR.
 
     Turns and summaries are one pool in order of their cosine with the question; a summary gives its turns that are
     nearest to the question, each turn once. Summaries are written once for a bench; one question is ranked at a time.
@@ -53,36 +53,46 @@ def tree(
 
     >>> import memlab
     >>> from memlab.sessions import sessions_of
-    >>> said = [f"On day {n} we climbed hill {n}." for n in range(9)]
+    >>> said = [f"On day {n} we saw hill {n}." for n in range(9)]
     >>> rows = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(said)]
     >>> turns = memlab.records.frame(memlab.Turn, rows)
     >>> bench = memlab.Bench.of(memlab.Dataset("trip", "example", turns, sessions_of(turns)), encoder="hashing:64")
-    >>> bench = bench.with_queries(pl.DataFrame({"scope": ["u"], "text": ["When did we climb hill 3?"]}))
+    >>> bench = bench.with_queries(pl.DataFrame({"scope": ["u"], "text": ["When did we see hill 3?"]}))
     >>> memlab.summaries.tree(bench, over="weeks", k=3).frame["doc_id"][0]
     'u/s/3'
     """
     at_least(1, k=k, turns=turns)
-    found, documents = [], bench.documents("turn")
-    for rows, span, made in _trees_by_scope(bench, over=over, service=service, tz=tz, seed=seed):
+    rankings, documents = [], bench.documents("turn")
+    for rows, span, scope_tree in _trees_by_scope(bench, over=over, service=service, tz=tz, seed=seed):
         sessions, at = documents.session[span], span.start + np.arange(span.stop - span.start)
-        sizes = made.nodes["turns"].list.len().to_numpy()
-        node, turn = np.repeat(np.arange(len(sizes)), sizes), documents.at(made.nodes["turns"].explode()) - span.start
+        sizes = scope_tree.nodes["turns"].list.len().to_numpy()
+        node, turn = (
+            np.repeat(np.arange(len(sizes)), sizes),
+            documents.at(scope_tree.nodes["turns"].explode()) - span.start,
+        )
         place = np.arange(len(turn)) - np.repeat(sizes.cumsum() - sizes, sizes)
         for row in rows:
-            own, theirs = _question_cosines(bench, row, documents.vectors()[span]), _question_cosines(bench, row, made.vectors)
-            nearest = np.lexsort((turn, -own[turn], node))[place < turns]
-            best = own.copy()
-            np.maximum.at(best, turn[nearest], theirs[node[nearest]])
+            turn_scores, node_scores = (
+                _question_cosines(bench, row, documents.vectors()[span]),
+                _question_cosines(bench, row, scope_tree.vectors),
+            )
+            nearest = np.lexsort((turn, -turn_scores[turn], node))[place < turns]
+            best = turn_scores.copy()
+            np.maximum.at(best, turn[nearest], node_scores[node[nearest]])
             if level == "session":
                 first = starts(sessions)
-                own, best, at = np.maximum.reduceat(own, first), np.maximum.reduceat(best, first), sessions[first]
-            order = np.lexsort((-own, -best))[:k]
-            found.append((np.full(len(order), row), at[order], best[order]))
-    return placed(bench, found, level=level, k=k)
+                turn_scores, best, at = (
+                    np.maximum.reduceat(turn_scores, first),
+                    np.maximum.reduceat(best, first),
+                    sessions[first],
+                )
+            order = np.lexsort((-turn_scores, -best))[:k]
+            rankings.append((np.full(len(order), row), at[order], best[order]))
+    return placed(bench, rankings, level=level, k=k)
 
 
 def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design: Any) -> pl.DataFrame:
-    """Give the summaries themselves that are nearest to each question.
+    """Give the summaries that are most similar to each question.
 
     :param over: as for :func:`tree`, like ``service``, ``tz`` and ``seed``.
     :returns: ``query_id``, ``rank``, ``score`` (cosine) and the columns of :class:`memlab.records.Node`.
@@ -99,7 +109,7 @@ def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design
 
 
 def tree_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0) -> Tree:
-    """Give the summaries of a bench's conversations and their vectors; they are written once, and kept with the bench.
+    """Give the summaries of a bench's conversations with their vectors, made once for the bench.
 
     :raises DataError: for another ``over``, an unknown time zone, or without an encoder.
     """
@@ -119,23 +129,23 @@ def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int
     turns, embedder, language = bench.turns[order], bench.embedder(), bench.language
     if over == "clusters":
         vectors = documents.vectors()[at[order]]
-        made = grow(turns, encoder=embedder, vectors=vectors, service=service, language=language, seed=seed)
+        built = grow(turns, encoder=embedder, vectors=vectors, service=service, language=language, seed=seed)
     else:
         nodes = rollup(turns, service=service, tz=tz, language=language)
-        made = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
-    if service and (line := fallback_note(made.nodes, "summaries")):
+        built = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
+    if service and (line := fallback_note(built.nodes, "summaries")):
         warnings.warn(line, stacklevel=4)
-    return made
+    return built
 
 
 def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, slice, Tree]]:
-    """Go through the scopes with questions: rows of these, place of the turns, and the summaries."""
+    """Give for each scope with questions their rows, the span of its turns, and its summaries."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    made = tree_of(bench, **design)
+    all_scopes = tree_of(bench, **design)
     for rows, span in bench.by_scope("turn"):
-        own = (made.nodes["scope"] == bench.queries["scope"][int(rows[0])]).arg_true().to_numpy()
-        yield rows, span, Tree(made.nodes[own], made.vectors[own])
+        own = (all_scopes.nodes["scope"] == bench.queries["scope"][int(rows[0])]).arg_true().to_numpy()
+        yield rows, span, Tree(all_scopes.nodes[own], all_scopes.vectors[own])
 
 
 def _question_cosines(bench: Bench, row: int, vectors: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Rows of summaries: what they stand on, written by a model where it answers, else from their own sentences."""
+"""Rows of summaries, written by a model, or of picked sentences where it gives no answer."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import polars as pl
 from memlab import llm
 from memlab.cluster import cluster_terms
 from memlab.records import Node, schema
-from memlab.summaries.asking import Group, Item, Supported, Task, checked, evidence_of, request, unique
-from memlab.summaries.extractive import find_carried_on, extract_sentences
+from memlab.summaries import prompts
+from memlab.summaries.extractive import extract_sentences, find_carried_on
+from memlab.summaries.prompts import Group, Item, Supported, Task, distinct, evidence_column
 from memlab.text.sentences import sentences
 
 NODES = pl.Schema(schema(Node))
@@ -21,11 +22,11 @@ EXTRACTIVE = "extractive"
 _MAX_TOPICS = 6
 Row = dict[str, Any]
 Writer = str | llm.Service | Callable[[Sequence[llm.Request]], list[llm.Answer]] | None
-"""Who writes: the name of a service, ``recorded``, a service, or a function that answers; ``None`` for no model."""
+"""Who writes summaries: a service or its name, ``recorded``, a function that answers, or ``None`` for no model."""
 
 
 def turn_rows(turns: pl.DataFrame) -> list[Row]:
-    """Give turns as rows of what summaries stand on: each has one sentence, with what its image shows."""
+    """Give turns as rows that a summary can be written of: each is one sentence, with the caption of its image."""
     image = ("\n[image: " + pl.col("caption") + "]").fill_null("")
     rows = turns.select(
         "scope", "speaker", node_id="turn_id", start="timestamp", end="timestamp", level=pl.lit(0),
@@ -37,7 +38,7 @@ def turn_rows(turns: pl.DataFrame) -> list[Row]:
 def write_summaries(
     task: Task, parts: Sequence[Sequence[Row]], service: Writer, *, before: Sequence[Sequence[Row]] = ()
 ) -> list[Row]:
-    """Write a summary above each group of rows; where the model gives none, of sentences of the group.
+    """Write a summary of each group of rows; where the model gives none, pick sentences of the group.
 
     :param before: of each group the rows of the period before, where there are periods.
     :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and ``evidence``, the other
@@ -48,51 +49,52 @@ def write_summaries(
     """
     if isinstance(service, str) and service != llm.RECORDED:
         service = llm.configured(service)
-    groups = [Group(_summary_items(part), _summary_items(last)) for part, last in zip_longest(parts, before, fillvalue=())]
-    requests = [request(task, group) for group in groups]
+    pairs = zip_longest(parts, before, fillvalue=())
+    groups = [Group(_summary_items(part), _summary_items(last)) for part, last in pairs]
+    requests = [prompts.summary_request(task, group) for group in groups]
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
     rows = []
-    for part, asked, group, answer in zip(parts, requests, groups, answers, strict=True):
+    for part, request, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
-        points, dropped = checked(value, group) if value else ({}, 0)
-        why = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
+        points, dropped = prompts.supported_points(value, group) if value else ({}, 0)
+        reason = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
         row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
-        if points and not why:
+        if points and not reason:
             row = {"service": by, "model": getattr(service, "model", None)}
-            row |= {name: unique(getattr(value, name, ())) for name in ("topics", "entities")}
+            row |= {name: distinct(getattr(value, name, ())) for name in ("topics", "entities")}
         else:
             points = _extractive_points(task, group)
         for name, each in points.items():
-            row |= {name: [text for text, _ in each], evidence_of(name): [turns for _, turns in each]}
-        row |= {"node_id": asked.key, "dropped": dropped, "reason": why if service else ""}
+            row |= {name: [text for text, _ in each], evidence_column(name): [turns for _, turns in each]}
+        row |= {"node_id": request.key, "dropped": dropped, "reason": reason if service else ""}
         rows.append(row | _parent_fields(part) | {"text": " ".join(row["sentences"])})
     return rows
 
 
 def _summary_items(rows: Sequence[Row]) -> list[Item]:
-    """Give what a summary above some rows may stand on."""
+    """Give the items that a summary of some rows may cite."""
     return [
         Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), "" if name == "sentences" else name)
         for row in rows
         for name in ("sentences", "decisions", "open_questions")
-        for text, turns in zip(row.get(name) or (), row.get(evidence_of(name)) or (), strict=True)
+        for text, turns in zip(row.get(name) or (), row.get(evidence_column(name)) or (), strict=True)
     ]
 
 
 def _parent_fields(part: Sequence[Row]) -> Row:
-    """Say what a summary of some rows stands on."""
+    """Give the fields of a summary that follow from its rows: children, turns and times."""
     return {
         "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
-        "turns": unique(turn for row in part for turn in row["turns"]),
+        "turns": distinct(turn for row in part for turn in row["turns"]),
         "start": min((row["start"] for row in part if row["start"]), default=None),
         "end": max((row["end"] for row in part if row["end"]), default=None),
     }  # fmt: skip
 
 
 def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
-    """Pick sentences; what sessions decided and left open goes up as it is."""
-    points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.lists()}
+    """Pick sentences without a model; decisions and open questions are kept as they are."""
+    points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.sentence_lists()}
     points["sentences"] = extract_sentences([item for item in group.items if not item.kind])
     if group.before:
         points["carried_on"] = find_carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
@@ -100,9 +102,9 @@ def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
 
 
 def fallback_note(rows: pl.DataFrame, what: str) -> str:
-    """Say in one line how many summaries came from no model though one was asked; see :func:`memlab.llm.unanswered`.
+    """Give a note on how many summaries no model answered though it was asked; see :func:`memlab.llm.unanswered`.
 
-    :param rows: ``reason``, as :func:`write` gives it.
+    :param rows: ``reason``, as :func:`write_summaries` gives it.
     """
     return llm.unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
 
@@ -122,19 +124,19 @@ def add_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.Dat
     :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
     """
     person = pl.col("role") != "assistant"
-    lacking = rows.with_row_index("row").filter(pl.col("topics").is_null().any().over("scope"))
+    without_topics = rows.with_row_index("row").filter(pl.col("topics").is_null().any().over("scope"))
     # Splitting takes long: only turns of scopes where topics are missing.
     stated = (
-        lacking.select("row", "scope", turn_id="turns")
+        without_topics.select("row", "scope", turn_id="turns")
         .explode("turn_id")
         .join(turns.select("turn_id", "speaker", "role", "text"), on="turn_id", maintain_order="left")
         .filter(person | ~person.any().over("row"))
     )
     split = pl.Series(map(sentences, stated["text"]), dtype=pl.List(pl.String))
-    found = dict[int, list[str]]()
+    topics = dict[int, list[str]]()
     for part in stated.with_columns(text=split).explode("text").drop_nulls("text").partition_by("scope"):
         labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()
         terms = cluster_terms(part["text"].to_list(), labels, n_terms=_MAX_TOPICS, speakers=speakers, language=language)
-        found |= dict(terms.select("label", "terms").iter_rows())
-    own = pl.Series("topics", [found.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
+        topics |= dict(terms.select("label", "terms").iter_rows())
+    own = pl.Series("topics", [topics.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
     return rows.with_columns(pl.coalesce("topics", own))

@@ -1,4 +1,4 @@
-"""What the package knows of human language: words, tokens, sentences, values and forms of questions.
+"""Processing of natural language: words, tokens, sentences, dates, numbers and forms of questions.
 
 Text comes in; words, spans and values go out. Most of it is for English; ``analysis`` reads every language that
 Snowball stems.
@@ -7,7 +7,7 @@ Snowball stems.
 - ``tokens``: the tokeniser with offsets, the form in which words are compared, and the stemmer.
 - ``analysis``: words as retrieval reads them: tokens, stems, stop words.
 - ``sentences``: the sentence splitter with offsets.
-- ``numbers``, ``dates``: their values, also of relative dates ("last Friday", seen from a day).
-- ``lemmas``: irregular verbs, and the words by which two wordings are compared.
+- ``numbers``, ``dates``: numbers and dates with their values, also of relative dates ("last Friday").
+- ``lemmas``: base forms of verbs, and the form in which two wordings are compared.
 - ``questions``: the form of a question, and whether it is an aggregation.
 """

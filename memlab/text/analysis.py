@@ -1,4 +1,4 @@
-"""Text as retrieval reads it: lower-case words, stemmed, without the words that every text has.
+"""The analyser of retrieval: lower-case words, stemmed, without stop words.
 
 One analyser for documents and questions, BM25 and every stage that compares words. A language brings its stemmer
 (Snowball's) and its stop words; the tokens are the same everywhere: runs of two letters or digits, or more.
@@ -35,7 +35,7 @@ LANGUAGES: Mapping[str, str] = {
 
 
 def check_language(language: str) -> str:
-    """Give the code of a language back if it is known.
+    """Raise for an unknown language; else give its code back.
 
     :raises DataError: for another, with the codes that are known.
     """
@@ -47,7 +47,7 @@ def check_language(language: str) -> str:
 
 @lru_cache(maxsize=256)
 def english_rules_apply(language: str, rules: str) -> bool:
-    """Say whether rules that know English alone can be used; that they cannot is logged, once for each.
+    """Say whether rules for English apply to a language; that they do not is logged, once for each.
 
     :param rules: what they do, as the subject of a sentence: "the splitting of questions".
     """
@@ -93,7 +93,7 @@ def _stop_series(language: str) -> pl.Series:
 
 @lru_cache(maxsize=len(LANGUAGES))
 def stop_words(language: str = "en") -> frozenset[str]:
-    """Give the words that retrieval leaves out: function words alone, since any other may be what is asked for.
+    """Give the stop words of a language: function words alone, since any other word may matter to a question.
 
     English has the closed classes of :mod:`memlab.text.words`, eleven languages have NLTK's lists as ``bm25s``
     brings them, thirteen those of ``stopwordsiso``, and all these the words that questions begin with. Finnish, Greek,

@@ -1,4 +1,4 @@
-"""Dates in a text and what they span: "May 3rd, 2023", "the week before 9 June 2023", "last Friday" seen from a day.
+"""Dates in a text and the days they cover: "May 3rd, 2023", "the week before 9 June 2023", "last Friday".
 
 A value is as precise as the date: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week ``2023-W18`` (ISO
 8601) or a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``.
@@ -57,7 +57,9 @@ _ANCHOR = regex.compile(
     r"\b(?:the )?(?P<unit>week|weekend) (?P<way>of) (?:the )?$",
     regex.I,
 )
-_DAY_OFFSETS = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "the day after tomorrow": 2}
+_DAY_OFFSETS = {
+    "the day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1, "the day after tomorrow": 2,
+}  # fmt: skip
 _DIRECTIONS = {"last": -1, "before": -1, "ago": -1, "of": 0, "after": 1, "next": 1, "coming": 1}
 _TIME_LEAD = (
     r"\b(?:in|since|until|till|by|before|after|during|throughout|early|late|mid|last|next|every|each|"
@@ -69,7 +71,7 @@ _YEAR_PATTERN = (
 )
 _MONTH_PATTERN = rf"(?P<lead>{_TIME_LEAD})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_TIME_LEAD}){_MONTH}"
 _CERTAIN_LEADS = ("in", "since", "until", "during", "early", "late", "mid")
-_AMBIGUOUS_MONTHS = ("march", "april", "may", "june", "august")  # names, a verb, an auxiliary: only behind a word of time
+_AMBIGUOUS_MONTHS = ("march", "april", "may", "june", "august")  # only behind a word of time: names, verbs
 _DAY_PREPOSITION = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
 _CONTINUATION = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
 
@@ -107,24 +109,25 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     """
     rows: list[Date] = []
     for pattern, read in _READERS:
-        found = [row for match in pattern.finditer(text) if (row := read(match, now)) is not None]
-        rows += found
-        text = blank_out(text, found)
+        found_dates = [row for match in pattern.finditer(text) if (row := read(match, now)) is not None]
+        rows += found_dates
+        text = blank_out(text, found_dates)
     return sorted(rows, key=lambda row: row.start)
 
 
 def annotate_dates(text: str, day: date) -> str:
-    """Write the date behind relative dates, seen from the day on which the text was written.
+    """Write the date behind each relative date of a text: "yesterday (7 May 2023)".
 
-    Days (yesterday, two days ago, last Friday) are written as days, months and years as such, and weeks as the week
-    before or after a day. "Last Friday" is the latest before the day, "next Friday" the first after it, which people
-    do not always mean.
+    Days are written as days, months and years as such, and weeks as the week before or after a day. "Last Friday" is
+    the latest before the day, "next Friday" the first after it.
+
+    :param day: the day on which the text was written.
 
     >>> from datetime import date
-    >>> from memlab.text.dates import dated
-    >>> dated("We met yesterday and moved last month.", date(2023, 1, 1))
+    >>> from memlab.text.dates import annotate_dates
+    >>> annotate_dates("We met yesterday and moved last month.", date(2023, 1, 1))
     'We met yesterday (31 December 2022) and moved last month (December 2022).'
-    >>> dated("She left two weeks ago, not last Friday.", date(2023, 5, 8))
+    >>> annotate_dates("She left two weeks ago, not last Friday.", date(2023, 5, 8))
     'She left two weeks ago (2 weeks before 8 May 2023), not last Friday (5 May 2023).'
     """
     for row in reversed(dates(text, day)):
@@ -133,13 +136,13 @@ def annotate_dates(text: str, day: date) -> str:
             continue
         if unit in ("week", "weekend"):
             count = "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
-            meant = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {format_day(day)}"
+            written = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {format_day(day)}"
         elif unit == "day":
-            meant = format_day(date.fromisoformat(row.value))
+            written = format_day(date.fromisoformat(row.value))
         else:
             year, *months = map(int, row.value.split("-"))
-            meant = " ".join([*(MONTHS[number - 1].title() for number in months), str(year)])
-        text = f"{text[: row.end]} ({meant}){text[row.end :]}"
+            written = " ".join([*(MONTHS[number - 1].title() for number in months), str(year)])
+        text = f"{text[: row.end]} ({written}){text[row.end :]}"
     return text
 
 
@@ -149,12 +152,12 @@ def format_day(day: date) -> str:
 
 
 def date_range(value: str) -> tuple[date, date] | None:
-    """Give the first and the last day of a date; ``None`` for one without a year.
+    """Give the first and the last day of a date's value; ``None`` for one without a year.
 
-    >>> from memlab.text.dates import days
-    >>> [str(day) for day in days("2023-05")]
+    >>> from memlab.text.dates import date_range
+    >>> [str(day) for day in date_range("2023-05")]
     ['2023-05-01', '2023-05-31']
-    >>> days("05"), days("05-07")
+    >>> date_range("05"), date_range("05-07")
     (None, None)
     """
     if len(value) < len("2023") or not value[:4].isdigit():
@@ -170,7 +173,7 @@ def date_range(value: str) -> tuple[date, date] | None:
 
 
 def _shift_date(now: date, n: int, unit: str) -> str:
-    """Give the day, week, weekend, month or year that is ``n`` units from a day, as a value.
+    """Give the value of the day, week, weekend, month or year that is ``n`` units from a day.
 
     The last weekend is over by the day, the next is yet to come, and this one is the nearest that is not over.
     """
@@ -188,7 +191,7 @@ def _shift_date(now: date, n: int, unit: str) -> str:
 
 
 def _read_calendar_date(match: Any, _: date | None) -> Date | None:
-    """Read a date with a day or a year, and what is counted from it."""
+    """Read a date with a day or a year, and one that is relative to it ("the week before 9 June 2023")."""
     parts = match.groupdict()
     name, sure, digits = parts["month"], parts.get("sure"), parts["year"] or "0"
     year = int(digits) + (0 if len(digits) != 2 else 2000 if int(digits) < 70 else 1900)
@@ -199,7 +202,8 @@ def _read_calendar_date(match: Any, _: date | None) -> Date | None:
         n, day = day, n
     # "5 may be enough", "march 10 miles"
     goes_on = regex.match(r" [^\W\d_]", match.string[match.end() :])
-    if name in ("may", "march") and goes_on and not (sure or year or _DAY_PREPOSITION.search(match.string[: match.start()])):
+    clear = sure or year or _DAY_PREPOSITION.search(match.string[: match.start()])
+    if name in ("may", "march") and goes_on and not clear:
         return None
     try:
         date(year or 2000, n, day or 1)
@@ -212,7 +216,7 @@ def _read_calendar_date(match: Any, _: date | None) -> Date | None:
 
 
 def _read_relative_date(match: Any, now: date | None, to: Any = None) -> Date | None:
-    """Read a date that is counted from a day: "yesterday", "next May", "two weeks ago", "the day before ``to``"."""
+    """Read a date that is relative to a day: "yesterday", "next May", "two weeks ago", "the day before ``to``"."""
     if now is None:
         return None
     parts = {name: (value or "").lower() for name, value in match.groupdict().items()}
@@ -253,7 +257,8 @@ def _month_number(name: str) -> int:
 _READERS = tuple(
     (regex.compile(pattern, regex.I), read)
     for patterns, read in (
-        (_CALENDAR_PATTERNS, _read_calendar_date), (_RELATIVE_PATTERNS, _read_relative_date), ((_YEAR_PATTERN,), _read_year), ((_MONTH_PATTERN,), _read_month)
+        (_CALENDAR_PATTERNS, _read_calendar_date), (_RELATIVE_PATTERNS, _read_relative_date),
+        ((_YEAR_PATTERN,), _read_year), ((_MONTH_PATTERN,), _read_month),
     )
     for pattern in patterns
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Forms of English verbs, and the words by which two wordings of one statement are compared."""
+"""Base forms of English verbs, and the normal form in which two wordings of a statement are compared."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _CONTRASTED = (
 
 @cache
 def irregular_forms() -> dict[str, str]:
-    """Give irregular forms of verbs with their base; regular ones have its stem.
+    """Give the irregular forms of verbs, each with its base form.
 
-    >>> from memlab.text.lemmas import forms
-    >>> [forms()[word] for word in ("bought", "driven")]
+    >>> from memlab.text.lemmas import irregular_forms
+    >>> [irregular_forms()[word] for word in ("bought", "driven")]
     ['buy', 'drive']
     """
     verbs = [entry.split(":") for entry in word_lists()["irregular"].split()]
@@ -36,17 +36,17 @@ def irregular_forms() -> dict[str, str]:
 
 
 def base_form(word: str) -> str:
-    """Give the base of an irregular form or an auxiliary; any other word itself.
+    """Give the base form of an irregular verb form or an auxiliary, and any other word as it is.
 
-    >>> from memlab.text.lemmas import base
-    >>> base("sold"), base("were"), base("tea")
+    >>> from memlab.text.lemmas import base_form
+    >>> base_form("sold"), base_form("were"), base_form("tea")
     ('sell', 'be', 'tea')
     """
     return _AUXILIARIES.get(word) or irregular_forms().get(word, word)
 
 
 def third_person(base: str) -> str:
-    """Put a verb into the third person: "teaches", "studies", "has"."""
+    """Give the third person of a verb: "teaches", "studies", "has"."""
     if base.endswith("y") and base[-2:-1] not in "aeiou":
         return base[:-1] + "ies"
     return "has" if base == "have" else base + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
@@ -70,10 +70,10 @@ def infinitive(verb: str) -> str:
 
 @lru_cache(maxsize=65536)
 def base_forms(text: str) -> tuple[str, ...]:
-    """Give the words of a text in the form in which wordings are compared: base forms, stems, numerals; no articles.
+    """Give the words of a text as stems of base forms, with numbers as digits and without articles.
 
-    >>> from memlab.text.lemmas import bases
-    >>> bases("She's got a third cat, isn't it?"), bases("twenty-one cats")
+    >>> from memlab.text.lemmas import base_forms
+    >>> base_forms("She's got a third cat, isn't it?"), base_forms("twenty-one cats")
     (('she', 'get', '3', 'cat', 'be', 'not', 'it'), ('21', 'cat'))
     """
     text = expand_negations(text)
@@ -84,15 +84,15 @@ def base_forms(text: str) -> tuple[str, ...]:
 
 
 def expand_negations(text: str) -> str:
-    """Write a text in plain form, with "not" for "n't"."""
+    """Normalise a text, and write "not" for "n't" and "cannot"."""
     return _CONTRACTED_NOT.sub(" not", normalize_text(text))
 
 
 def strip_contrast(text: str) -> str:
-    """Leave out what a value is contrasted with: "not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee".
+    """Remove the other value of a contrast: "not Oslo but Bergen" is "Bergen".
 
-    >>> from memlab.text.lemmas import told
-    >>> [told(t).strip() for t in ("not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee")]
+    >>> from memlab.text.lemmas import strip_contrast
+    >>> [strip_contrast(t).strip() for t in ("not Oslo but Bergen", "from Oslo to Bergen", "tea instead of coffee")]
     ['Bergen', 'to Bergen', 'tea']
     """
     for pattern in _CONTRASTED:

@@ -1,4 +1,4 @@
-"""Numbers in a text, written in digits or in words, by the library text2num."""
+"""Numbers in a text, in digits or in words, read by the library text2num."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ONE = regex.compile(
 
 
 class Number(NamedTuple):
-    """A number as it is written and where it stands: ``text[start:end]``; ordinal: "third", "21st"."""
+    """A number in a text, at ``text[start:end]``; ordinal: "third", "21st"."""
 
     value: float
     text: str

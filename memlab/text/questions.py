@@ -1,4 +1,4 @@
-"""What a question asks for: its form, and whether one piece of evidence can answer it, by patterns for polars.
+"""The form of a question, and whether it needs several evidence items, as expressions for polars.
 
 Everything is read from the text alone, so that it is known when a question is asked.
 """
@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.text.words import FINITE_AUXILIARIES
 
-# What came after what, and how something went as a whole.
+# Orders of events, and overviews.
 _ORDER_OR_OVERVIEW = (
     r"\b(?:in (?:which|what|the) (?:\w+ )?(?:order|sequence)|(?:order|sequence) (?:of|in which)"
     r"|chronolog\w*|timeline|one after (?:another|the other)|earliest|(?:first|start) to (?:last|finish|end)"
@@ -59,7 +59,7 @@ _AGGREGATE = (
 
 
 def question_form(text: str | pl.Expr = "text") -> pl.Expr:
-    """Tell the form of questions, one of :data:`FORMS`, as an expression over a column of their texts.
+    """Give the form of questions, one of :data:`FORMS`, as an expression over a column of their texts.
 
     The first form that opens a clause counts. "What kind of books has he?" asks for a list, as "what books" does;
     "what kind of car" does not.
@@ -79,7 +79,7 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
 
 
 def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
-    """Tell whether questions ask for something counted, listed, put in order or told as a whole: one piece cannot do.
+    """Tell whether questions ask for a count, a list, an order or an overview, which one evidence item cannot give.
 
     However much there is to count, one or two dates answer "how many weeks ago": a question of form ``how long`` is
     none.

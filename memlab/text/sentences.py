@@ -1,4 +1,4 @@
-"""Sentences of a text, with their places."""
+"""The sentence splitter, with offsets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sentences(text: str) -> list[str]:
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Give the places of the sentences of a text: ``text[start:end]``."""
+    """Give start and end of each sentence of a text: ``text[start:end]``."""
     joined: list[tuple[int, int]] = []
     at = 0
     for piece in _segments(text):

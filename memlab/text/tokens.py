@@ -1,4 +1,4 @@
-"""The words of a text with their places, the form in which words are compared, and the stemmer."""
+"""The tokeniser with offsets, the normal forms of words, and the stemmer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import regex
 _WORD = regex.compile(r"\p{N}+(?:[.,]\p{N}+)+\p{L}*|[\p{L}\p{N}\p{M}]+(?:['’]\p{L}+)*")
 
 WORD_OR_SIGN = r"\w+|[^\w\s]"
-"""A word or a sign: what a budget of tokens counts where no model does."""
+"""Pattern of a word or a punctuation mark, which is counted as a token where there is no tokenizer of a model."""
 
 
 class Token(NamedTuple):
-    """A word as it is written and where it stands: ``text[start:end]``."""
+    """A word of a text, at ``text[start:end]``."""
 
     text: str
     start: int
@@ -26,12 +26,12 @@ class Token(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The form in which it is compared."""
+        """The word in the form in which words are compared."""
         return compared_form(self.text)
 
 
 def tokens(text: str) -> list[Token]:
-    """Cut a text into words with their places.
+    """Split a text into words with offsets.
 
     >>> from memlab.text.tokens import tokens
     >>> [token.text for token in tokens("I don't pay $1,250 for a well-known café.")]
@@ -62,14 +62,14 @@ def bare_word(word: str) -> str:
 
 
 def normalize_text(text: str) -> str:
-    """Write a text in one form of apostrophes, digits and letters (NFKC)."""
+    """Normalise apostrophes, digits and letters of a text (NFKC)."""
     return unicodedata.normalize("NFKC", text).replace("’", "'")
 
 
-def blank_out(text: str, read: Iterable[Any]) -> str:
-    """Overwrite what was read with NUL, from each ``start`` to its ``end``, so that places stay."""
-    for place in read:
-        text = text[: place.start] + "\0" * (place.end - place.start) + text[place.end :]
+def blank_out(text: str, spans: Iterable[Any]) -> str:
+    """Overwrite spans of a text with NUL, from ``start`` to ``end``, so that offsets stay."""
+    for span in spans:
+        text = text[: span.start] + "\0" * (span.end - span.start) + text[span.end :]
     return text
 
 

@@ -1,6 +1,6 @@
 """Closed classes of English words, and the lists of ``words.toml``.
 
-Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.key` gives it.
+Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.compared_form` gives it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ PREPOSITIONS = wordset("of at by for with about to from in on into off out up")
 NEGATIONS = wordset("no not never none nothing nobody nowhere neither nor cannot without")
 NEGATED = frozenset(f"{verb}n't" for verb in word_lists()["shortened"]["n't"].split())
 CONTRACTIONS = NEGATED | frozenset(
-    f"{word}{ending}" for ending, words in word_lists()["shortened"].items() if ending != "n't" for word in words.split()
+    f"{word}{ending}"
+    for ending, words in word_lists()["shortened"].items()
+    if ending != "n't"
+    for word in words.split()
 )
 """All but those with 's, which a word is compared without."""
 

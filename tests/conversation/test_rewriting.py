@@ -91,17 +91,17 @@ def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer) -> None:
         server.modes = [say(json.dumps({"question": answer}))]
         made = rewrite([asked], history=[DESK], service=server.service())
         assert made.row(0) == (asked, asked, "refused")
-    assert not is_valid_rewrite("What did the sofa cost there?", of="What did Ann's sofa cost there?")
-    assert not is_valid_rewrite("What did the sofa cost?", of="And did the second lamp of the shop arrive?")
+    assert not is_valid_rewrite("What did the sofa cost there?", "What did Ann's sofa cost there?")
+    assert not is_valid_rewrite("What did the sofa cost?", "And did the second lamp of the shop arrive?")
     # Words that point elsewhere may go.
     for leaning in ("Who got the first one?", "And the second?", "Why the old one?", "What of another?"):
-        assert is_valid_rewrite("Who got the bakery on the corner?", of=leaning)
+        assert is_valid_rewrite("Who got the bakery on the corner?", leaning)
 
 
 @pytest.mark.parametrize("fault", ["instructions", "50 MB", "429", "deep", "no JSON"])
 def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: str) -> None:
     server.modes = [UNUSABLE[fault]]
-    with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as told:
+    with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as warned:
         made = rewrite("And the lamp?", history=DESK, service=server.service(max_retries=0))
     assert made == "And the lamp? (oak desk cost 210)"
-    assert len(told) == 1
+    assert len(warned) == 1

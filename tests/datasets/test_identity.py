@@ -19,7 +19,7 @@ import memlab
 from memlab.config import IndexSettings
 from memlab.datasets import load, stream
 from memlab.errors import DataError
-from memlab.indexing import index, resolved
+from memlab.indexing import index, resolved_facts
 from memlab.records import Dataset
 from memlab.store import MemoryStore
 
@@ -189,17 +189,17 @@ def test_an_undo_and_a_golden_question_survive(times: list[int], repeats: bool, 
         store = MemoryStore.open(folder / "store")
         store.ingest(load(write(folder, [*log, asked])))
         index(store, "log", settings=IndexSettings(min_turns=1), now=NOW)
-        closing = resolved(store, "log").log
+        closing = resolved_facts(store, "log").log
         assert closing.height == 1
         store.knowledge.undo("log", "ann", *closing.select("old", "new").row(0), at=NOW, why="both")
-        assert resolved(store, "log").log.is_empty()
+        assert resolved_facts(store, "log").log.is_empty()
         late = [message(m, OTHERS[m % 4], id=f"late{m}") for m in times]
         late += [message(-400, "I live in Oslo."), message(990, "I live in Bergen now.")] if repeats else []
         changed = [m for i, m in enumerate(log) if i not in gone] + late
         order.shuffle(changed)
         store.ingest(load(write(folder, changed)))
         index(store, "log", settings=IndexSettings(min_turns=1), now=NOW)
-        assert resolved(store, "log").log.is_empty()
+        assert resolved_facts(store, "log").log.is_empty()
         question = store.questions("log").row(0, named=True)
         assert question["evidence"] == ["ann/oslo"]
         own = store.turns("log").filter(pl.col("turn_id") == "ann/oslo")["session_id"].item()

@@ -40,7 +40,7 @@ def saved(store: MemoryStore, data: Dataset, text: str, *, level: Any = "turn", 
     ("text", "level"),
     [
         ("bm25", "session"),
-        ("hybrid | mmr(k=5) | budget(tokens=80, content='sentences')", "turn"),
+        ("hybrid | mmr(k=5) | budget(tokens=80)", "turn"),
     ],
 )
 def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Dataset, text: str, level: Any) -> None:
@@ -109,7 +109,7 @@ def test_a_model_file_is_what_is_in_it(
     file = tmp_path / "model.bin"
     file.write_text("one")
     chosen = pipeline(f"bm25 | toy(model={str(file)!r}) | toy(model='a/name')")
-    assert list(chosen.reads()["files"]) == [str(file)]
+    assert list(chosen.dependencies()["files"]) == [str(file)]
     grids = [run([chosen], [data], store=store, encoder=None, levels=["turn"]) for _ in range(2)]
     assert [grid.cells["read"].item() for grid in grids] == [False, True]
     run_id = grids[0].cells["run_id"].item()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,15 @@ def test_the_page_shows_what_each_returned_and_why_the_rest_is_missed(data: Data
         first = each["systems"][0]
         assert first["pieces"] + len(first["missed"]) == len(each["evidence"])
         assert first["complete"] == (not first["missed"])
+
+
+def test_a_question_with_markup_is_text_where_a_notebook_shows_why(data: Dataset) -> None:
+    asked = data.questions.with_columns(text=pl.lit("Where is <img src=x onerror=alert(1)>?"), answer=pl.lit("<b>"))
+    done = compare(["bm25", latest], replace(data, questions=asked), encoder=None)
+    for system in ("bm25", "latest"):
+        shown = str(done.why(done.per_query["query_id"][0], system=system))
+        assert "img src" in shown
+        assert not re.search("<(img|b)", shown)
 
 
 def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> None:

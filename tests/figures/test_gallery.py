@@ -117,4 +117,5 @@ def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
 
 def test_a_notebook_whose_name_no_disk_takes_is_a_heading_of_its_own(tmp_path: Path) -> None:
     sidecar(tmp_path, "a", made_by={"notebook": "n" * 5000})
+    sidecar(tmp_path, "b", made_by={"notebook": []})
     assert "n" * 5000 in gallery(tmp_path).read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import memlab
 from memlab.config import IndexSettings
 from memlab.embed.hashing import HashingEncoder
 from memlab.errors import ModelError
-from memlab.indexing import index, report, resolved, why_nothing, worker
+from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active
 from memlab.llm import Service
 from memlab.records import Turn, frame
@@ -56,7 +56,7 @@ def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore)
     assert kinds(index(store, NAME)) == {"created": 1}
     assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 4}
     assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [f"u/s{n}" for n in range(4)]
-    assert {"Lisbon", "Acme"} <= set(active(resolved(store, NAME))["object"])
+    assert {"Lisbon", "Acme"} <= set(active(resolved_facts(store, NAME))["object"])
 
 
 def test_an_open_session_waits_and_a_short_one_says_why_it_has_no_summary(store: MemoryStore) -> None:
@@ -75,7 +75,7 @@ def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, s
     assert kinds(events) == {"fallback": 3}
     # The extractive version is there meanwhile, and one line says so.
     assert store.knowledge.rows("facts", NAME).height
-    lines = report(store, NAME, events)
+    lines = report_lines(store, NAME, events)
     assert sum("came from no model" in line for line in lines) == 1
     assert KEY not in "".join(lines)
     server.modes = [fitting]
@@ -93,7 +93,7 @@ def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_va
     server.modes = [half]
     events = index(store, NAME, service=lab(server))
     assert set(events.filter(kind="fallback")["service"]) == {"lab"}
-    assert not any("came from no model" in line for line in report(store, NAME, events))
+    assert not any("came from no model" in line for line in report_lines(store, NAME, events))
     before = store.knowledge.rows("facts", NAME), store.knowledge.states(NAME)["generation"]
     server.modes = [send(500, {})]
     assert kinds(index(store, NAME, service=lab(server), settings=IndexSettings(version=2))) == {"failed": 3}
@@ -131,7 +131,7 @@ def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytes
     events = index(store, NAME)
     assert kinds(events) == {"created": 2, "failed": 1}
     assert events.filter(kind="failed")["reason"].item() == "ValueError: odd words"
-    assert any("odd words" in line for line in report(store, NAME, events))
+    assert any("odd words" in line for line in report_lines(store, NAME, events))
     monkeypatch.undo()
     assert kinds(index(store, NAME)) == {"created": 1}
 
@@ -164,24 +164,24 @@ def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) ->
 
     store.ingest(said("I work at Bolt now."))
     index(store, NAME)
-    (row,) = resolved(store, NAME).log.filter(new_object="Bolt").to_dicts()
+    (row,) = resolved_facts(store, NAME).log.filter(new_object="Bolt").to_dicts()
     store.knowledge.undo(NAME, "u", row["old"], row["new"], at=START)
-    assert {"Acme", "Bolt"} <= set(active(resolved(store, NAME))["object"])
+    assert {"Acme", "Bolt"} <= set(active(resolved_facts(store, NAME))["object"])
     assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 3}
-    assert {"Acme", "Bolt"} <= set(active(resolved(store, NAME))["object"])
+    assert {"Acme", "Bolt"} <= set(active(resolved_facts(store, NAME))["object"])
     # Edited, the message takes its fact with it at once.
     store.ingest(said("Nothing new."))
-    assert "Bolt" not in active(resolved(store, NAME))["object"].to_list()
-    assert any("no longer said" in line for line in report(store, NAME, index(store, NAME)))
+    assert "Bolt" not in active(resolved_facts(store, NAME))["object"].to_list()
+    assert any("no longer said" in line for line in report_lines(store, NAME, index(store, NAME)))
 
 
 def test_why_there_is_nothing(store: MemoryStore) -> None:
-    assert "not indexed" in why_nothing(store, NAME, "u")
+    assert "not indexed" in empty_reason(store, NAME, "u")
     turns = talk().turns.with_columns(text=pl.lit("Hm."))
     store.ingest(memlab.Dataset(NAME, "chatlog", turns, talk().sessions))
     events = index(store, NAME, encoder=HashingEncoder(64))
-    assert "nothing was found" in why_nothing(store, NAME, "u")
-    assert "0 facts, of which 0 hold" in report(store, NAME, events)[0]
+    assert "nothing was found" in empty_reason(store, NAME, "u")
+    assert "0 facts, of which 0 hold" in report_lines(store, NAME, events)[0]
 
 
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
@@ -190,11 +190,11 @@ def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     make = worker._index_sessions
 
     def overtaken(*args: Any) -> Any:
-        monkeypatch.setattr(worker, "_made", make)
+        monkeypatch.setattr(worker, "_index_sessions", make)
         index(store, NAME)  # as another process would, between the reading and the writing of this one
         raise ValueError("this one fails")
 
-    monkeypatch.setattr(worker, "_made", overtaken)
+    monkeypatch.setattr(worker, "_index_sessions", overtaken)
     index(store, NAME)
     made = store.knowledge.rows("facts", NAME)
     assert made.height

@@ -62,7 +62,7 @@ def test_what_is_yet_to_come_and_what_has_no_time_does_not_decay() -> None:
 )
 def test_wrong_settings_are_named(table: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        ConfidenceSettings.of(table)
+        ConfidenceSettings.from_table(table)
 
 
 def test_bad_facts_are_named() -> None:

@@ -23,12 +23,6 @@ def test_it_falls_from_one_within_bounds(curve: AnyCurve, ages: list[float]) -> 
     assert curve.retention(np.array([0.0])).tolist() == [1.0]
 
 
-@given(days=st.floats(1, 5000), shape=st.floats(0.1, 10))
-def test_half_is_left_at_the_half_life(days: float, shape: float) -> None:
-    for curve in (Exponential(days), PowerLaw(days, shape), Weibull(days, shape), BaseLevel(days, shape)):
-        assert curve.retention(np.array([days]))[0] == pytest.approx(0.5)
-
-
 def test_families_agree_with_scipys_survival_functions() -> None:
     ages = np.array([1.0, 50.0, 400.0])
     assert Exponential(100).retention(ages) == pytest.approx(stats.expon(scale=100 / np.log(2)).sf(ages))

@@ -47,9 +47,9 @@ def test_one_value_supersedes_and_the_same_reinforces() -> None:
 
 
 def test_two_readings_of_one_turn_are_heard_once() -> None:
-    told = _facts((0, "works at", "Acme"), (0, "is working at", "Acme"), (5, "works at", "Acme"))
+    stated = _facts((0, "works at", "Acme"), (0, "is working at", "Acme"), (5, "works at", "Acme"))
     evidence = pl.Series([["u/s/0"], ["u/s/0", "u/s/1"], ["u/s/2"]])
-    resolved = resolve(told.with_columns(evidence=evidence))
+    resolved = resolve(stated.with_columns(evidence=evidence))
     assert _status(resolved) == ["active", "repeat", "repeat"]
     assert resolved.facts["n_reinforced"].to_list() == [1, 0, 0]
 

@@ -41,15 +41,11 @@ def test_there_are_notebooks_and_none_stands_alone() -> None:
 
 
 @each
-def test_it_is_kept_without_outputs(path: Path) -> None:
+def test_it_is_kept_without_outputs_and_its_code_is_short(path: Path) -> None:
     for cell in cells(path):
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
         assert not set(cell["metadata"]) - {"tags", "lines_to_next_cell"}
-
-
-@each
-def test_its_code_is_short_and_all_of_it_shown(path: Path) -> None:
     code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
     lines = [sum(bool(line.strip()) for line in cell["source"]) for cell in code]
     assert max(lines) <= 10
@@ -63,10 +59,8 @@ def test_its_pair_says_the_same(path: Path) -> None:
     assert book.metadata["kernelspec"] == script.metadata["kernelspec"]
     assert script.metadata["kernelspec"]["language"] == "python"
 
-    def told(notebook: Any) -> list[tuple[str, str, list[str]]]:
-        return [(c.cell_type, c.source, c.metadata.get("tags", [])) for c in notebook.cells]
-
-    assert told(book) == told(script), "run: jupytext --sync notebooks/*.py"
+    pair = [[(c.cell_type, c.source, c.metadata.get("tags", [])) for c in each.cells] for each in (book, script)]
+    assert pair[0] == pair[1], "run: jupytext --sync notebooks/*.py"
 
 
 @each
@@ -100,7 +94,7 @@ def test_it_defines_nothing_and_exports_its_figures(path: Path) -> None:
     assert 2 <= len(exported(path)) <= 3
 
 
-def assert_told(executed: Path, figures: Path, undrawn: Collection[str] = ()) -> None:
+def assert_finished(executed: Path, figures: Path, undrawn: Collection[str] = ()) -> None:
     """An executed notebook has run to its end, answers in words, and left its figures (but the undrawn)."""
     book = cells(executed)
     assert all(cell["execution_count"] for cell in book if cell["cell_type"] == "code")
@@ -109,13 +103,8 @@ def assert_told(executed: Path, figures: Path, undrawn: Collection[str] = ()) ->
     assert re.search(r"\d", answer)
     assert not re.search(r"\b(nan|None|inf)\b", answer)
     assert len(re.findall(r"^- ", answer, re.MULTILINE)) <= 7
-    tables = [
-        o["data"]["text/html"]
-        for cell in book
-        for o in cell.get("outputs", [])
-        if "<table" in str(o.get("data", {}).get("text/html"))
-    ]
-    for table in map("".join, tables):
+    pages = ["".join(o.get("data", {}).get("text/html", "")) for cell in book for o in cell.get("outputs", [])]
+    for table in (page for page in pages if "<table" in page):
         assert table.partition("</thead>")[0].count("<th>") <= 8, table
         assert "<small>" not in table, "polars' own: call evaluate.show_tables()"
     for name in exported(SOURCE / executed.name).difference(undrawn):
@@ -133,18 +122,12 @@ def run(
     figures, out, source = folder / "figures", folder / "out", folder / "notebooks"
     shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns(".*"))
     kept = {path.name: path.read_bytes() for path in source.iterdir()}
-    chosen = {
-        "dataset": str(dataset),
-        "store": str(folder / "store"),
-        "figures": str(figures),
-        "seed": 0,
-        **parameters,
-    }
+    chosen = {"dataset": str(dataset), "store": str(folder / "store"), "figures": str(figures), "seed": 0, **parameters}
     executed = [path for path, _ in run_notebooks(source, out, chosen, only=only, jobs=jobs)]
     assert {path.name: path.read_bytes() for path in source.iterdir()} == kept
     assert sorted(path.stem for path in executed) == [p.stem for p in NOTEBOOKS if fnmatch(p.stem, f"*{only}*")]
     for path in executed:
-        assert_told(path, figures, undrawn)
+        assert_finished(path, figures, undrawn)
 
 
 PLOT = """
@@ -213,7 +196,7 @@ def test_the_demo_ran_it_on_the_sample(path: Path) -> None:
     ran = {"".join(cell["source"]).replace("](../../figures", "](../figures") for cell in cells(executed)}
     if [source for source in sources if source not in ran]:
         pytest.skip("make demo ran an older notebook")
-    assert_told(executed, ROOT / "figures")
+    assert_finished(executed, ROOT / "figures")
     gallery = (ROOT / "figures" / "index.html").read_text()
     assert not [name for name in exported(path) if f'id="{name}"' not in gallery]
 
@@ -230,9 +213,7 @@ def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_pa
     run(tmp_path / "log.jsonl", tmp_path, only="0[012357]", jobs=2, n_seeds=1, **FEW)
 
 
-# What a run is small with: timed questions.
-FEW = {"timed": 3}
-
+FEW = {"timed": 3}  # timed questions, so that a run is short
 THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
 
 
@@ -294,15 +275,9 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.shared_data
-def test_the_most_telling_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path) -> None:
-    """Maps and clusters of real conversations, and their sessions rolled up; test_quality measures the pipelines."""
-    run(locomo_path, tmp_path, only="0[15]_", encoder="minilm", **FEW)
-
-
-@pytest.mark.nightly
-@pytest.mark.shared_data
-@pytest.mark.parametrize("only", ["00", "02", "03_", "04", "06", "07"])
-def test_the_others_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path, only: str) -> None:
+@pytest.mark.parametrize("only", ["0[15]_", "00", "02", "03_", "04", "06", "07"])
+def test_they_run_on_locomo_unchanged(tmp_path: Path, locomo_path: Path, only: str) -> None:
+    """Maps, clusters and rollups of real conversations; test_quality measures the pipelines."""
     run(locomo_path, tmp_path, only=only, encoder="minilm", **FEW)
 
 

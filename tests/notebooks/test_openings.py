@@ -47,12 +47,12 @@ def test_its_numbers_are_those_of_its_answer(path: Path) -> None:
     answer = "".join(
         json.loads(executed.read_text(encoding="utf-8"))["cells"][-1]["outputs"][-1]["data"]["text/markdown"]
     )
-    wanted, told = (
+    stated, computed = (
         {n.strip(",") for n in re.findall(NUMBER, text)} for text in ("\n".join(findings(opening(path))), answer)
     )
-    missing = wanted - told
+    missing = stated - computed
     if path.stem in BY_UMAP:
-        missing = {number for number in missing if not any(_near(number, other) for other in told)}
+        missing = {number for number in missing if not any(_near(number, other) for other in computed)}
     assert not missing, f"not in the answer:\n{answer}"
 
 

@@ -112,4 +112,4 @@ def test_a_clusterer_of_ones_own_works_in_every_stage_and_names_itself(random_ru
     assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
     assert expand_cluster(run.top(1), clear, clustering="by_hand", cluster_size=10).frame.height == 10
     text = "dense | expand_cluster(clustering='by_hand')"
-    assert set(memlab.pipeline(text).reads()["stages"]) == {"clustering='by_hand'"}
+    assert set(memlab.pipeline(text).dependencies()["stages"]) == {"clustering='by_hand'"}

@@ -17,7 +17,6 @@ from store_data import build
 
 from memlab import Bench, files, pipeline
 from memlab.cli.data import ingest
-from memlab.config import Settings
 from memlab.embed import load
 from memlab.errors import StoreError
 from memlab.records import Dataset
@@ -35,21 +34,21 @@ def log(path: Path, ids: range) -> Path:
 def test_what_another_writer_adds_to_a_scope_between_reading_and_writing_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = Settings(store=str(tmp_path / "store"), encoder="hashing:64")
+    place: dict[str, Any] = {"store": str(tmp_path / "store"), "encoder": "hashing:64", "into": "log"}
     first, mine, others = (log(tmp_path / f"{i}.jsonl", range(10 * i, 10 * i + 10)) for i in range(3))
-    ingest(chosen, first, into="log")
+    ingest(first, **place)
     read, began = MemoryStore.dataset, list[threading.Thread]()
 
     def meets_another(store: MemoryStore, name: str, *, scopes: Any = None) -> Dataset:
         there = read(store, name, scopes=scopes)
         if scopes and not began:
-            began.append(threading.Thread(target=ingest, args=(chosen, others), kwargs={"into": "log"}))
+            began.append(threading.Thread(target=ingest, args=(others,), kwargs=place))
             began[0].start()
             began[0].join(3)
         return there
 
     monkeypatch.setattr(MemoryStore, "dataset", meets_another)
-    ingest(chosen, mine, into="log")
+    ingest(mine, **place)
     began[0].join()
     after = MemoryStore.open(tmp_path / "store").dataset("log")
     assert sorted(after.turns["turn_id"]) == sorted(f"a/{i}" for i in range(30))

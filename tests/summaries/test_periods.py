@@ -71,14 +71,14 @@ def test_without_a_model_what_shares_its_words_is_carried_on(talk: Make) -> None
 
 
 def test_what_is_carried_on_stands_on_both_and_sentences_on_the_period(year: pl.DataFrame, model: Any) -> None:
-    def told(value: dict[str, Any]) -> dict[str, Any]:
+    def answer_with_both(value: dict[str, Any]) -> dict[str, Any]:
         if "carried_on" not in value:
             return value
         both = {"text": "The piano comes.", "ids": [1, value["sentences"][0]["ids"][-1]]}
         before = {"text": "The piano was bought.", "ids": [1]}
         return value | {"carried_on": [both, before], "sentences": [*value["sentences"], before]}
 
-    week = rollup(year, service=model(told)).filter(kind="week").row(1, named=True)
+    week = rollup(year, service=model(answer_with_both)).filter(kind="week").row(1, named=True)
     assert week["carried_on"] == ["The piano comes."]
     assert week["carried_on_evidence"] == [["u/s1/1", "u/s1/2", "u/s3/1", "u/s3/2"]]
     assert (week["dropped"], week["service"]) == (2, "lab")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.records import Summary, Turn, frame, schema
-from memlab.summaries import EXTRACTIVE, summarize, fallback_note
-from memlab.summaries.asking import SESSION, Group, Item, request
+from memlab.summaries import EXTRACTIVE, fallback_note, summarize
+from memlab.summaries.prompts import SESSION, Group, Item, summary_request
 
 LINES = [
     "Mel: I signed the lease for the flat in Oslo on Monday, it costs $1,250.",
@@ -90,8 +90,8 @@ def test_a_prompt_holds_the_conversation_as_data_and_no_id_of_it(talk: Make, mod
 
 def test_the_key_is_of_ids_and_texts_alone() -> None:
     group = Group([Item("u/s/1", "I moved.", ["u/s/1"], None, "Mel")])
-    key = request(SESSION, group).key
-    assert request(SESSION._replace(system="other words"), group).key == key
+    key = summary_request(SESSION, group).key
+    assert summary_request(SESSION._replace(system="other words"), group).key == key
     others = [Group([group.items[0]._replace(text="I moved again.")]), Group([group.items[0]._replace(id="u/s/2")])]
-    assert key not in [request(SESSION, each).key for each in (*others, Group(group.items, group.items))]
-    assert request(SESSION._replace(version=2), group).key != key
+    assert key not in [summary_request(SESSION, each).key for each in (*others, Group(group.items, group.items))]
+    assert summary_request(SESSION._replace(version=2), group).key != key

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab.text.dates import annotate_dates, dates, date_range
+from memlab.text.dates import annotate_dates, date_range, dates
 from memlab.text.numbers import numbers
 
 PHRASES = [line.split("\t") for line in (Path(__file__).parent / "dates.tsv").read_text().splitlines()]
@@ -26,7 +26,10 @@ def test_phrase(text: str, now: str, expected: str) -> None:
 
 def test_what_is_written_behind_a_date() -> None:
     day = date(2023, 5, 8)
-    assert annotate_dates("last week and next month", day) == "last week (the week before 8 May 2023) and next month (June 2023)"
+    assert (
+        annotate_dates("last week and next month", day)
+        == "last week (the week before 8 May 2023) and next month (June 2023)"
+    )
     same = "yesterday's news of last week of May, the day before 9 June 2023, today"
     assert annotate_dates(same, day) == same
 

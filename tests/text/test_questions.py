@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from memlab.text.questions import FORMS, aggregation, question_form
 
@@ -36,11 +34,3 @@ def test_forms(text: str, form: str, counted: bool) -> None:
     row = pl.DataFrame({"text": [text]}).select(question_form(), aggregation()).row(0)
     assert row == (form, counted)
     assert {form for _, form, _ in EXAMPLES} == set(FORMS)
-
-
-@settings(max_examples=15, deadline=None)
-@given(st.lists(st.text(max_size=80), min_size=1, max_size=30))
-def test_any_text_has_one_form(texts: list[str]) -> None:
-    table = pl.DataFrame({"asked": texts}).select(question_form("asked"), aggregation(pl.col("asked")))
-    assert set(table["form"]) <= set(FORMS)
-    assert table["aggregation"].null_count() == 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memlab.text.sentences import sentences, sentence_spans
+from memlab.text.sentences import sentence_spans, sentences
 
 
 @pytest.mark.parametrize(

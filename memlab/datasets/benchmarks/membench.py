@@ -1,4 +1,4 @@
-"""MemBench (Tan et al., ACL 2025 Findings): facts and preferences, told to an assistant or overheard by it.
+"""MemBench (Tan et al., ACL 2025 Findings): facts and preferences, stated to an assistant or overheard by it.
 
 What is read: the published files (``FirstAgentDataLowLevel.json`` …) and the samples with noise that MemBench's own
 script makes of them (``data2test/0-10k/…_multiple_0.json`` …), one or a folder of them. A scope is a trajectory with

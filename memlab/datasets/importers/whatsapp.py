@@ -3,7 +3,7 @@
 A line that begins with a date and a time in the form of the file begins a message; any other goes on the one before.
 The order of day and month follows from all dates of the file. Forms: whatstk's headers, chat-miner's test files, and
 the notes of footprint-messaging on locales. What WhatsApp itself writes (deleted, edited, left out, calls, events of a
-group) is told by the marks around it on iPhones, and by its words (:mod:`memlab.datasets.importers.whatsapp_words`).
+group) is recognised by marks around it on iPhones, and by its words (:mod:`memlab.datasets.importers.whatsapp_words`).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
 
 
 def _date(file: Source, lines: list[_Line]) -> None:
-    """Date the lines in the order that fits the whole file best; where two fit alike, say which was taken."""
+    """Date the lines in the order that fits the whole file best; where two fit equally, say which was taken."""
     wanted = file.date_order
     misfits = {order: _misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
     best = min(misfits.values())
@@ -168,9 +168,9 @@ def _before(line: _Line, other: _Line) -> bool:
 
 
 def _people(lines: list[_Line]) -> set[str]:
-    """Give the senders; a name with a colon is one where all its messages go on alike after it.
+    """Give the senders; a name has a colon where all its messages go on the same way after it.
 
-    An event of the group with a colon in it has no sender, but what begins as often as three times alike is a name.
+    An event of the group with a colon in it has no sender, but what begins three times the same way is a name.
     """
     rests: dict[str, list[str]] = {}
     for line in lines:

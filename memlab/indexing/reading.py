@@ -1,4 +1,4 @@
-"""What the index holds, ready to be used: facts resolved; what a pass did; and why there is nothing."""
+"""Reading of the index: resolved facts, the report of a pass, and the reason why a scope has nothing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from memlab.knowledge import Resolved, patterns, recall, resolve
 from memlab.store import MemoryStore, cached
 from memlab.terminal import short
 
-_SAID = re.compile(r".*/(f[0-9a-f]{12})")
-_LISTED = 8
+_FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
+_MAX_LISTED = 8
 
 
-def resolved(
+def resolved_facts(
     store: MemoryStore,
     dataset: str,
     *,
@@ -26,54 +26,54 @@ def resolved(
     encoder: Encoder | None = None,
     as_of: datetime | None = None,
 ) -> Resolved:
-    """Read the facts of a dataset and find out which still hold, without the supersessions that were undone.
+    """Read the facts of a dataset and resolve them, without the supersessions that were undone.
 
     :param encoder: matches near-equal values too; see :func:`memlab.knowledge.resolve`.
     :param as_of: only what had reached the memory by then counts.
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
-    pairs = undone(store, dataset, facts).values()
+    pairs = current_undos(store, dataset, facts).values()
     return resolve(facts, encoder=cached(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
 
 
-def undone(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
-    """Find for each undo (``old``, ``new``) the facts that say the same now, in whatever turn of its scope.
+def current_undos(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
+    """Give for each undo, a pair of fact ids, the current facts of its scope that state the same.
 
-    :returns: noted pair → standing pair; an id is empty where nothing says so any more.
+    :returns: noted pair → current pair; an id is empty where no fact states it any more.
     """
     rows = facts.select("scope", "fact_id").rows()
-    standing = {(scope, _SAID.sub(r"\1", fact)): fact for scope, fact in rows} | {row: row[1] for row in rows}
+    known = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in rows} | {row: row[1] for row in rows}
 
-    def now(scope: str, fact: str) -> str:
-        return standing.get((scope, fact)) or standing.get((scope, _SAID.sub(r"\1", fact)), "")
+    def current(scope: str, fact: str) -> str:
+        return known.get((scope, fact)) or known.get((scope, _FACT_DIGEST.sub(r"\1", fact)), "")
 
     noted = store.knowledge.undone(dataset).select("scope", "old", "new").iter_rows()
-    return {(old, new): (now(scope, old), now(scope, new)) for scope, old, new in noted}
+    return {(old, new): (current(scope, old), current(scope, new)) for scope, old, new in noted}
 
 
-def remember(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
-    """Put vectors of what the index holds into the store's cache, so that the first question finds them there."""
-    facts = resolved(store, dataset, encoder=encoder).facts.filter(pl.col("status") != "repeat")
+def cache_vectors(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
+    """Encode the summaries and facts of the index into the store's cache of vectors."""
+    facts = resolved_facts(store, dataset, encoder=encoder).facts.filter(pl.col("status") != "repeat")
     if texts := [*store.knowledge.rows("summaries", dataset)["summary"], *recall.fact_statements(facts)]:
         store.encode(encoder, texts, progress=progress)
 
 
-def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
-    """Say in lines what a pass did, what the index holds, why sessions failed, and what no model answered.
+def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
+    """Report in lines what a pass did, what the index holds, which sessions failed and which no model answered.
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
     numbers = Counter(events["kind"])
     counted = [f"{numbers[kind]:,} {kind}" for kind in ("created", "updated", "fallback", "failed") if numbers[kind]]
     holds = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in ("summaries", "entities")]
-    known = resolved(store, dataset).facts
+    known = resolved_facts(store, dataset).facts
     facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
     holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
-    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_LISTED).iter_rows()]
-    if failed.height > _LISTED:
-        lines.append(f"  … and {failed.height - _LISTED:,} more; all of them: store.knowledge.events")
+    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_MAX_LISTED).iter_rows()]
+    if failed.height > _MAX_LISTED:
+        lines.append(f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events")
     alone = events.filter(service="extractive")
     if alone.height:
         why = "".join(f" ({short(reason)})" for reason in alone["reason"].drop_nulls().head(1))
@@ -81,12 +81,12 @@ def report(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list[str]:
             f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
             f"sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
         )
-    gone = [noted for noted, standing in undone(store, dataset, known).items() if "" in standing]
+    gone = [noted for noted, pair in current_undos(store, dataset, known).items() if "" in pair]
     return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]
 
 
-def why_nothing(store: MemoryStore, dataset: str, scope: str) -> str:
-    """Say of a scope why there is nothing to list: it is not indexed, its sessions failed, or nothing was found."""
+def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
+    """Say why a scope has nothing to list: it is not indexed, its sessions failed, or nothing was found."""
     states = store.knowledge.states(dataset).filter(scope=scope)
     if states.is_empty():
         return "is not indexed; memlab index does that"

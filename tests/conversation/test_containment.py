@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.conversation import answer_presence, contains_answer
-from memlab.conversation.answers import parse_gold
+from memlab.conversation.containment import parse_gold
 from memlab.errors import DataError
 from memlab.experiments.contexts import evidence_only, of_another, whole_history
 from memlab.records import Dataset
@@ -45,8 +45,8 @@ def test_what_a_context_holds(context: str, answer: str, expected: bool) -> None
 
 
 def test_what_cannot_be_looked_for_is_never_held() -> None:
-    told = "It's the key to making them feel welcome and coming back to the shop later"
-    for answer in ("Likely yes, she loves it", "She quit because of the noise", told, None):
+    explanation = "It's the key to making them feel welcome and coming back to the shop later"
+    for answer in ("Likely yes, she loves it", "She quit because of the noise", explanation, None):
         assert parse_gold(answer) == ()
         assert not contains_answer(f"Mel: {answer}", answer)
 

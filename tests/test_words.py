@@ -1,0 +1,45 @@
+"""Docs, docstrings and messages use the field's words, not the home-made ones that they replaced."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HOME_MADE = re.compile(
+    r"\b(told|believed|manners?|sheets?|pieces?|alike|cut out|narrowed|climbs?|ladder|telling words?|is shown to"
+    r"|held back|answers completed|was tried|were tried|bears?)\b",
+    re.IGNORECASE,
+)
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Give the docstrings, messages and helps of a module; a word alone is a key, a constant a prompt or pattern."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    constants = [node for node in assigned if isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()]
+    skipped = {id(inner) for constant in constants for inner in ast.walk(constant.value)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and " " in str(node.value) and id(node) not in skipped:
+            yield node.lineno, str(node.value)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_use_the_words_of_the_field(page: Path) -> None:
+    prose = re.sub(r"```.*?```|`[^`]*`|\]\([^)]*\)", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert HOME_MADE.findall(prose) == []
+
+
+def test_docstrings_and_messages_use_the_words_of_the_field() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {match[0]}"
+        for path in sorted((ROOT / "memlab").rglob("*.py"))
+        for line, text in texts(path)
+        for match in HOME_MADE.finditer(text)
+    ]
+    assert found == []
