@@ -151,7 +151,7 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     draw = "fig = bars.shares(frame)\n"
     write_notebook(
         tmp_path, "00_a.ipynb", draw + 'export(fig, "first", directory=figures)',
-        draw + 'export(fig, "wanted", directory=figures, width="column")', "if n == 9: raise ValueError(n)",
+        draw + 'export(fig, "wanted", directory=figures)', "if n == 9: raise ValueError(n)",
     )  # fmt: skip
     target = tmp_path / "figures"
     list(run_notebooks(".", "out", {"figures": str(target), "n": 3}))
