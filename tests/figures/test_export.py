@@ -205,7 +205,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, resource.RLIM_INFINITY))
 export(go.Figure(go.Scatter(x=[1], y=[2])), "x", directory=sys.argv[1])
 """
     environment = {**os.environ, "BROWSER_PATH": "/no/such/chrome"}
-    command = [sys.executable, "-c", code, str(tmp_path)]
+    # -B, since what Python compiles under the limit would be cut off in the environment.
+    command = [sys.executable, "-B", "-c", code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert "cannot be written" in done.stderr
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith("plotly-")} == before
