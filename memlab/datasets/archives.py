@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-from typing import NoReturn
+from typing import Any, NoReturn
 from zlib import error as ZlibError
 
 TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
 """Endings of the files of a folder or an archive that may hold a chat."""
 FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
 """What a file or a broken archive raises, when it is opened or read."""
-_MOST, _RATIO, _SMALL = 4 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
+_MOST, _RATIO, _SMALL = 16 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
 
 
 def is_archive(path: Path) -> bool:
@@ -59,3 +60,32 @@ def entries(path: Path, fail: Callable[..., NoReturn]) -> tuple[zipfile.ZipFile,
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             fail(f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder")
     return archive, sorted(kept, key=lambda pair: natural(pair[0]))
+
+
+class Entry(io.RawIOBase):
+    """An entry of an archive that is unpacked while it is read; its faults are those of its file.
+
+    :param inner: the entry as :mod:`zipfile` opens it.
+    :param fail: called where the archive turns out to be broken.
+    """
+
+    def __init__(self, inner: Any, fail: Callable[..., NoReturn]) -> None:
+        self.inner, self.fail = inner, fail
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return int(self.inner.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            chunk = self.inner.read(len(buffer))
+        except FAULTS as error:
+            self.fail(f"cannot be unpacked ({error}); check that the archive was downloaded whole", error)
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+    def close(self) -> None:
+        self.inner.close()
+        super().close()

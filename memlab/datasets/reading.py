@@ -118,8 +118,8 @@ class Source:
         kept = sorted((name for name in names if patterns or is_text(name)), key=natural)
         return [replace(alone, path=names[name], name=name) for name in kept]
 
-    def open(self, most: int = -1) -> BinaryIO:
-        """Open the file, past a byte order mark; of an entry of an archive, at most so many bytes are unpacked.
+    def open(self) -> BinaryIO:
+        """Open the file, past a byte order mark.
 
         :raises DataError: when it is missing, unreadable or empty.
         """
@@ -127,24 +127,23 @@ class Source:
             self.fail("is a directory, expected a file; name one of the files in it")
         try:
             if self.archive is None or self.entry is None:
-                file: BinaryIO = self.path.open("rb")
+                file = self.path.open("rb")
             else:
-                with self.archive.open(self.entry) as packed:
-                    file = io.BytesIO(packed.read(most))
-            start = file.read(4)
+                file = io.BufferedReader(archives.Entry(self.archive.open(self.entry), self.fail))
+            start = file.peek(4)[:4]
         except FAULTS as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             self.fail(f"cannot be read ({why}); check the path, and that it was downloaded whole", error)
         if start in (b"", codecs.BOM_UTF8):
             file.close()
             self.fail("is empty, expected conversations; check that it was written or downloaded whole")
-        file.seek(3 * start.startswith(codecs.BOM_UTF8))
+        file.read(3 * start.startswith(codecs.BOM_UTF8))
         return file
 
     @cached_property
     def head(self) -> str:
         """The beginning of the file as text."""
-        with self.open(_HEAD) as file:
+        with self.open() as file:
             start = file.read(_HEAD)
         return start.decode("utf-16" if start.startswith(_UTF16) else "utf-8", "replace")
 

@@ -4,12 +4,12 @@
 answered; :func:`embeddings` gives vectors.
 """
 
-from memlab.llm.asking import MISFIT, Answer, Request, ask, check, cost, unanswered
+from memlab.llm.asking import MISFIT, Answer, Request, ask, check, unanswered
 from memlab.llm.embeddings import embeddings
 from memlab.llm.service import RECORDED, Service, configured
 from memlab.llm.spending import Spent, count, spending
 
 __all__ = [
-    "MISFIT", "RECORDED", "Answer", "Request", "Service", "Spent", "ask", "check", "configured", "cost", "count",
-    "embeddings", "spending", "unanswered",
+    "MISFIT", "RECORDED", "Answer", "Request", "Service", "Spent", "ask", "check", "configured", "count", "embeddings",
+    "spending", "unanswered",
 ]  # fmt: skip

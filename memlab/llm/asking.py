@@ -134,23 +134,6 @@ def check(service: str | Service | None) -> None:
         Client(model, limit=MAX_BYTES)
 
 
-def cost(answers: Sequence[Answer], service: str | Service | None) -> dict[str, float | None]:
-    """Sum what answers cost when they were asked for.
-
-    :returns: ``tokens_read``, ``tokens_written``, ``price`` (``None`` where the service has no prices), ``seconds``.
-
-    >>> from memlab import llm
-    >>> llm.cost([llm.Answer(None, tokens=(30, 2))], None)["tokens_read"]
-    30
-    """
-    model, price = chosen(service), None
-    read, written = (sum(answer.tokens[side] for answer in answers) for side in (0, 1))
-    if model is not None and model.input_price is not None and model.output_price is not None:
-        price = (read * model.input_price + written * model.output_price) / 1e6
-    seconds = sum(answer.seconds for answer in answers)
-    return {"tokens_read": read, "tokens_written": written, "price": price, "seconds": seconds}
-
-
 def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
     if row is None:
