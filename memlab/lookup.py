@@ -49,7 +49,7 @@ def search(
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """
-    from memlab.embed import named
+    from memlab.embed import encoder_name
     from memlab.pipelines import pipeline as read
 
     if not any(letter.isalnum() for letter in question):
@@ -57,7 +57,7 @@ def search(
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
     stages = read(pipeline or DEFAULT)
-    encoder, header = named(encoder), settings()[0].header
+    encoder, header = encoder_name(encoder), settings()[0].header
     if isinstance(data, Dataset):
         chosen_scope = _choose_scope(data.scopes, scope)
         key = (chosen_scope, encoder, header)
@@ -100,7 +100,7 @@ def question_bench(
     :param asked: one row of ``scope`` and ``text``.
     """
     scope = asked["scope"][0]
-    if not header and candidates.applies(store, dataset, scope, encoder):
+    if not header and candidates.uses_candidates(store, dataset, scope, encoder):
         language = language or store.datasets().filter(name=dataset)["language"][0]
         return candidates.around(store, dataset, asked, encoder=encoder, language=language or "en")
     data = store.dataset(dataset, scopes=[scope])

@@ -25,12 +25,12 @@ import memlab.summaries  # noqa: F401  these two register their stages, as the o
 from memlab import llm
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
-from memlab.llm.recording import identity
+from memlab.llm.recording import recordings_digest
 from memlab.records import LEVELS, Level, Run
 from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, stage, stages
-from memlab.rerank import position_aware
+from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.candidates import parts as parts_of
+from memlab.retrieve.candidates import divide_bench as parts_of
 from memlab.sources import is_own_code
 
 __all__ = ["MAX_REMEMBERED", "Pipeline", "Stage", "Transforms", "apply_transforms", "pipeline", "stage", "stages"]
@@ -108,7 +108,7 @@ class Pipeline:
         from tqdm.auto import tqdm
 
         frames, about = [], dict(bench.provenance)
-        with llm.spending() as spent:
+        with llm.track_spending() as spent:
             for part in tqdm(parts, desc=str(self), disable=bench.queries.height < 10):
                 run = self.run(part, level=level)
                 frames.append(run.frame)
@@ -136,13 +136,13 @@ class Pipeline:
         digests |= {f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers}
         files = {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)}
         if any(each.value("service") == llm.RECORDED for each in every):
-            files["recorded answers"] = identity()
+            files["recorded answers"] = recordings_digest()
         return {
             "files": files,
             "stages": {name: source for name, source in sorted(digests.items()) if source},
         }
 
-    def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.Spent]:
+    def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
         """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
         reads = self.dependencies()
         place = (str(self), level, *reads["files"].items(), *reads["stages"].items())
@@ -150,8 +150,10 @@ class Pipeline:
         if remembered is None:
             *before, last = self.stages
             options = {"level": level} if last.ranks_sessions else {}
-            first, earlier = Pipeline(tuple(before))._run_stages(bench, "turn") if before else (None, llm.Spent())
-            with llm.spending() as spent:
+            first, earlier = (
+                Pipeline(tuple(before))._run_stages(bench, "turn") if before else (None, llm.ModelSpending())
+            )
+            with llm.track_spending() as spent:
                 run = _call_stage(last, *((bench,) if first is None else (first, bench)), **options)
             spent.add(earlier.tokens, earlier.unanswered, earlier.seconds)
             remembered = run, spent
@@ -211,7 +213,7 @@ def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
     >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
     "bm25 | blend(reranker='light(window=2)')"
     """
-    return position_aware(run, apply_transforms(reranker, run, bench), bench)
+    return blend_by_position(run, apply_transforms(reranker, run, bench), bench)
 
 
 def pipeline(text: str | Pipeline) -> Pipeline:

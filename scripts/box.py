@@ -15,7 +15,7 @@ import polars as pl
 import memlab
 from memlab.evaluate import compare
 from memlab.rerank import held_out_scores, train, training_lists
-from memlab.rerank.learned import BOX
+from memlab.rerank.learned import BUNDLED_MODEL
 
 SUM = {"turn": 0.5, "session": 1.0}
 """How much of the untrained sum it keeps, of 0, .25, .5, 1, 2 and 4: see the card."""
@@ -38,7 +38,7 @@ def made(folder: Path, out: Path, store: str) -> None:
 
 def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
     """Set the model beside the untrained sum."""
-    texts = ("best", f"best | learned(model={model.as_posix()!r})" if model != BOX else "best | learned")
+    texts = ("best", f"best | learned(model={model.as_posix()!r})" if model != BUNDLED_MODEL else "best | learned")
     done = memlab.run(texts, data, encoder="minilm", store=store)
     unit = "scope" if len(data.scopes) > 4 else "query"
     rows = []
@@ -67,7 +67,7 @@ def main() -> None:
         if data.format == "longmemeval":
             data = memlab.datasets.load(file, pool=chosen.pool)
         with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=160, float_precision=3):
-            print(data.name, measured(data, chosen.out or BOX, chosen.store))
+            print(data.name, measured(data, chosen.out or BUNDLED_MODEL, chosen.store))
 
 
 if __name__ == "__main__":

@@ -187,7 +187,7 @@ def ask(kind: str, url: str) -> tuple[float, int, str, str]:
     calls: dict[str, Callable[[], Any]] = {
         "memory": lambda: collect(HttpMemory(url, timeout=3), data, name="m", k=5, timeout=3).problems.to_dicts(),
         "model": lambda: llm.ask([request], service),
-        "embeddings": lambda: llm.embeddings(service, ["tea"]).shape,
+        "embeddings": lambda: llm.embed_texts(service, ["tea"]).shape,
     }
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
     begun, told, foreign = time.perf_counter(), "", ""

@@ -181,7 +181,7 @@ class Size:
             "ingest": lambda: store.ingest(data),
             "vectors": lambda: store.vectors.backfill(self.encoder, "talk", progress=False),
             "indexes": lambda: store.search.create_indexes(self.encoder),
-            "tokens": lambda: candidates.fill(store, "talk", self.encoder, progress=False),
+            "tokens": lambda: candidates.encode_large_scopes(store, "talk", self.encoder, progress=False),
         }
         for name, do in steps.items():
             start = time.process_time()

@@ -32,7 +32,7 @@ if [ ! -x .venv/bin/pip ]; then
 fi
 
 # 2. A browser, which draws the exported figures: beside the packages where Debian has it
-browser() { .venv/bin/python -c 'from memlab.figures._browser import find; print(find())' 2>/dev/null; }
+browser() { .venv/bin/python -c 'from memlab.figures._browser import find_browser_path; print(find_browser_path())' 2>/dev/null; }
 there() { for name in chromium chromium-browser google-chrome chrome; do command -v "$name" >/dev/null && return; done; return 1; }
 installing=""
 if [ -z "${BROWSER_PATH:-}" ] && ! there && is_root && command -v apt-get >/dev/null && grep -qE '^ID=debian' /etc/os-release; then

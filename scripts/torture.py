@@ -43,7 +43,7 @@ from memlab.config import settings
 from memlab.errors import MemlabError
 from memlab.figures import gallery
 from memlab.llm import recording, reply
-from memlab.memories.reading import Failure, read_rows, rows_of
+from memlab.memories.reading import Failure, list_returned_rows, read_rows
 from memlab.rerank.model import Model
 from memlab.store import MemoryStore
 from memlab.store.schemas import INDEX_TABLES, TABLES
@@ -325,14 +325,14 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
     def ranked(place: Path) -> None:
         if place.suffix == ".trec":
-            memories.as_returned(evaluate.read_run(place, "turn"), data, "x")
+            memories.run_to_returned(evaluate.read_run(place, "turn"), data, "x")
         else:
             memories.read_ranking(place, data)
 
     def memory() -> None:
         with suppress(ValueError, RecursionError):
             answer = json.loads(mutated(rows, rng))
-            return read_rows(rows_of(answer, 10), {"1": "a/s/1"}, 10) and None
+            return read_rows(list_returned_rows(answer, 10), {"1": "a/s/1"}, 10) and None
 
     kinds: dict[str, Callable[[], Any]] = {
         name: lambda name=name, text=text: load(name, text)  # type: ignore[misc]
@@ -342,8 +342,8 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         kinds[name] = lambda name=name, text=text: ranked(put(name, mutated(text, rng)))  # type: ignore[misc]
     kinds |= {
         "settings": lambda: settings(directory=put("memlab.toml", mutated(SETTINGS, rng)).parent),
-        "reply": lambda: reply.read(mutated(said, rng), Session),
-        "recording": lambda: recording.read([put("recorded.jsonl", mutated(kept, rng))]),
+        "reply": lambda: reply.read_completion(mutated(said, rng), Session),
+        "recording": lambda: recording.read_recordings([put("recorded.jsonl", mutated(kept, rng))]),
         "sidecar": lambda: gallery(put("a.json", mutated(json.dumps(SIDECAR), rng)).parent),
         "model": lambda: Model.load(put("m.safetensors", damaged(model, rng))),
         "pipeline": lambda: pipelines.pipeline(mutated(rng.choice(PIPELINES), rng).decode("utf-8", "replace")),
@@ -484,11 +484,13 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
 def opened(page: Path) -> None:
     """Open a page in Chromium for some seconds."""
-    from memlab.figures._browser import find
+    from memlab.figures._browser import find_browser_path
 
     profile = tempfile.mkdtemp()
     options = (f"--user-data-dir={profile}", "--headless", "--no-sandbox", "--disable-gpu", "--timeout=8000")
-    shown = subprocess.run([find(), *options, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)
+    shown = subprocess.run(
+        [find_browser_path(), *options, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120
+    )
     shutil.rmtree(profile, ignore_errors=True)
     if "<html" not in shown.stdout:
         raise RuntimeError(f"{page.name} was not opened: {shown.stderr[-500:]}")

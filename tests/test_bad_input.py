@@ -15,7 +15,7 @@ import pytest
 from ir_measures import R
 
 from memlab import datasets
-from memlab.records import id_part
+from memlab.records import encode_id_part
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
@@ -218,16 +218,16 @@ def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None
     held = MemoryStore.open(tmp_path / ".memlab" / "store").dataset("talk")
     assert held.fingerprint() == datasets.load(tmp_path / "talk.jsonl").fingerprint()
     for n, name in enumerate(NAMES):
-        chosen = ("--scope", name if n % 2 else id_part(name), "--pipeline", "bm25")
+        chosen = ("--scope", name if n % 2 else encode_id_part(name), "--pipeline", "bm25")
         done = memlab_cli("search", "florist", *chosen, *HASHING, cwd=tmp_path)
         assert (done.code, done.err) == (0, ""), (name, done.err)
-        assert done.out.splitlines()[0].endswith(f"  {id_part(name)}/{id_part(name)}")
+        assert done.out.splitlines()[0].endswith(f"  {encode_id_part(name)}/{encode_id_part(name)}")
     done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--pipeline", "bm25", "--out", "out", cwd=tmp_path)
     assert done.code == 0, done.err
     judged = list(ir_measures.read_trec_qrels(str(tmp_path / "out" / "qrels.turn.trec")))
     run = list(ir_measures.read_trec_run(str(tmp_path / "out" / "bm25.turn.trec")))
     assert len(judged) == len({q.query_id for q in judged}) == len(NAMES)
-    assert {r.doc_id.partition("/")[0] for r in run} == {id_part(n) for n in NAMES}
+    assert {r.doc_id.partition("/")[0] for r in run} == {encode_id_part(n) for n in NAMES}
     assert ir_measures.calc_aggregate([R @ 1], judged, run)[R @ 1] == 1.0
     report = (tmp_path / "out" / "report.md").read_text(), (tmp_path / "out" / "report.json").read_text()
     assert json.loads(report[1])["reports"][0]["n"] == len(NAMES)

@@ -16,7 +16,7 @@ from talk import excerpt, write
 from typer.main import get_command
 
 from memlab import datasets
-from memlab.cli._options import app, assignments
+from memlab.cli._options import app, read_assignments
 from memlab.errors import DataError
 from memlab.store import MemoryStore
 
@@ -412,7 +412,7 @@ def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.json").write_text("[]")
     given = ["n=None", "few=[1, 2]", "file=a.json", "files=['a.json', 'b']", "text=hybrid(k=3) | mmr", "quoted='7'"]
-    assert assignments(given) == {
+    assert read_assignments(given) == {
         "n": None,
         "few": [1, 2],
         "file": str(tmp_path / "a.json"),
@@ -422,4 +422,4 @@ def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     }
     for wrong in ("n", "=3", "a-b=3"):
         with pytest.raises(DataError, match="is no assignment"):
-            assignments([wrong])
+            read_assignments([wrong])

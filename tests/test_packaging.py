@@ -104,7 +104,7 @@ for line in (["evaluate", data, "--pipeline", "bm25", "--out", {str(tmp_path / "
         main()
     except SystemExit as end:
         assert not end.code, line
-for wrong in (lambda: memlab.figures.style.for_width(memlab.figures.bars.go.Figure(), "full"),
+for wrong in (lambda: memlab.figures.style.copy_for_width(memlab.figures.bars.go.Figure(), "full"),
               lambda: memlab.cluster.project(np.eye(40)), lambda: stop_words("de"),
               lambda: memlab.config.write_settings({str(tmp_path)!r}, "recall", {{}})):
     try:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memlab.cli._options import in_force, load_encoder, say
+from memlab.cli._options import load_encoder, say, settings_in_force
 from memlab.errors import DataError
 from memlab.terminal import choose_one, one_line
 
@@ -23,7 +23,7 @@ _OLD_DAYS, _WIDTH, _TURNS = 365, 100, 6
 
 
 @dataclass(frozen=True)
-class Place:
+class OpenMemory:
     """One memory of the store, and what reads it."""
 
     store: MemoryStore
@@ -68,12 +68,12 @@ class Place:
         return pl.DataFrame({"scope": [self.scope], "text": [question]})
 
 
-def opened(dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None) -> Place:
+def open_memory(dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None) -> OpenMemory:
     """Open the memory that the options name."""
     from memlab.records import known_scope
     from memlab.store import MemoryStore
 
-    chosen = in_force(store=store, encoder=encoder)
+    chosen = settings_in_force(store=store, encoder=encoder)
     memory = MemoryStore.open(chosen.store, create=False)
     names = memory.datasets()["name"].to_list()
     ingested = memory.chosen()
@@ -83,10 +83,10 @@ def opened(dataset: str | None, scope: str | None, store: str | None, encoder: s
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
     wanted = choose_one(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
-    return Place(memory, chosen, name, wanted)
+    return OpenMemory(memory, chosen, name, wanted)
 
 
-def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
+def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
     import polars as pl
 
@@ -97,25 +97,27 @@ def scored_facts(place: Place, *, now: str | None, as_of: str | None) -> tuple[R
     if resolved.facts.is_empty():
         stated = place.rows("facts").select(pl.coalesce("asserted_at", "recorded_at").alias("at"))["at"]
         first: Any = stated.min()
-        raise place.nothing("facts", f"said nothing before {as_of}: its first fact is of {day(first)}" if first else "")
-    at, present = _moment(place, now or as_of)
+        raise place.nothing(
+            "facts", f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
+        )
+    at, present = _choose_present(place, now or as_of)
     worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
     return resolved, score(worded, now=at, settings=ConfidenceSettings.from_table(place.chosen.confidence)), present
 
 
-def _moment(place: Place, wanted: str | None) -> tuple[datetime, str]:
+def _choose_present(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
     date = read_date(wanted, end=True)
     if date is not None:
-        return date, f"now: {day(date)}, as asked"
+        return date, f"now: {day_or_undated(date)}, as asked"
     clock = datetime.now(UTC)
     times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
     latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=None)
     days = 0 if latest is None else (clock - latest).days
     if days <= _OLD_DAYS:
-        return clock, f"now: {day(clock)}"
+        return clock, f"now: {day_or_undated(clock)}"
     age = f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago"
-    return latest, f"now: {day(latest)}, the last time in the memory ({one_line(age)}); --now sets another"
+    return latest, f"now: {day_or_undated(latest)}, the last time in the memory ({one_line(age)}); --now sets another"
 
 
 def read_date(text: str | None, *, end: bool = False) -> datetime | None:
@@ -135,11 +137,13 @@ def read_date(text: str | None, *, end: bool = False) -> datetime | None:
         raise DataError(f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00") from None
 
 
-def day(when: datetime | None) -> str:
+def day_or_undated(when: datetime | None) -> str:
     return f"{when:%Y-%m-%d}" if when else "undated"
 
 
-def narrowed(rows: pl.DataFrame, place: Place, *, session: str | None, since: str | None, at: str) -> pl.DataFrame:
+def filter_rows(
+    rows: pl.DataFrame, place: OpenMemory, *, session: str | None, since: str | None, at: str
+) -> pl.DataFrame:
     """Keep the rows of a session, and those from a day on; what has no time is then left out.
 
     :raises DataError: for a session that the memory does not have, or what is no date.
@@ -157,7 +161,7 @@ def narrowed(rows: pl.DataFrame, place: Place, *, session: str | None, since: st
     return rows.filter(pl.col("session_id") == wanted)
 
 
-def evidence_of(place: Place, rows: pl.DataFrame, *, wanted: bool) -> Callable[[list[str]], list[str]]:
+def evidence_writer(place: OpenMemory, rows: pl.DataFrame, *, wanted: bool) -> Callable[[list[str]], list[str]]:
     """Give what writes the turns of some ids out, ``ID (speaker): text`` a line; nothing where that is not wanted."""
     import polars as pl
 

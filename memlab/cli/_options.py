@@ -31,7 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="markdown",
 )
-MOST = 1_000_000
+MOST_RESULTS = 1_000_000
 """The largest count that an option takes."""
 
 Path_ = Annotated[
@@ -76,7 +76,7 @@ Language = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.")]
 DatasetName = Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")]
 Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
-K = Annotated[int, typer.Option(help="How many results.", min=1, max=MOST)]
+K = Annotated[int, typer.Option(help="How many results.", min=1, max=MOST_RESULTS)]
 
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
@@ -135,7 +135,7 @@ def settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
     return chosen, origin
 
 
-def in_force(**flags: Any) -> Settings:
+def settings_in_force(**flags: Any) -> Settings:
     """Give the settings in force alone."""
     return settings(**flags)[0]
 
@@ -154,7 +154,7 @@ def import_systems(systems: Iterable[str]) -> None:
         import_from_here()
 
 
-def reading(chosen: Settings) -> dict[str, Any]:
+def reading_options(chosen: Settings) -> dict[str, Any]:
     """Give the settings that reading a file takes."""
     gap = timedelta(minutes=chosen.gap_minutes)
     return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": gap, "language": chosen.language}
@@ -172,11 +172,11 @@ def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
     from memlab.distributed import check_engine
     from memlab.embed import load
-    from memlab.embed.spread import spread
+    from memlab.embed.spread import spread_encoder
     from memlab.llm import Service as Model
 
     services = {name: Model(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
-    return (load if check_engine(engine) == "local" else spread)(chosen.encoder, services=services)
+    return (load if check_engine(engine) == "local" else spread_encoder)(chosen.encoder, services=services)
 
 
 def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool: int | None) -> Iterator[Dataset]:
@@ -185,7 +185,7 @@ def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool:
 
     for path in files:
         fits = len(files) == 1 or format is not None or datasets.detect(path) == "longmemeval"
-        yield datasets.load(path, format=format, pool=pool if fits else None, **reading(chosen))
+        yield datasets.load(path, format=format, pool=pool if fits else None, **reading_options(chosen))
 
 
 def pipeline_lines(text: str) -> list[str]:
@@ -202,7 +202,7 @@ def pipeline_lines(text: str) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
-def assignments(texts: list[str]) -> dict[str, Any]:
+def read_assignments(texts: list[str]) -> dict[str, Any]:
     """Read ``name=value``: a Python literal where it is one, else text; the name of a file becomes its full path.
 
     :raises DataError: for what has no name or no value.
@@ -216,10 +216,10 @@ def assignments(texts: list[str]) -> dict[str, Any]:
             value = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError):
             value = text
-        values[name] = [_full(item) for item in value] if isinstance(value, list) else _full(value)
+        values[name] = [_full_path(item) for item in value] if isinstance(value, list) else _full_path(value)
     return values
 
 
-def _full(value: Any) -> Any:
+def _full_path(value: Any) -> Any:
     # A notebook runs in its own folder.
     return str(Path(value).resolve()) if isinstance(value, str) and os.path.isfile(value) else value

@@ -10,11 +10,11 @@ import typer
 
 from memlab.cli import _options as opt
 from memlab.cli._memory import (
-    Place,
-    day,
-    evidence_of,
-    narrowed,
-    opened,
+    OpenMemory,
+    day_or_undated,
+    evidence_writer,
+    filter_rows,
+    open_memory,
     print_json,
     print_turns,
     print_wrapped,
@@ -34,14 +34,14 @@ Session = Annotated[str | None, typer.Option(help="Only of this session: its id,
 Since = Annotated[str | None, typer.Option(help="From this day on.")]
 Evidence = Annotated[bool, typer.Option("--evidence", help="With the turns that each stands on.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --most says.")]
-Most = Annotated[int, typer.Option(help="How many are printed.", min=1, max=opt.MOST)]
+Most = Annotated[int, typer.Option(help="How many are printed.", min=1, max=opt.MOST_RESULTS)]
 All = Annotated[bool, typer.Option("--all", help="What no longer holds too.")]
 Now = Annotated[
     str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
 ]
 AsOf = Annotated[str | None, typer.Option(help="Facts that were active on this day, from what was known by then.")]
-_REASONS = 8
-_SHOWN = (
+_MOST_REASONS = 8
+_SHOWN_COLUMNS = (
     "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
     "last_access", "n_reinforced", "speaker", "superseded_by", "evidence",
 )  # fmt: skip
@@ -64,7 +64,7 @@ def search(
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
 
-    place, stages = opened(dataset, scope, store, encoder), read(pipeline)
+    place, stages = open_memory(dataset, scope, store, encoder), read(pipeline)
     if history is not None:
         from memlab.conversation import read_history, rewrite
 
@@ -85,7 +85,10 @@ def search(
         say(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
     for row in found.iter_rows(named=True):
         where, speaker = one_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
-        say(f"{row['rank']:>3}  {row['score']:.4f}  {day(row['time'])}  {where}\n     {short(speaker + row['text'])}")
+        say(
+            f"{row['rank']:>3}  {row['score']:.4f}  {day_or_undated(row['time'])}  {where}\n"
+            f"     {short(speaker + row['text'])}"
+        )
     if found.height and not lookup.shares_words(bench):
         say("nothing shares a word with the question: these are the nearest by meaning")
 
@@ -111,9 +114,9 @@ def facts(
     from memlab.knowledge import normal
     from memlab.knowledge.recall import fact_sentences
 
-    place = opened(dataset, scope, store, encoder)
+    place = open_memory(dataset, scope, store, encoder)
     if undo or redo:
-        say(_undone(place, undo, redo, why))
+        say(_write_undo(place, undo, redo, why))
         return
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
     rows = rows.filter(~pl.col("status").is_in(["repeat", "closing"]))
@@ -128,21 +131,21 @@ def facts(
             closings, place, most, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True))
         )
         return
-    rows = narrowed(rows, place, session=session, since=since, at="last_access")
+    rows = filter_rows(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
     shown = shown.sort("last_access", descending=True, maintain_order=True)
-    written = evidence_of(place, shown if json else shown.head(most), wanted=evidence)
+    written = evidence_writer(place, shown if json else shown.head(most), wanted=evidence)
     if json:
-        print_json(shown.select(_SHOWN), written)
+        print_json(shown.select(_SHOWN_COLUMNS), written)
         return
     say(present)
     rest = rows.height - shown.height
     say(f"{shown.height:,} facts" + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
     for row in shown.head(most).iter_rows(named=True):
-        until = f" until {day(row['valid_to'])}" if row["valid_to"] else ""
+        until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
-        last = f", last said {day(row['last_access'])}" if row["n_reinforced"] else ""
-        _print_fact(f"{row['confidence']:.2f}  since {day(row['valid_from'])}{last}{state}", row)
+        last = f", last said {day_or_undated(row['last_access'])}" if row["n_reinforced"] else ""
+        _print_fact(f"{row['confidence']:.2f}  since {day_or_undated(row['valid_from'])}{last}{state}", row)
         print_turns(written(row["evidence"]))
     if shown.height > most:
         say(f"… and {shown.height - most:,} more; --most prints them")
@@ -152,7 +155,7 @@ def facts(
 def recall(
     question: Question,
     k: opt.K = 10,
-    sessions: Annotated[int, typer.Option(help="How many summaries of sessions behind them.", min=0, max=opt.MOST)] = 0,
+    sessions: Annotated[int, typer.Option(help="Also so many summaries of sessions.", min=0, max=opt.MOST_RESULTS)] = 0,
     all_: All = False, as_of: AsOf = None, now: Now = None, dataset: opt.DatasetName = None, scope: opt.Scope = None,
     store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
@@ -162,7 +165,7 @@ def recall(
     from memlab.knowledge import search_facts
     from memlab.knowledge.recall import similarities
 
-    place = opened(dataset, scope, store, encoder)
+    place = open_memory(dataset, scope, store, encoder)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
     asked = place.asked(question)
     ranking = search_facts(
@@ -176,13 +179,13 @@ def recall(
     for row in ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
         parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
         state = "" if row["status"] == "active" else f"  [{row['status']}]"
-        _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day(row['valid_from'])}{state}", row)
+        _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day_or_undated(row['valid_from'])}{state}", row)
     if sessions:
         summaries = place.rows("summaries")
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
         ranked = summaries.with_columns(score=cosines).sort("score", descending=True, maintain_order=True)
         for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
-            say(f"{rank:>3}  {row['score']:.3f}  {day(row['start'])}  {one_line(row['session_id'])}")
+            say(f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {one_line(row['session_id'])}")
             print_wrapped(row["summary"])
 
 
@@ -197,15 +200,15 @@ def list_(
     """List what the index made of a memory's sessions, the latest first."""
     from memlab.knowledge.listing import KINDS, list_records
 
-    place = opened(dataset, scope, store, encoder)
+    place = open_memory(dataset, scope, store, encoder)
     if kind not in KINDS:
         raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
     resolved = place.resolved() if kind == "timeline" else None
     every = list_records(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
     if every.is_empty():
         raise place.nothing(kind)
-    rows = narrowed(every, place, session=session, since=since, at="at")
-    written = evidence_of(place, rows if json else rows.head(most), wanted=evidence)
+    rows = filter_rows(every, place, session=session, since=since, at="at")
+    written = evidence_writer(place, rows if json else rows.head(most), wanted=evidence)
     if json:
         print_json(rows, written)
         return
@@ -213,11 +216,11 @@ def list_(
     states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
     if session is not None:
         states = states.filter(states["session_id"].is_in([session, f"{place.scope}/{session}"]))
-    for skipped, reason in states.select("session_id", "reason").head(_REASONS).iter_rows():
+    for skipped, reason in states.select("session_id", "reason").head(_MOST_REASONS).iter_rows():
         say(f"{one_line(skipped)}: {short(reason)}")
     above = ""
     for row in rows.head(most).iter_rows(named=True):
-        head = f"{day(row['at'])}  {one_line(row['session_id'] or '')}"
+        head = f"{day_or_undated(row['at'])}  {one_line(row['session_id'] or '')}"
         if head != above:
             say(head)
         above = head
@@ -245,7 +248,7 @@ def rollup(
         raise DataError("name one period: --week 2026-03-02 or --month 2026-03")
     kind, start = ("week", read_date(week)) if month is None else ("month", read_date(f"{month}-01"))
     assert start is not None  # one of the two was given
-    place = opened(dataset, scope, store)
+    place = open_memory(dataset, scope, store)
     rows = place.rows("summaries")
     if rows.is_empty():
         raise DataError(f"{place.scope!r} of {place.dataset!r} has no summaries; memlab index makes them")
@@ -260,7 +263,7 @@ def rollup(
         say(line, err=True)
 
 
-def _undone(place: Place, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
+def _write_undo(place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
     """Write an undo, or take one back."""
     import polars as pl
 
@@ -281,15 +284,15 @@ def _print_fact(head: str, row: dict[str, Any]) -> None:
     say(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
-def _print_log(rows: pl.DataFrame, place: Place, most: int, texts: dict[str, str]) -> None:
+def _print_log(rows: pl.DataFrame, place: OpenMemory, most: int, texts: dict[str, str]) -> None:
     for row in rows.tail(most).iter_rows(named=True):
-        say(f"{day(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
+        say(f"{day_or_undated(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
         for which in ("old", "new"):
             print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
         say(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
         reason = f": {short(row['why'])}" if row["why"] else ""
-        say(f"undone on {day(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
+        say(f"undone on {day_or_undated(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
     last = f", the last {most:,} are shown" if rows.height > most else ""
     say(f"{rows.height:,} supersessions, {undone.height:,} undone{last}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memlab.cli import _options as opt
-from memlab.cli._options import in_force, load_encoder, reading, say, settings, table, verb
+from memlab.cli._options import load_encoder, reading_options, say, settings, settings_in_force, table, verb
 from memlab.errors import MemlabError
 from memlab.terminal import issue_lines, mask_secrets, package_version
 
@@ -46,9 +46,9 @@ def ingest(
     from memlab.retrieve import candidates
     from memlab.store import MemoryStore
 
-    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
-    options = reading(chosen) | about | ({"name": into} if into else {})
+    options = reading_options(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
     read = datasets.stream(dataset, format=format, pool=pool, **options)
     model = load_encoder(chosen, engine)
@@ -78,7 +78,7 @@ def ingest(
     for column, kind, made in memory.search.create_indexes(model).iter_rows():
         say(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
-        if encoded := candidates.fill(memory, name, model):
+        if encoded := candidates.encode_large_scopes(memory, name, model):
             say(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
     say(f"store: {mask_secrets(chosen.store)}")
 
@@ -88,7 +88,7 @@ def optimize(store: opt.Store = None) -> None:
     """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it."""
     from memlab.store import MemoryStore
 
-    chosen = in_force(store=store)
+    chosen = settings_in_force(store=store)
     memory = MemoryStore.open(chosen.store, create=False)
     before = memory.size()
     say(table(memory.optimize()))
@@ -112,9 +112,9 @@ def fetch(
 @verb(GROUP, "datasets", name="datasets")
 def published_datasets() -> None:
     """List the benchmarks that memlab reads by name, with licence, parts, size and checksum of their files."""
-    from memlab.datasets.fetch import published
+    from memlab.datasets.fetch import list_published_benchmarks
 
-    for name, license, splits, size, sha256, url in published().iter_rows():
+    for name, license, splits, size, sha256, url in list_published_benchmarks().iter_rows():
         megabytes = f"{size / 1e6:,.0f} MB" if size else ""
         say(f"{name:20}{license:17}{megabytes:>9}  {splits}")
         say(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
@@ -130,8 +130,8 @@ def convert(
     """Write a dataset as a retrieval folder of MTEB and LMEB: corpus, queries, qrels and candidates."""
     from memlab import datasets
 
-    chosen = in_force(on_error=on_error, language=language, seed=seed)
-    data = datasets.load(dataset, format=format, pool=pool, **reading(chosen))
+    chosen = settings_in_force(on_error=on_error, language=language, seed=seed)
+    data = datasets.load(dataset, format=format, pool=pool, **reading_options(chosen))
     say(f"{datasets.folders.write(data, folder)}: {data.describe()}")
 
 

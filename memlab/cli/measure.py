@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memlab.cli import _options as opt
-from memlab.cli._options import import_systems, in_force, load_encoder, load_files, pipeline_lines, say, verb
+from memlab.cli._options import import_systems, load_encoder, load_files, pipeline_lines, say, settings_in_force, verb
 from memlab.errors import DataError
 from memlab.terminal import issue_lines
 
@@ -48,18 +48,18 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
     and runs the rest.
     """
-    from memlab.datasets.corrections import CORRECTED, corrected
+    from memlab.datasets.corrections import CORRECTED, apply_corrections
     from memlab.evaluate import stale_table
     from memlab.evaluate.printing import to_markdown
     from memlab.experiments import run
-    from memlab.experiments.costs import estimate
-    from memlab.experiments.running import distinct, measurable
+    from memlab.experiments.costs import estimate_costs
+    from memlab.experiments.running import distinct_pipelines, measurable_levels
     from memlab.records import known_scope
     from memlab.retrieve import Bench
 
-    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
-    stages = distinct(texts) if texts else None
+    stages = distinct_pipelines(texts) if texts else None
     if dry_run and not stages:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
@@ -67,19 +67,19 @@ def evaluate(
         data.append(part.take(known_scope(one, part.scopes) for one in scope) if scope else part)
         for line in (data[-1].describe(), *issue_lines(part)):
             say(line)
-        if "turn" not in measurable(data[-1]):
+        if "turn" not in measurable_levels(data[-1]):
             say("no question cites turns: sessions alone are measured")
     for part in data:  # what cannot be read is said before anything is ranked
         if corrections is None:
             break
-        mended = corrected(part, corrections)
+        mended = apply_corrections(part, corrections)
         n = mended.issues.filter(mended.issues["action"] == CORRECTED).height
         say(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = load_encoder(chosen, engine)
     if dry_run:
         for part in data:
-            say(estimate(stages or [], Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)))
+            say(estimate_costs(stages or [], Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)))
         return
     done = run(
         stages, data, store=chosen.store, encoder=model, header=chosen.header, cross_validate=cross_validate,
@@ -128,7 +128,7 @@ def compare(
     from memlab.experiments import compare as compare_systems
     from memlab.figures import export, systems
 
-    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     import_systems(system or [])
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
     say(data.describe())
@@ -180,7 +180,7 @@ def why(
     from memlab.experiments import explain_memory
     from memlab.retrieve import Bench
 
-    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
     if system:
         import_systems([system])
@@ -200,18 +200,18 @@ def knowledge(
         Path | None, typer.Option(help="Facts as they were stated, such as data/facts/frozen.jsonl: only resolved.")
     ] = None,
     errors: Annotated[
-        int, typer.Option(help="Of each measure, how many errors are printed.", min=0, max=opt.MOST)
+        int, typer.Option(help="Of each measure, how many errors are printed.", min=0, max=opt.MOST_RESULTS)
     ] = 20,
     encoder: opt.EncoderName = None,
 ) -> None:
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
-    from memlab.evaluate.knowledge import measure_folder, measure_frozen, written
+    from memlab.evaluate.knowledge import format_outcomes, measure_folder, measure_frozen
 
-    chosen = in_force(encoder=encoder)
+    chosen = settings_in_force(encoder=encoder)
     if facts is not None:
         outcomes = measure_frozen(folder, facts, encoder=load_encoder(chosen))
     else:
         made = service or chosen.index.service
         asked = None if made == "extractive" else made
         outcomes = measure_folder(folder, settings=chosen.index, service=asked, encoder=load_encoder(chosen))
-    say(written(outcomes, errors=errors))
+    say(format_outcomes(outcomes, errors=errors))

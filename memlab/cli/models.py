@@ -12,7 +12,7 @@ import typer
 
 from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
-from memlab.cli._options import import_systems, in_force, load_encoder, load_files, say, verb
+from memlab.cli._options import import_systems, load_encoder, load_files, say, settings_in_force, verb
 from memlab.errors import ModelError
 from memlab.terminal import choose_one
 
@@ -31,7 +31,7 @@ def index(
     from memlab import indexing
     from memlab.store import MemoryStore
 
-    chosen, present = in_force(store=store, encoder=encoder), read_date(now)
+    chosen, present = settings_in_force(store=store, encoder=encoder), read_date(now)
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     options: dict[str, Any] = {
         "settings": wanted, "service": None if wanted.service == indexing.EXTRACTIVE else wanted.service,
@@ -85,7 +85,7 @@ def answer(
     from memlab.experiments import answer_questions
     from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
 
-    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     import_systems(system or [])
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
     say(data.describe())
@@ -128,7 +128,7 @@ def train(
     from memlab.retrieve import Bench
     from memlab.store import MemoryStore
 
-    chosen = in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
     lists, about = [], []
     for data in load_files(dataset, chosen, format=format, pool=pool):

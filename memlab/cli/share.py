@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from memlab.cli import _options as opt
-from memlab.cli._options import assignments, in_force, load_encoder, say, verb
+from memlab.cli._options import load_encoder, read_assignments, say, settings_in_force, verb
 from memlab.errors import DataError
 
 GROUP = "Share"
@@ -33,13 +33,13 @@ def notebooks(
     seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
-    from memlab.datasets.fetch import place
+    from memlab.datasets.fetch import locate_file
     from memlab.figures import gallery
     from memlab.notebooks import findings, results_page, run_notebooks
 
-    chosen = in_force(store=store, encoder=encoder, language=language, seed=seed)
+    chosen = settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     parameters = {
-        "dataset": str(place(dataset).resolve()),
+        "dataset": str(locate_file(dataset).resolve()),
         "pool": pool,
         "language": chosen.language,
         "seed": chosen.seed,
@@ -47,7 +47,7 @@ def notebooks(
         "store": chosen.store if "://" in chosen.store else str(Path(chosen.store).resolve()),
         "figures": str(Path(chosen.figures).resolve()),
     }
-    directory, values = out or Path(chosen.results) / "notebooks", assignments(set_ or [])
+    directory, values = out or Path(chosen.results) / "notebooks", read_assignments(set_ or [])
     done = run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again)
     for path, seconds in done:
         say(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
@@ -72,7 +72,7 @@ def figures(
     """Make the gallery of all exported figures, by notebook."""
     from memlab.figures import gallery
 
-    chosen = in_force(figures=str(directory) if directory else None)
+    chosen = settings_in_force(figures=str(directory) if directory else None)
     if remake:
         from memlab.notebooks import remake as make_again
 
@@ -91,10 +91,10 @@ def serve(
     encoder: opt.EncoderName = None,
 ) -> None:
     """Serve a pipeline as a memory over HTTP; where MEMLAB_MEMORY_TOKEN is set, it is asked for as bearer token."""
-    from memlab.memories import PipelineMemory, bearer, server
+    from memlab.memories import PipelineMemory, read_bearer_token, server
 
-    token = bearer()
-    memory = PipelineMemory(pipeline, encoder=load_encoder(in_force(encoder=encoder)))
+    token = read_bearer_token()
+    memory = PipelineMemory(pipeline, encoder=load_encoder(settings_in_force(encoder=encoder)))
     try:
         running = server(memory, host=host, port=port, token=token)
     except OSError as error:

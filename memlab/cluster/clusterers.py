@@ -49,7 +49,7 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
         raise DataError(
             f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected {len(rows)} whole numbers"
         )
-    return _by_size(labels)
+    return _renumber_by_size(labels)
 
 
 def scope_labels(
@@ -93,13 +93,13 @@ def kmeans(vectors: np.ndarray, *, n_clusters: int = 10, seed: int = 0) -> np.nd
 
     n = min(n_clusters, len(np.unique(vectors, axis=0)))
     # For so few rows, starting threads costs more than the work.
-    with _libraries().limit(limits=1):
+    with _thread_controller().limit(limits=1):
         labels: np.ndarray = KMeans(n, n_init=1, random_state=seed).fit_predict(vectors)
     return labels
 
 
 @cache
-def _libraries() -> Any:
+def _thread_controller() -> Any:
     """Find the libraries with threads once: it takes as long as a small k-means."""
     from threadpoolctl import ThreadpoolController
 
@@ -164,10 +164,10 @@ def hdbscan_labels(
     )
     labels = np.empty(len(points), np.int64)
     labels[order] = model.fit_predict(points[order].astype(np.float64))
-    return _by_size(labels)
+    return _renumber_by_size(labels)
 
 
-def _by_size(labels: np.ndarray) -> np.ndarray:
+def _renumber_by_size(labels: np.ndarray) -> np.ndarray:
     """Number clusters from 0, the largest first and ties by first member; negative labels become noise."""
     numbers, first, sizes = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     renumbered = np.full(len(labels), NOISE, np.int64)

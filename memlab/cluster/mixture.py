@@ -45,8 +45,8 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
 
     rows = unit_rows(embeddings)
     groups: _Groups = []
-    for members, weights in _components(rows, isqrt(max(len(rows) - 1, 0)), seed):
-        for inner, inner_weights in _components(rows[members], LOCAL_NEIGHBORS, seed):
+    for members, weights in _component_members(rows, isqrt(max(len(rows) - 1, 0)), seed):
+        for inner, inner_weights in _component_members(rows[members], LOCAL_NEIGHBORS, seed):
             groups.append((members[inner], weights[inner] * inner_weights))
     likeliest = np.zeros((2, len(rows)))
     for number, (members, weights) in enumerate(groups):
@@ -60,7 +60,7 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     return csr_array((weight, (row.astype(int), column)), shape=(len(rows), len(ordered)))
 
 
-def _components(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups:
+def _component_members(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups:
     """Give the members of each component of one mixture, and the weights of their memberships."""
     n = len(rows)
     most = min(MAX_COMPONENTS, len(np.unique(rows, axis=0)) // 2)
@@ -69,20 +69,20 @@ def _components(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups:
     width = min(DIMENSIONS, rows.shape[1], n - 2)
     points = project(rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed)
     centred = points.astype(np.float64) - points.mean(axis=0, dtype=np.float64)
-    probability = _fitted(centred / max(centred.std(), 1e-12), most, seed)
+    probability = _fit_best_mixture(centred / max(centred.std(), 1e-12), most, seed)
     belongs = probability > THRESHOLD
     belongs[np.arange(n), probability.argmax(axis=1)] = True
     members = (np.flatnonzero(column) for column in belongs.T)
     return [(which, probability[which, number]) for number, which in enumerate(members) if len(which)]
 
 
-def _fitted(points: np.ndarray, most: int, seed: int) -> np.ndarray:
+def _fit_best_mixture(points: np.ndarray, most: int, seed: int) -> np.ndarray:
     """Fit mixtures of several sizes, coarse steps first, then around the best; give the probabilities of the best."""
     fits: dict[int, tuple[float, np.ndarray]] = {}
 
     def criterion(n_components: int) -> float:
         if n_components not in fits:
-            fits[n_components] = _mixture(points, n_components, seed)
+            fits[n_components] = _fit_mixture(points, n_components, seed)
         return fits[n_components][0]
 
     steps = [step for step in _COARSE if step < most] + [most]
@@ -94,7 +94,7 @@ def _fitted(points: np.ndarray, most: int, seed: int) -> np.ndarray:
     return fits[best][1]
 
 
-def _mixture(points: np.ndarray, n_components: int, seed: int) -> tuple[float, np.ndarray]:
+def _fit_mixture(points: np.ndarray, n_components: int, seed: int) -> tuple[float, np.ndarray]:
     """Fit one mixture: its Bayesian information criterion, and the (n, k) probabilities."""
     from sklearn.mixture import GaussianMixture
 

@@ -58,12 +58,12 @@ def permuted_spread(
         order = rng.permuted(np.tile(np.arange(len(groups)), (draws, 1)), axis=1)
         for _, part in own.group_by("query_id", maintain_order=True):
             at = part["place"].to_numpy()
-            observed.append(_spread(groups[at][None])[0])
-            null.append(_spread(groups[order[:, at]]))
+            observed.append(_measure_spread(groups[at][None])[0])
+            null.append(_measure_spread(groups[order[:, at]]))
     return np.array(observed), np.stack(null, axis=1)
 
 
-def _spread(groups: np.ndarray) -> np.ndarray:
+def _measure_spread(groups: np.ndarray) -> np.ndarray:
     """Give number of groups, largest share and pairs together of rows of groups (rows, n, clusterings): (rows, 3)."""
     n = groups.shape[1]
     together = (groups[:, :, None] == groups[:, None]).sum(axis=2)

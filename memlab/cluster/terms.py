@@ -65,7 +65,7 @@ def cluster_terms(
     # What people are called: the words of their names, and how these begin ("joan" of "Joanna").
     names = {word for name in set(speakers or ()) for word in re.findall(r"[^\W\d_]+", name.lower())}
     names |= {word[:n] for word in names for n in range(_SHORTEST_NICKNAME, len(word))}
-    about, split = content_words(language), [tokens(text) for text in texts]
+    about, split = content_word_filter(language), [tokens(text) for text in texts]
     keys = list({word.key for words in split for word in words})
     stems = dict(zip(keys, stem(keys, language), strict=True))
     lower = {word.text for words in split for word in words if word.text.islower()}
@@ -129,19 +129,19 @@ class _Cluster:
 
 
 @cache
-def content_words(language: str) -> Callable[[Token], bool]:
+def content_word_filter(language: str) -> Callable[[Token], bool]:
     """Give what says whether a text in a language could be about a word.
 
     English leaves out function words, courtesy, times and vague words, other languages the stop words of
     ``stopwordsiso``. Without such a list there are no content words, and a line in the log says so.
 
-    >>> from memlab.cluster.terms import content_words
+    >>> from memlab.cluster.terms import content_word_filter
     >>> from memlab.text.tokens import tokens
-    >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if content_words("de")(word)]
+    >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if content_word_filter("de")(word)]
     ['trinke', 'Wasser']
     """
     if language == "en":
-        return _english
+        return _is_content_word
     with needs("languages", f"text in {LANGUAGES[language]}"):
         import stopwordsiso
 
@@ -152,7 +152,7 @@ def content_words(language: str) -> Callable[[Token], bool]:
     return lambda word: len(word.key) > 1 and word.key not in stop and word.text.isalpha()
 
 
-def _english(word: Token) -> bool:
+def _is_content_word(word: Token) -> bool:
     bare = word.key.rstrip("stndrh") if word.key[0].isdigit() else word.key  # "12th" is a time
     return len(word.key) > 1 and word.key not in _NOT_ABOUT and any(map(str.isalpha, bare))
 
@@ -166,7 +166,7 @@ def _phrases(text: str, language: str) -> Iterator[tuple[Token, ...]]:
         for phrase in _noun_phrases(text):
             yield from (phrase[start:] for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase)))
         return
-    fits, run = content_words(language), list[Token]()
+    fits, run = content_word_filter(language), list[Token]()
     for word in tokens(text):
         run = [*(run[1 - _MOST_WORDS :] if _adjacent(text, run, word) else []), word] if fits(word) else []
         yield from (tuple(run[start:]) for start in range(len(run)))
@@ -187,7 +187,7 @@ def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
     calm = [word.text.lower() if word.text.isupper() and len(word.text) > 1 else word.text for word in words]
     found, run, before = dict[int, tuple[Token, ...]](), list[Token](), ""
     for word, (_, tag) in zip(words, parser.find_tags(calm) if words else (), strict=True):
-        fits = tag.startswith(("NN", "JJ")) and before not in _BEFORE_VERBS and _english(word)
+        fits = tag.startswith(("NN", "JJ")) and before not in _BEFORE_VERBS and _is_content_word(word)
         run = [*(run if _adjacent(text, run, word) else []), word] if fits else []
         if fits and tag.startswith("NN"):
             found[run[0].start] = tuple(run)  # in place of the part of it that ended in a noun

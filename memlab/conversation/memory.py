@@ -16,7 +16,7 @@ from memlab.conversation.messages import Message
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
-from memlab.retrieve.ranking import reranked
+from memlab.retrieve.ranking import rerank_by_scores
 from memlab.summaries.extractive import extract_sentences
 from memlab.summaries.prompts import Item
 from memlab.text.sentences import sentences
@@ -110,7 +110,7 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
     lowest = pl.col("score").min().over("query_id")
     raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
     score = raised * pl.when("used").then(factor).otherwise(1.0)
-    return reranked(run, bench, rows.select("query_id", "doc_id", score=score))
+    return rerank_by_scores(run, bench, rows.select("query_id", "doc_id", score=score))
 
 
 class Running(BaseModel, extra="forbid"):

@@ -86,7 +86,7 @@ def rewrite(
     answers = llm.ask([rewrite_request(questions[i], before[i]) for i in follow_ups], service)
     for i, answer in zip(follow_ups, answers, strict=True):
         results[i] = _apply_answer(answer, questions[i], before[i])
-    if service is not None and (line := llm.unanswered(answers, "rewrites")):
+    if service is not None and (line := llm.describe_unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
     rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
     return pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")

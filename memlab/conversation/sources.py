@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import turn_text
+from memlab.embed.text import turn_text_expr
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench
@@ -75,7 +75,7 @@ def gather_lines(
 
 def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
     """Give turns, each with its ``query_id``, as lines of a context: speaker and text, under the day."""
-    rows = turns.select("query_id", "turn_id", text=turn_text(), at=pl.col("timestamp").cast(TIMESTAMP))
+    rows = turns.select("query_id", "turn_id", text=turn_text_expr(), at=pl.col("timestamp").cast(TIMESTAMP))
     days = ["" if at is None else f"[{format_day(at)}]" for at in rows["at"]]
     texts = rows["text"].to_list()
     if dates:

@@ -26,19 +26,28 @@ from tqdm import tqdm
 from memlab.datasets import benchmarks, chatlog, fetch, folders, importers, pooling
 from memlab.datasets.archives import is_archive
 from memlab.datasets.benchmarks import BENCHMARKS
-from memlab.datasets.corrections import corrected
+from memlab.datasets.corrections import apply_corrections
 from memlab.datasets.importers import IMPORTERS
 from memlab.datasets.reading import QUARANTINE, Source
 from memlab.errors import DataError, at_least
-from memlab.records import Dataset, concat, id_part
+from memlab.records import Dataset, concat, encode_id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
 from memlab.terminal import one_line
 from memlab.text.analysis import check_language
 
 __all__ = [
-    "FORMATS", "benchmarks", "chatlog", "corrected", "detect", "fetch", "folders", "importers", "load",
-    "stream", "zone",
+    "FORMATS",
+    "apply_corrections",
+    "benchmarks",
+    "chatlog",
+    "detect",
+    "fetch",
+    "find_time_zone",
+    "folders",
+    "importers",
+    "load",
+    "stream",
 ]  # fmt: skip
 
 _log = logging.getLogger("memlab")
@@ -68,22 +77,22 @@ def detect(path: str | Path) -> str:
     ...     detect(file)
     'chatlog'
     """
-    source = Source(fetch.place(path))
+    source = Source(fetch.locate_file(path))
     if not os.path.isdir(source.path) and not is_archive(source.path):
-        return _of_file(source)
+        return _detect_file_format(source)
     for kind, module in BENCHMARKS.items():
         for file in source.files(*module.FILES)[:1] if hasattr(module, "FILES") and source.path.is_dir() else ():
             # A log of one's own may be called as the questions of a retrieval folder, but not have a corpus.
             with suppress(DataError):
                 if kind == "retrieval" or detect(file.path) == kind:
                     return kind
-    return _of_export(source)
+    return _detect_export_format(source)
 
 
-def _of_file(file: Source) -> str:
-    if kind := importers.tool_of(file):
+def _detect_file_format(file: Source) -> str:
+    if kind := importers.detect_tool(file):
         return kind
-    if refusal := importers.refusal(file):
+    if refusal := importers.explain_refusal(file):
         file.fail(refusal)
     if "memlab" in file.first:
         return "chatlog"
@@ -96,13 +105,13 @@ def _of_file(file: Source) -> str:
     )
 
 
-def _of_export(source: Source) -> str:
+def _detect_export_format(source: Source) -> str:
     """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
     files, found, refusals = source.files(), dict[str, str](), list[str]()
     for file in (*files[:_PROBED], *files[_PROBED :: max(1, len(files) // _PROBED)]):
-        if file.size and (kind := importers.tool_of(file)):
+        if file.size and (kind := importers.detect_tool(file)):
             found.setdefault(kind, file.name)
-        elif file.size and (refusal := importers.refusal(file)):
+        elif file.size and (refusal := importers.explain_refusal(file)):
             refusals.append(refusal)
         file.forget()
     if len(found) > 1:
@@ -184,8 +193,8 @@ def stream(
         if given not in known:
             raise DataError(f"{option} is {given!r}, expected {' or '.join(filter(None, known))}")
     at_least(1, batch_turns=batch_turns)
-    source = Source(fetch.place(path), on_error, Path(quarantine_dir), gap, language and check_language(language))
-    source.tz, source.into, source.date_order = zone(tz), into, date_order
+    source = Source(fetch.locate_file(path), on_error, Path(quarantine_dir), gap, language and check_language(language))
+    source.tz, source.into, source.date_order = find_time_zone(tz), into, date_order
     source.assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
     kind = called = format or detect(path)
     if kind not in formats:
@@ -199,24 +208,24 @@ def stream(
         source.language, called, name = there.language, there.format, there.name
     if kind in IMPORTERS and _GENERIC.fullmatch(source.path.stem):
         name = name or kind
-    records = _records(kind, source, scope)
+    records = _read_records(kind, source, scope)
     parts = chatlog.read(
-        source, _counted(records, source), batch_turns=batch_turns, kind=called, by_place=kind in BENCHMARKS
+        source, _add_progress_bar(records, source), batch_turns=batch_turns, kind=called, by_place=kind in BENCHMARKS
     )
     if pool is not None:
-        parts = pooling.pooled(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
+        parts = pooling.pool_haystacks(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     if scope is not None and kind not in IMPORTERS:
-        parts = _only(parts, scope, path)
+        parts = _select_scope(parts, scope, path)
     return (replace(part, name=name) if name else part for part in parts)
 
 
-def zone(name: str | None) -> ZoneInfo | None:
+def find_time_zone(name: str | None) -> ZoneInfo | None:
     """Find a time zone by its name in the database of zones.
 
     :raises DataError: for a name that is not there.
 
-    >>> from memlab.datasets import zone
-    >>> zone("Europe/Oslo").key
+    >>> from memlab.datasets import find_time_zone
+    >>> find_time_zone("Europe/Oslo").key
     'Europe/Oslo'
     """
     try:
@@ -225,10 +234,10 @@ def zone(name: str | None) -> ZoneInfo | None:
         raise DataError(f"tz is {name!r}, expected the name of a time zone such as Europe/Oslo") from error
 
 
-def _records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str, Any]]:
+def _read_records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str, Any]]:
     """Give the records of a source, with what messages call them."""
     if kind in IMPORTERS:
-        return chatlog.numbered(importers.read(kind, source, scope=scope))
+        return chatlog.label_records(importers.read_export(kind, source, scope=scope))
     if kind == "chatlog":
         return chatlog.records(source)
     if kind in BENCHMARKS:
@@ -238,17 +247,17 @@ def _records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str
             source.fail(f"holds no file of {kind} {' or '.join(patterns)}; name the folder that does")
     read = formats[kind]
     given = source.path if "path" in inspect.signature(read).parameters else source
-    return chatlog.numbered(read(given))
+    return chatlog.label_records(read(given))
 
 
-def _counted(records: Iterable[tuple[str, Any]], source: Source) -> Iterator[tuple[str, Any]]:
+def _add_progress_bar(records: Iterable[tuple[str, Any]], source: Source) -> Iterator[tuple[str, Any]]:
     """Give records with a bar that counts them, shown from two seconds on after the first is asked for."""
     yield from tqdm(records, desc=one_line(source.path.name), unit=" records", delay=2, leave=False)
 
 
-def _only(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
+def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:
     """Take the scope of a name: as the file has it, or else as memlab prints it."""
-    given, printed, known = id_part(scope), list[Dataset](), list[str]()
+    given, printed, known = encode_id_part(scope), list[Dataset](), list[str]()
     for part in parts:
         known += part.scopes
         if given in part.scopes:

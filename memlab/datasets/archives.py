@@ -32,17 +32,19 @@ def is_text(name: str) -> bool:
     return name.lower().endswith(TEXTS) and not hidden
 
 
-def swollen(unpacked: int, packed: int) -> bool:
+def is_zip_bomb(unpacked: int, packed: int) -> bool:
     """Say whether so many bytes are more than any chat unpacks to."""
     return unpacked > _RATIO * packed + _SMALL
 
 
-def natural(name: str) -> list[str]:
+def natural_sort_key(name: str) -> list[str]:
     """Give a key to sort names by, in which 2 stands before 10."""
     return [part.zfill(20) if part.isdecimal() else part for part in re.findall(r"\d+|\D+", name)]
 
 
-def entries(path: Path, fail: Callable[..., NoReturn]) -> tuple[zipfile.ZipFile, list[tuple[str, zipfile.ZipInfo]]]:
+def list_text_entries(
+    path: Path, fail: Callable[..., NoReturn]
+) -> tuple[zipfile.ZipFile, list[tuple[str, zipfile.ZipInfo]]]:
     """List the entries of an archive that may hold text, by their names; a name is a label, nothing is written.
 
     :param fail: called for an archive that is broken, encrypted, or far larger unpacked than packed.
@@ -54,12 +56,12 @@ def entries(path: Path, fail: Callable[..., NoReturn]) -> tuple[zipfile.ZipFile,
         fail(f"is no whole ZIP archive ({error}); download it again", error)
     kept = [(name, entry) for name, entry in listed if is_text(name) and not entry.is_dir()]
     total, packed = (sum(getattr(entry, size) for _, entry in kept) for size in ("file_size", "compress_size"))
-    if total > _MOST or swollen(total, packed):
+    if total > _MOST or is_zip_bomb(total, packed):
         fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
     for name, entry in kept:
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             fail(f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder")
-    return archive, sorted(kept, key=lambda pair: natural(pair[0]))
+    return archive, sorted(kept, key=lambda pair: natural_sort_key(pair[0]))
 
 
 class Entry(io.RawIOBase):

@@ -58,11 +58,11 @@ from typing import Any
 import polars as pl
 
 from memlab.datasets import fields, questions, streams
-from memlab.datasets.fields import Bad, Record, micros, show
-from memlab.datasets.identity import encoded, with_session_ids, with_stored, with_turn_ids
-from memlab.datasets.reading import Source, printable
+from memlab.datasets.fields import BadField, Record, describe_value, to_microseconds
+from memlab.datasets.identity import encode_names, merge_stored_turns, with_session_ids, with_turn_ids
+from memlab.datasets.reading import Source, escape_surrogates
 from memlab.errors import DataError
-from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, frame, id_part, schema
+from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, encode_id_part, frame, schema
 from memlab.sessions import sessionize, sessions_of
 from memlab.text.analysis import LANGUAGES
 
@@ -80,7 +80,7 @@ _ASSISTANTS = {
 
 def records(source: Source) -> Iterator[tuple[str, Any]]:
     """Read a chat log: where each line stands, and its object."""
-    return ((f"line {number}", record) for number, record in streams.lines(source))
+    return ((f"line {number}", record) for number, record in streams.stream_json_lines(source))
 
 
 def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
@@ -92,10 +92,10 @@ def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
     >>> chatlog.dataset([{"scope": "ann", "sender": "Ann", "text": "Hello"}], "mine").describe()
     'mine (chatlog): 1 turns in 1 sessions of 1 scopes, 0 questions'
     """
-    return concat(read(Source(Path(name)), numbered(records), batch_turns=1 << 62))
+    return concat(read(Source(Path(name)), label_records(records), batch_turns=1 << 62))
 
 
-def numbered(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def label_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Give records that another reader yields with what messages call them.
 
     :raises DataError: where one is no dict.
@@ -107,19 +107,19 @@ def numbered(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         yield f"record {number}", record
 
 
-def turn(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
+def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
     """Give a message by its place, as readers of benchmarks yield it."""
     return Record({"scope": scope, "session": session, "n": n, "role": role, "text": text, **more})
 
 
 def turn_id(turn: Record) -> str:
     """Give the id of a message by its place."""
-    return f"{id_part(turn['scope'])}/{id_part(turn['session'])}/{turn['n']}"
+    return f"{encode_id_part(turn['scope'])}/{encode_id_part(turn['session'])}/{turn['n']}"
 
 
-def question(scope: str, i: int, text: str, **more: Any) -> Record:
+def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
     """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
-    return Record({"scope": scope, "query_id": f"{id_part(scope)}/q{i}", "question": text, **more})
+    return Record({"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more})
 
 
 def is_assistant(sender: str, named: Iterable[str] = ()) -> bool:
@@ -173,16 +173,16 @@ class _Log:
 
     def time(self, record: Record, where: str) -> int | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
-        time = record.take("timestamp", fields.time, None)
+        time = record.take("timestamp", fields.parse_time, None)
         if time is None:
             return None
         if time.tzinfo is None and self.source.tz is not None:
             time = time.replace(tzinfo=self.source.tz)
         if time.tzinfo is None and not self.zoneless:
             action = "times without a zone are taken as UTC; tz= names theirs"
-            self.source.note(f"{where}: timestamp", show(record["timestamp"]), action)
+            self.source.note(f"{where}: timestamp", describe_value(record["timestamp"]), action)
             self.zoneless = True
-        return micros(time)
+        return to_microseconds(time)
 
 
 def read(
@@ -205,48 +205,50 @@ def read(
         with source.record(where, raw):
             record = raw if isinstance(raw, Record) else Record(raw)
             if "memlab" in record:
-                grouped, language = _header(record["memlab"], place)
+                grouped, language = _read_header(record["memlab"], place)
                 source.language = source.language or language
                 continue
             scope = record.take("scope", fields.name)
             if grouped and not by_place and scope != current:
                 if scope in begun:
-                    raise Bad("scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"')
+                    raise BadField(
+                        "scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"'
+                    )
                 begun.add(scope)
                 current = scope
             if "question" in record or (by_place and "text" not in record):
                 log.asked.setdefault(scope, []).append((where, record))
                 continue
-            message = _message(record, scope, log, where)
+            message = _read_message(record, scope, log, where)
         if message is None:
             continue
         if grouped and scope != last and log.count >= batch_turns:
             following = log.after(scope)
-            yield from _datasets(log, batch_turns)
+            yield from _cut_into_datasets(log, batch_turns)
             log = following
         last = scope
         log.add(message)
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)")
-    yield from _datasets(log, batch_turns)
+    yield from _cut_into_datasets(log, batch_turns)
 
 
-def _header(raw: Any, place: int) -> tuple[bool, str]:
+def _read_header(raw: Any, place: int) -> tuple[bool, str]:
     header = {"format": "chatlog", "grouped": False, "language": "en", **Record(raw, "memlab")}
     if place:
-        raise Bad("memlab", "a header", "it in the first line only")
+        raise BadField("memlab", "a header", "it in the first line only")
     for key, known in (("format", ["chatlog"]), ("language", list(LANGUAGES))):
         if header[key] not in known:
-            raise Bad(f"memlab.{key}", show(header[key]), f"one of {', '.join(known)}")
-    return fields.flag(header["grouped"], "memlab.grouped"), header["language"]
+            raise BadField(f"memlab.{key}", describe_value(header[key]), f"one of {', '.join(known)}")
+    return fields.check_flag(header["grouped"], "memlab.grouped"), header["language"]
 
 
-def _message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ...]:
+def _read_message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ...]:
     sender, role = record.take("sender", fields.name, None), record.take("role", fields.name, None)
     speaker = sender or role
     if speaker is None:
-        raise Bad("sender", "neither a sender nor a role", "one of them")
+        raise BadField("sender", "neither a sender nor a role", "one of them")
     if role is None and is_assistant(speaker, log.source.assistants):
         role = "assistant"
     elif role is None:
@@ -256,22 +258,22 @@ def _message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ..
     time, role = log.time(record, where), _ROLES.get(role.strip().lower(), "other")
     if name is not None and log.ids.setdefault((scope, name), where) != where:
         first = log.ids[scope, name]
-        raise Bad("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
+        raise BadField("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
     return scope, session, speaker, role, text, caption, name, time, record["n"] if log.by_place else None
 
 
-def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
+def _cut_into_datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
     """Cut what was gathered into batches of whole scopes, in order of their first appearance."""
     log.pack()
     messages = pl.concat(log.packed)
     sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
     for scope in [s for s in log.asked if s not in sizes]:
-        if log.source.into and log.source.into([id_part(scope)]).turns.height:
+        if log.source.into and log.source.into([encode_id_part(scope)]).turns.height:
             sizes[scope] = 0
             continue
         for where, record in log.asked.pop(scope):
             with log.source.record(where, record):
-                raise Bad("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
+                raise BadField("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
     run: list[str] = []
     total = 0
     for place, (scope, size) in enumerate(sizes.items(), 1):
@@ -279,41 +281,41 @@ def _datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
         total += size
         if total >= batch_turns or place == len(sizes):
             whole = len(run) == len(sizes)
-            yield _dataset(messages if whole else messages.filter(pl.col("scope").is_in(run)), run, log)
+            yield _build_dataset(messages if whole else messages.filter(pl.col("scope").is_in(run)), run, log)
             run, total = [], 0
 
 
-def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
+def _build_dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     """Give messages their ids and places, and questions the ids of what they cite."""
     source = log.source
-    there = source.into([id_part(scope) for scope in scopes]) if source.into else None
+    there = source.into([encode_id_part(scope) for scope in scopes]) if source.into else None
     stamped = messages.with_columns(
-        timestamp=pl.col("timestamp").cast(TIMESTAMP), raw_scope="scope", scope=encoded(messages["scope"])
+        timestamp=pl.col("timestamp").cast(TIMESTAMP), raw_scope="scope", scope=encode_names(messages["scope"])
     )
     if log.by_place:
-        session = pl.format("{}/{}", "scope", encoded(messages["session"]))
+        session = pl.format("{}/{}", "scope", encode_names(messages["session"]))
         placed = whole = stamped.with_columns(session_id=session).with_columns(
             turn_id=pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
         )
     else:
         own = with_turn_ids(stamped.rename({"session": "named"}))
         # Places are counted in the file, ids are looked up in all that is there.
-        placed = whole = _placed(own, log)
+        placed = whole = _assign_places(own, log)
         if there is not None:
             if (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
                 older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
                 source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
-            whole = _placed(with_stored(there.turns, own), log)
+            whole = _assign_places(merge_stored_turns(there.turns, own), log)
     asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(log.asked.get(scope, ()))]
-    names = questions.names_of(placed, whole, [record for *_, record in asked])
-    taken = questions.Taken(there, log.query_ids, as_they_are=log.by_place)
+    names = questions.build_citation_index(placed, whole, [record for *_, record in asked])
+    taken = questions.TakenQuestionIds(there, log.query_ids, as_they_are=log.by_place)
     said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
     for scope, i, where, record in asked:
         with source.record(where, record):
             if log.by_place and "summary" in record:
-                summaries[f"{id_part(scope)}/{id_part(record['session'])}"] = record["summary"]
+                summaries[f"{encode_id_part(scope)}/{encode_id_part(record['session'])}"] = record["summary"]
             elif log.by_place and "annotation" in record:
-                annotations.append(questions.read_annotation(record, id_part(scope)))
+                annotations.append(questions.read_annotation(record, encode_id_part(scope)))
             else:
                 question = questions.read_question(record, scope, names, log.time(record, where))
                 said.append(taken.named(question, i, where))
@@ -321,9 +323,9 @@ def _dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
     order = sessions.select("session_id").with_row_index("place")
     turns = whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
     tables = turns, sessions, frame(Question, said), frame(Annotation, annotations), source.report.take_issues()
-    return Dataset(printable(source.path.stem), log.kind, *tables, language=source.language or "en")
+    return Dataset(escape_surrogates(source.path.stem), log.kind, *tables, language=source.language or "en")
 
 
-def _placed(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
+def _assign_places(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
     """Give messages their sessions and places, and the ids of both."""
     return with_session_ids(sessionize(messages.with_columns(session="named"), gap=log.source.gap))

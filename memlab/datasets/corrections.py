@@ -13,10 +13,10 @@ from typing import Any
 import polars as pl
 
 from memlab.datasets import fields
-from memlab.datasets.benchmarks.locomo import cited
-from memlab.datasets.fields import Bad, Record
+from memlab.datasets.benchmarks.locomo import parse_citations
+from memlab.datasets.fields import BadField, Record
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
+from memlab.datasets.streams import stream_json_values
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -25,7 +25,7 @@ CORRECTED = "corrected evidence"
 """The action of the issues that tell what was corrected."""
 
 
-def corrected(data: Dataset, path: str | Path) -> Dataset:
+def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     """Give a dataset with the evidence that an audit of LoCoMo found right, under its name with ``-corrected``.
 
     A correction is of the question with its words; where several ask the same, of the one whose evidence is the one
@@ -37,7 +37,7 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
     :raises DataError: when a record is malformed, or nothing in the file is about the dataset.
 
     >>> import memlab
-    >>> memlab.datasets.corrected(memlab.datasets.load("locomo"), "errors.json")  # doctest: +SKIP
+    >>> memlab.datasets.apply_corrections(memlab.datasets.load("locomo"), "errors.json")  # doctest: +SKIP
     <Dataset locomo10-corrected (locomo): ...>
     """
     if data.format != "locomo":
@@ -46,18 +46,20 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
     rows = data.questions.select("query_id", "scope", "evidence", text=pl.col("text").str.strip_chars()).to_dicts()
     evidence = {row["query_id"]: row["evidence"] for row in rows}
     for file in source.files(*FILES):
-        for index, raw in objects(file):
+        for index, raw in stream_json_values(file):
             with file.record(f"error {index}", raw):
                 record = Record(raw)
                 text = record.take("question", fields.name).strip()
-                wrong, right = (_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
+                wrong, right = (_read_cited_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
                 asked = [row for row in rows if row["text"] == text]
                 if len(asked) > 1:
-                    asked = [row for row in asked if set(row["evidence"]) == there & set(_ids(wrong, row))] or asked
+                    asked = [
+                        row for row in asked if set(row["evidence"]) == there & set(_make_turn_ids(wrong, row))
+                    ] or asked
                 if len(asked) > 1:
                     file.note(f"error {index}", f"{len(asked)} questions with these words", "not corrected")
                 for row in asked if len(asked) == 1 else ():
-                    about, found = about + 1, _ids(right, row)
+                    about, found = about + 1, _make_turn_ids(right, row)
                     if lost := [turn for turn in found if turn not in there]:
                         what = f"{lost[0]}, which is no turn"
                         file.note(f"error {index}: correct_evidence", what, "dropped evidence")
@@ -75,13 +77,13 @@ def corrected(data: Dataset, path: str | Path) -> Dataset:
     return replace(data, name=f"{data.name}-corrected", questions=questions, issues=issues)
 
 
-def _turns(record: Record, name: str) -> list[tuple[int, int]]:
-    texts = [fields.text(text, f"{name}[{i}]") for i, text in enumerate(record.take(name, fields.listed))]
-    turns = [turn for text in texts for turn in cited(text)]
+def _read_cited_turns(record: Record, name: str) -> list[tuple[int, int]]:
+    texts = [fields.text(text, f"{name}[{i}]") for i, text in enumerate(record.take(name, fields.check_list))]
+    turns = [turn for text in texts for turn in parse_citations(text)]
     if texts and not turns:
-        raise Bad(name, repr(texts[0]), 'turn ids such as "D1:3"')
+        raise BadField(name, repr(texts[0]), 'turn ids such as "D1:3"')
     return turns
 
 
-def _ids(turns: list[tuple[int, int]], row: dict[str, Any]) -> list[str]:
+def _make_turn_ids(turns: list[tuple[int, int]], row: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(f"{row['scope']}/session_{k}/{n}" for k, n in turns))

@@ -62,7 +62,7 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     the published one gets its final name.
 
     :param name: ``locomo``, ``longmemeval`` (the oracle file, 15 MB), ``longmemeval-s`` (277 MB) or
-        ``longmemeval-m`` (2.7 GB); :func:`published` lists them.
+        ``longmemeval-m`` (2.7 GB); :func:`list_published_benchmarks` lists them.
     :raises DataError: when the name is unknown, the server cannot be reached or refuses, the file cannot be written,
         or what came has another SHA-256.
 
@@ -72,7 +72,7 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
         ...
     memlab.errors.DataError: no published data set 'locomo11'; choose one of locomo, longmemeval, ...
     """
-    source, target = _published(name, directory)
+    source, target = _find_published(name, directory)
     part = target.with_name(f"{target.name}.part")
     hint = f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
     try:
@@ -117,7 +117,7 @@ def _download(source: Published, part: Path, hint: str) -> None:
         raise DataError(f"could not download {source.url} ({what}); {kept}. {hint}") from error
 
 
-def _published(name: str, directory: str | Path) -> tuple[Published, Path]:
+def _find_published(name: str, directory: str | Path) -> tuple[Published, Path]:
     if name not in SOURCES:
         offered = ", ".join(known for known, source in SOURCES.items() if source.sha256)
         raise DataError(f"no published data set {name!r}; choose one of {offered}")
@@ -128,20 +128,20 @@ def _published(name: str, directory: str | Path) -> tuple[Published, Path]:
     return source, Path(directory) / source.url.rpartition("/")[2]
 
 
-def place(path: str | Path, *, directory: str | Path = "data") -> Path:
+def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
     """Give the path itself, or where :func:`fetch` puts the file of that name.
 
     :raises DataError: when there is neither a file of that name nor the fetched one.
     """
     if str(path) not in SOURCES or os.path.exists(path):
         return Path(path)
-    _, target = _published(str(path), directory)
+    _, target = _find_published(str(path), directory)
     if not target.exists():
         raise DataError(f"{path} is not at {target}; `memlab fetch {path}` downloads it, or give the path of the file")
     return target
 
 
-def published() -> pl.DataFrame:
+def list_published_benchmarks() -> pl.DataFrame:
     """List the benchmarks that memlab knows by name.
 
     :returns: ``name``, ``license``, ``splits``, ``size`` (bytes), ``sha256`` (null where :func:`fetch` does not

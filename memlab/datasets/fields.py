@@ -1,4 +1,4 @@
-"""Fields of records of unknown quality: :meth:`Record.take` gives the value, or raises :class:`Bad` that says where.
+"""Fields of records of unknown quality: :meth:`Record.take` gives the value or raises :class:`BadField`.
 
 A kind is a function of a value and its place: ``text``, ``name``, ``number`` … Each says what it found and expected.
 """
@@ -19,7 +19,7 @@ _MILLISECONDS = 10**11
 _EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?")
 
 
-class Bad(Exception):
+class BadField(Exception):
     """A field that cannot be used: what was found in it and what was expected."""
 
     def __init__(self, where: str, found: str, expected: str) -> None:
@@ -37,13 +37,13 @@ class Record(dict[str, Any]):
     >>> Record({"text": 1}, "messages[0]").take("text", text)
     Traceback (most recent call last):
         ...
-    memlab.datasets.fields.Bad: messages[0].text: found 1 (a number), expected a string
+    memlab.datasets.fields.BadField: messages[0].text: found 1 (a number), expected a string
     """
 
     __slots__ = ("where",)
 
     def __init__(self, raw: Any, where: str = "") -> None:
-        super().__init__(_expected(raw, where, dict, "an object {…}"))
+        super().__init__(_check_type(raw, where, dict, "an object {…}"))
         self.where = where
 
     def take(self, name: str, kind: Callable[[Any, str], T], default: D = MISSING) -> T | D:
@@ -57,7 +57,7 @@ class Record(dict[str, Any]):
         return kind(value, f"{self.where}.{name}" if self.where else name)
 
 
-def show(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Say what a value is, short enough for a message."""
     if value is MISSING:
         return "nothing (the field is missing)"
@@ -71,36 +71,36 @@ def show(value: Any) -> str:
     return f"a list of {len(value)}" if isinstance(value, list) else f"an object with {list(value)[:4]}"
 
 
-def _expected(value: Any, where: str, kind: type[T], expected: str) -> T:
+def _check_type(value: Any, where: str, kind: type[T], expected: str) -> T:
     """Give a value of a type; a boolean is no number."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise Bad(where, show(value), expected)
+        raise BadField(where, describe_value(value), expected)
     return value
 
 
-def listed(value: Any, where: str) -> list[Any]:
-    return _expected(value, where, list, "a list […]")
+def check_list(value: Any, where: str) -> list[Any]:
+    return _check_type(value, where, list, "a list […]")
 
 
-def flag(value: Any, where: str) -> bool:
-    return _expected(value, where, bool, "true or false")
+def check_flag(value: Any, where: str) -> bool:
+    return _check_type(value, where, bool, "true or false")
 
 
-def number(value: Any, where: str) -> int:
-    return _expected(value, where, int, "a whole number")
+def check_integer(value: Any, where: str) -> int:
+    return _check_type(value, where, int, "a whole number")
 
 
 def text(value: Any, where: str) -> str:
     """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
     if not isinstance(value, str):
-        raise Bad(where, show(value), "a string")
+        raise BadField(where, describe_value(value), "a string")
     if "\x00" in value:
-        raise Bad(where, f"a NUL character at {value.index(chr(0))}", "text without it")
+        raise BadField(where, f"a NUL character at {value.index(chr(0))}", "text without it")
     try:
         value.encode()
     except UnicodeEncodeError as error:
         lone = f"a lone surrogate \\u{ord(value[error.start]):04x} at {error.start}"
-        raise Bad(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
+        raise BadField(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
     return value
 
 
@@ -109,12 +109,12 @@ def name(value: Any, where: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not (given := text(value, where)) or given.isspace():
-        raise Bad(where, show(value), "a name")
+        raise BadField(where, describe_value(value), "a name")
     return given
 
 
-def names(value: Any, where: str) -> list[str]:
-    return [name(each, f"{where}[{i}]") for i, each in enumerate(listed(value, where))]
+def check_names(value: Any, where: str) -> list[str]:
+    return [name(each, f"{where}[{i}]") for i, each in enumerate(check_list(value, where))]
 
 
 def answer(value: Any, where: str) -> str | None:
@@ -127,13 +127,13 @@ def answer(value: Any, where: str) -> str | None:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text(value, where)
 
 
-def points(value: Any, where: str) -> list[str] | None:
+def check_rubric(value: Any, where: str) -> list[str] | None:
     """Check the points of a rubric: one text, a list of texts, or null."""
     given = [] if value is None else value if isinstance(value, list) else [value]
     return [text(point, f"{where}[{i}]") for i, point in enumerate(given)] or None
 
 
-def time(value: Any, where: str) -> datetime:
+def parse_time(value: Any, where: str) -> datetime:
     """Read an ISO 8601 time, seconds or milliseconds since 1970, or a datetime; one without a zone stays so."""
     try:
         when = text(value, where).strip() if isinstance(value, str) else value
@@ -144,22 +144,22 @@ def time(value: Any, where: str) -> datetime:
             when = None if when.isdecimal() and len(when) != len("20260301") else datetime.fromisoformat(when)
         if isinstance(when, (int, float)) and not isinstance(when, bool):
             scale = 1_000 if abs(when) >= _MILLISECONDS else 1_000_000
-            when = moment(round(when * scale))
-        if isinstance(when, datetime) and _FIRST <= micros(when) <= _LAST:
+            when = from_microseconds(round(when * scale))
+        if isinstance(when, datetime) and _FIRST <= to_microseconds(when) <= _LAST:
             return when
     except (ValueError, OverflowError):
         pass
     expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
-    raise Bad(where, show(value), expected)
+    raise BadField(where, describe_value(value), expected)
 
 
-def date(*forms: str, example: str) -> Callable[..., datetime]:
+def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
     """Make a kind of dates as a benchmark writes them, read as UTC.
 
     :param forms: as of ``datetime.strptime``; the first that fits is taken.
 
-    >>> from memlab.datasets.fields import date
-    >>> date("%B-%d-%Y", example="March-15-2024")("March-15-2024").isoformat()
+    >>> from memlab.datasets.fields import make_date_parser
+    >>> make_date_parser("%B-%d-%Y", example="March-15-2024")("March-15-2024").isoformat()
     '2024-03-15T00:00:00+00:00'
     """
 
@@ -170,19 +170,19 @@ def date(*forms: str, example: str) -> Callable[..., datetime]:
                 return datetime.strptime(written, form).replace(tzinfo=UTC)
             except ValueError:
                 continue
-        raise Bad(where, repr(value), f'a date such as "{example}"')
+        raise BadField(where, repr(value), f'a date such as "{example}"')
 
     return read
 
 
-def micros(moment: datetime) -> int:
+def to_microseconds(moment: datetime) -> int:
     """Give the microseconds since 1970 of a moment; one without a zone is in UTC."""
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
-def moment(time: int) -> datetime:
-    """Undo :func:`micros`."""
+def from_microseconds(time: int) -> datetime:
+    """Undo :func:`to_microseconds`."""
     return _EPOCH + timedelta(microseconds=time)
 
 
-_FIRST, _LAST = (micros(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))
+_FIRST, _LAST = (to_microseconds(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.files import atomic
-from memlab.records import Dataset, qrels, raw_part
+from memlab.records import Dataset, decode_id_part, qrels
 
 
 def write(data: Dataset, folder: str | Path) -> Path:
@@ -39,8 +39,8 @@ def write(data: Dataset, folder: str | Path) -> Path:
     asked = data.questions.join(judged, on="query_id", how="semi", maintain_order="left")
     if not asked.height:
         raise DataError(f"{data.name}: no question has evidence among the turns; a retrieval folder needs qrels")
-    _write_lines(folder / "corpus.jsonl", map(_document, data.turns.iter_rows(named=True)))
-    _write_lines(folder / "queries.jsonl", map(_query, asked.iter_rows(named=True)))
+    _write_lines(folder / "corpus.jsonl", map(_document_record, data.turns.iter_rows(named=True)))
+    _write_lines(folder / "queries.jsonl", map(_query_record, asked.iter_rows(named=True)))
     table = judged.select(pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), score="relevance")
     for name, header in (("qrels.tsv", False), ("qrels/test.tsv", True)):
         with atomic(folder / name) as stream:
@@ -64,15 +64,15 @@ def _write_lines(path: Path, records: Iterable[dict[str, Any]]) -> None:
             stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
 
 
-def _document(turn: dict[str, Any]) -> dict[str, Any]:
+def _document_record(turn: dict[str, Any]) -> dict[str, Any]:
     caption, speaker = turn["caption"], turn["speaker"]
     return {
         "_id": turn["turn_id"],
         "id": turn["turn_id"],
         "title": "" if speaker == turn["role"] else speaker,
         "text": turn["text"] + (f" ({caption})" if caption else ""),
-        "scope": raw_part(turn["scope"]),
-        "session": raw_part(turn["session_id"].rpartition("/")[2]),
+        "scope": decode_id_part(turn["scope"]),
+        "session": decode_id_part(turn["session_id"].rpartition("/")[2]),
         "speaker": speaker,
         "role": turn["role"],
         "timestamp": turn["timestamp"] and turn["timestamp"].isoformat(),
@@ -80,12 +80,12 @@ def _document(turn: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _query(question: dict[str, Any]) -> dict[str, Any]:
+def _query_record(question: dict[str, Any]) -> dict[str, Any]:
     return {
         "_id": question["query_id"],
         "id": question["query_id"],
         "text": question["text"],
-        "scope": raw_part(question["scope"]),
+        "scope": decode_id_part(question["scope"]),
         "answer": question["answer"],
         "type": question["question_type"],
         "timestamp": question["timestamp"] and question["timestamp"].isoformat(),

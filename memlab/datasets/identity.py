@@ -10,20 +10,20 @@ import hashlib
 
 import polars as pl
 
-from memlab.records import id_part, raw_part
+from memlab.records import decode_id_part, encode_id_part
 
 _DIGEST, _BEGUN = "~", "@"
 """What the last part of an id begins with where it is a digest, or a session is named by its first message."""
 
 
-def _part(raw: str, mark: str) -> str:
-    part = id_part(raw)
+def _encode_marked_part(raw: str, mark: str) -> str:
+    part = encode_id_part(raw)
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
 
 
-def encoded(names: pl.Series) -> pl.Series:
+def encode_names(names: pl.Series) -> pl.Series:
     """Make parts of ids of names."""
-    parts = {name: id_part(name) for name in names.unique()}
+    parts = {name: encode_id_part(name) for name in names.unique()}
     return names.replace_strict(parts, return_dtype=pl.String)
 
 
@@ -33,13 +33,16 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``, ``speaker`` and ``text``.
     """
     about = messages.select("scope", "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text").iter_rows()
-    ids = [f"{scope}/{_digest(*said) if name is None else _part(name, _DIGEST)}" for scope, name, *said in about]
+    ids = [
+        f"{scope}/{_message_digest(*said) if name is None else _encode_marked_part(name, _DIGEST)}"
+        for scope, name, *said in about
+    ]
     double = pl.int_range(1, pl.len() + 1).over("turn_id")
     numbered = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
     return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(turn_id=numbered)
 
 
-def _digest(time: int | None, speaker: str, text: str) -> str:
+def _message_digest(time: int | None, speaker: str, text: str) -> str:
     return _DIGEST + hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
 
 
@@ -49,13 +52,13 @@ def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it does not), ``n`` and
         ``turn_id``.
     """
-    names = {name: _part(name, _BEGUN) for name in placed["named"].drop_nulls().unique()}
+    names = {name: _encode_marked_part(name, _BEGUN) for name in placed["named"].drop_nulls().unique()}
     begun = pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
     name = pl.coalesce(pl.col("named").replace_strict(names, return_dtype=pl.String), _BEGUN + begun)
     return placed.with_columns(session_id=pl.format("{}/{}", "scope", name))
 
 
-def with_stored(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Put messages to the stored turns of a chat log: one with the same ``turn_id`` takes the place of the other.
 
     :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and ``id`` beside.
@@ -66,7 +69,7 @@ def with_stored(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
-    raw = {part: raw_part(part) for column in parts for part in column.drop_nulls().unique()}
+    raw = {part: decode_id_part(part) for column in parts for part in column.drop_nulls().unique()}
     old = stored.with_columns(parts.select(pl.all().replace_strict(raw, default=None, return_dtype=pl.String)))
     columns = ["raw_scope", "scope", "named", "speaker", "role", "text", "caption", "id", "timestamp", "turn_id"]
     both = pl.concat([old.select(columns), new.select(columns)]).with_row_index("_at")

@@ -14,7 +14,7 @@ from memlab.records import Dataset, Issue, Turn, frame, schema
 from memlab.sessions import sessions_of
 
 
-def pooled(data: Dataset, *, n_sessions: int, seed: int, batch_turns: int) -> Iterator[Dataset]:
+def pool_haystacks(data: Dataset, *, n_sessions: int, seed: int, batch_turns: int) -> Iterator[Dataset]:
     """Pool an oracle dataset to haystacks, in batches of whole questions of at least ``batch_turns`` turns.
 
     Each question gets sessions of others as distractors. A distractor never repeats one of the question's own sessions
@@ -27,7 +27,7 @@ def pooled(data: Dataset, *, n_sessions: int, seed: int, batch_turns: int) -> It
     """
     if isinstance(n_sessions, bool) or n_sessions < 1:
         raise DataError(f"n_sessions (pool) is {n_sessions!r}, expected a number of sessions from 1")
-    plan = _draw(data, n_sessions, seed)
+    plan = _draw_sessions(data, n_sessions, seed)
     size = dict(data.sessions.select("session_id", "n_turns").iter_rows())
     name, issues = f"{data.name}-pool{n_sessions}-seed{seed}", data.issues
     chosen: list[str] = []
@@ -36,12 +36,12 @@ def pooled(data: Dataset, *, n_sessions: int, seed: int, batch_turns: int) -> It
         chosen.append(scope)
         turns += sum(size[s] for s in sessions)
         if turns >= batch_turns or place == len(plan):
-            part = _pooled({s: plan[s] for s in chosen}, data)
+            part = _build_haystacks({s: plan[s] for s in chosen}, data)
             yield replace(part, name=name, issues=issues)
             chosen, turns, issues = [], 0, frame(Issue)
 
 
-def _draw(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
+def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
     """Choose the sessions of every question: scope to session ids of the source, own ones first."""
     content = pl.format("{}\x1f{}", "role", "text").str.join("\x1e")
     library = (
@@ -78,7 +78,7 @@ def _draw(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[str]]:
     return plan
 
 
-def _pooled(plan: dict[str, list[str]], data: Dataset) -> Dataset:
+def _build_haystacks(plan: dict[str, list[str]], data: Dataset) -> Dataset:
     """Build the haystacks of some questions."""
     chosen = (
         pl.DataFrame({"scope": list(plan), "source": list(plan.values())})

@@ -7,16 +7,16 @@ from dataclasses import replace
 import polars as pl
 
 from memlab.datasets import fields
-from memlab.datasets.fields import Bad, Record, moment, show
-from memlab.datasets.identity import encoded
-from memlab.records import Annotation, Dataset, Question, id_part
+from memlab.datasets.fields import BadField, Record, describe_value, from_microseconds
+from memlab.datasets.identity import encode_names
+from memlab.records import Annotation, Dataset, Question, encode_id_part
 
-Names = dict[tuple[str, str], tuple[str, str]]
+CitationIndex = dict[tuple[str, str], tuple[str, str]]
 """(scope, what a question may call a turn or a session) to the turn's id and its session's."""
 _CITED = ("evidence", "stale", "evidence_sessions")
 
 
-class Taken:
+class TakenQuestionIds:
     """The ids of questions that are taken, in the dataset that is there and in the file.
 
     :param seen: the ids of the file, with where they stand.
@@ -32,25 +32,25 @@ class Taken:
         """Name a question by its id, as the same question where it is there, else by the next number that is free."""
         name = question.query_id
         if not self.as_they_are:
-            name = "/".join(part and id_part(part) for part in name.split("/"))
+            name = "/".join(part and encode_id_part(part) for part in name.split("/"))
         name = name or self.same.get((question.scope, question.text), "")
         while not name:
             name = f"{question.scope}/q{i}" if f"{question.scope}/q{i}" not in self.ids else ""
             i += 1
         self.ids.add(name)
         if (first := self.seen.setdefault(name, where)) != where:
-            raise Bad("query_id", f"{name!r} again (first on {first})", "an id of its own")
+            raise BadField("query_id", f"{name!r} again (first on {first})", "an id of its own")
         return replace(question, query_id=name)
 
 
-def names_of(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]) -> dict[str, Names]:
+def build_citation_index(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]) -> dict[str, CitationIndex]:
     """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
-    places = placed.with_columns(encoded(placed["session"]).alias("part"))
+    places = placed.with_columns(encode_names(placed["session"]).alias("part"))
     first = places.filter(pl.col("n") == 1)
     forms = [(places, ("session", "n")), (places, ("part", "n")), (places, ("scope", "part", "n"))]
     of_turns = [*forms, (whole, ("turn_id",)), (whole, ("id",))]
     of_sessions = [(whole, ("session_id",)), (first, ("scope", "part")), (first, ("part",)), (first, ("session",))]
-    now, found = whole.select("turn_id", "session_id"), dict[str, Names]()
+    now, found = whole.select("turn_id", "session_id"), dict[str, CitationIndex]()
     for field in _CITED:
         cited = [value for record in asked if isinstance(record.get(field), list) for value in record[field]]
         wanted = {str(name) for name in cited if isinstance(name, (str, int))}
@@ -67,40 +67,40 @@ def names_of(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]) -> 
     return found
 
 
-def read_question(record: Record, scope: str, names: dict[str, Names], time: int | None) -> Question:
+def read_question(record: Record, scope: str, names: dict[str, CitationIndex], time: int | None) -> Question:
     """Read a question; one without an id has an empty one.
 
     :param time: when it is asked, in microseconds since 1970.
     """
-    cited, stale, sessions = (_resolve(record, field, scope, names) for field in _CITED)
+    cited, stale, sessions = (_resolve_citations(record, field, scope, names) for field in _CITED)
     if both := stale.keys() & cited.keys():
-        raise Bad("stale", show(min(both)), "no turn that is evidence too")
+        raise BadField("stale", describe_value(min(both)), "no turn that is evidence too")
     return Question(
         query_id=record.take("query_id", fields.name, ""),
-        scope=id_part(scope),
+        scope=encode_id_part(scope),
         text=record.take("question", fields.name),
         answer=record.take("answer", fields.answer, None),
         question_type=record.take("type", fields.name, "unspecified"),
-        timestamp=None if time is None else moment(time),
+        timestamp=None if time is None else from_microseconds(time),
         evidence=[*cited],
         evidence_sessions=[*dict.fromkeys((sessions or cited).values())],
-        abstention=record.take("abstention", fields.flag, False),
-        rubric=record.take("rubric", fields.points, None),
+        abstention=record.take("abstention", fields.check_flag, False),
+        rubric=record.take("rubric", fields.check_rubric, None),
         stale=[*stale] or None,
     )
 
 
-def _resolve(record: Record, field: str, scope: str, names: dict[str, Names]) -> dict[str, str]:
+def _resolve_citations(record: Record, field: str, scope: str, names: dict[str, CitationIndex]) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
-    cited = record.take(field, fields.names, [])
+    cited = record.take(field, fields.check_names, [])
     for i, value in enumerate(cited):
         if (scope, value) not in names[field]:
             what = "a session" if field == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
-            raise Bad(f"{field}[{i}]", show(value), f"{what} of scope {scope!r}")
+            raise BadField(f"{field}[{i}]", describe_value(value), f"{what} of scope {scope!r}")
     return dict(names[field][scope, value] for value in cited)
 
 
 def read_annotation(record: Record, scope: str) -> Annotation:
-    session = f"{scope}/{id_part(record['session'])}"
+    session = f"{scope}/{encode_id_part(record['session'])}"
     about = record["annotation_id"], scope, session, record["kind"], record["speaker"], record["annotation"]
     return Annotation(*about, record["evidence"])

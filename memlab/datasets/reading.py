@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, NoReturn
 import polars as pl
 
 from memlab.datasets import archives, streams
-from memlab.datasets.archives import FAULTS, is_archive, is_text, natural
-from memlab.datasets.fields import Bad, Record
+from memlab.datasets.archives import FAULTS, is_archive, is_text, natural_sort_key
+from memlab.datasets.fields import BadField, Record
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, frame
 from memlab.sessions import GAP
@@ -108,14 +108,14 @@ class Source:
         if not os.path.isdir(self.path):
             if patterns or not is_archive(self.path):
                 return [alone]
-            archive, entries = archives.entries(self.path, self.fail)
+            archive, entries = archives.list_text_entries(self.path, self.fail)
             of = replace(alone, archive=archive)
             return [replace(of, path=self.path / name, name=name, entry=entry) for name, entry in entries]
         found: list[Path] = []
         for pattern in patterns or ("**/*",):
             found = found or [path for path in self.path.glob(pattern) if path.is_file()]
         names = {path.relative_to(self.path).as_posix(): path for path in found}
-        kept = sorted((name for name in names if patterns or is_text(name)), key=natural)
+        kept = sorted((name for name in names if patterns or is_text(name)), key=natural_sort_key)
         return [replace(alone, path=names[name], name=name) for name in kept]
 
     def open(self) -> BinaryIO:
@@ -184,9 +184,9 @@ class Source:
                 kept = {key.strip(): cell for key, cell in row.items() if cell not in (None, "") or key == "text"}
                 yield number, kept
         elif self.name.lower().endswith((".jsonl", ".ndjson")):
-            yield from streams.lines(self)
+            yield from streams.stream_json_lines(self)
         else:
-            yield from ((index + 1, value) for index, value in streams.objects(self))
+            yield from ((index + 1, value) for index, value in streams.stream_json_values(self))
 
     def frame(self, rows: int | None = None) -> pl.DataFrame:
         """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
@@ -199,7 +199,7 @@ class Source:
             if not self.head.startswith("PAR1"):
                 return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
             n = pl.scan_parquet(raw).select(pl.len()).collect().item()
-            if archives.swollen(16 * n, self.size):  # a text takes as much, however often it is repeated
+            if archives.is_zip_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
                 self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
             return pl.read_parquet(raw, n_rows=rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
@@ -220,11 +220,13 @@ class Source:
             self.fail(f"found {byte}; save the file as UTF-8", error)
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
-        raise DataError(printable(f"{self.path}: {message}")) from cause
+        raise DataError(escape_surrogates(f"{self.path}: {message}")) from cause
 
     def note(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
-        self.report.issues.append(Issue(printable(f"{self.path.name}: {where}"), printable(found), action))
+        self.report.issues.append(
+            Issue(escape_surrogates(f"{self.path.name}: {where}"), escape_surrogates(found), action)
+        )
 
     def drop(self, kind: str, scope: str = "", n: int = 1) -> None:
         """Count what is left out, by kind in the plural."""
@@ -252,13 +254,13 @@ class Source:
         noted = len(self.report.issues)
         try:
             yield
-        except Bad as bad:
+        except BadField as bad:
             # What was noted of it goes with it, but not what was set aside.
             since = self.report.issues[noted:]
             self.report.issues[noted:] = [issue for issue in since if issue.action == "quarantined"]
             self.reject(label, bad, raw)
 
-    def reject(self, record: str, bad: Bad, raw: Any) -> None:
+    def reject(self, record: str, bad: BadField, raw: Any) -> None:
         """Stop at a bad record, or write it to the side file with its reason."""
         if self.on_error == "raise":
             self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
@@ -286,6 +288,6 @@ class Source:
         self.note(record, str(bad), "quarantined")
 
 
-def printable(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
     return text.encode("utf-8", "backslashreplace").decode()

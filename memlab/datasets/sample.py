@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.records import Dataset
 
 _FILE = Path(__file__).parents[2] / "data" / "sample" / "sample.jsonl"
-_whole = cache(load)
+_load_cached = cache(load)
 
 
 def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dataset:
@@ -36,7 +36,7 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
     if not _FILE.exists():
         where = "it is part of the repository, not of the installed package"
         raise DataError(f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your own")
-    data = _whole(_FILE, name="sample")
+    data = _load_cached(_FILE, name="sample")
     data = data if scopes is None else data.take([scopes] if isinstance(scopes, str) else scopes)
     if turns is None or not data.scopes:
         return data

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from memlab.datasets.fields import Bad, Record
+from memlab.datasets.fields import BadField, Record
 
 if TYPE_CHECKING:
     from memlab.datasets.reading import Source
@@ -31,7 +31,7 @@ def _refuse(constant: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def objects(source: Source) -> Iterator[tuple[int, Any]]:
+def stream_json_values(source: Source) -> Iterator[tuple[int, Any]]:
     """Stream the values of a JSON list (or of values one after the other) with their index, one held at a time."""
     index = -1
     with source.open() as file:
@@ -44,11 +44,11 @@ def objects(source: Source) -> Iterator[tuple[int, Any]]:
                     yield index, value
                 if wanted and text.peek():
                     raise text.broken("something after the end of the list", text.at)
-        except Bad as bad:
+        except BadField as bad:
             source.reject(f"record {index + 1}", bad, text.text[text.at : text.at + _SNIPPET])
 
 
-def members(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
+def stream_json_fields(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
     """Stream one JSON object by its fields: dotted path and value of each, in the order of the file.
 
     :param lists: paths of lists whose elements are given one by one; the objects around them are gone into.
@@ -59,11 +59,11 @@ def members(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
             yield from _walk(text, "", set(lists))
             if text.peek():
                 raise text.broken("something after the end of the object", text.at)
-        except Bad as bad:
+        except BadField as bad:
             source.reject("the file", bad, text.text[text.at : text.at + _SNIPPET])
 
 
-def lines(source: Source) -> Iterator[tuple[int, Record]]:
+def stream_json_lines(source: Source) -> Iterator[tuple[int, Record]]:
     """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
     with source.open() as file:
         for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
@@ -72,14 +72,14 @@ def lines(source: Source) -> Iterator[tuple[int, Record]]:
             if not line.strip():
                 continue
             try:
-                record = Record(_line(line.rstrip(b"\r\n")))
-            except Bad as bad:
+                record = Record(_decode_line(line.rstrip(b"\r\n")))
+            except BadField as bad:
                 source.reject(f"line {number}", bad, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape"))
             else:
                 yield number, record
 
 
-def _line(raw: bytes) -> Any:
+def _decode_line(raw: bytes) -> Any:
     try:
         return _DECODER.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -87,11 +87,11 @@ def _line(raw: bytes) -> Any:
     except json.JSONDecodeError as error:
         found = f"broken JSON at column {error.colno}: {error.msg}"
     except (ValueError, RecursionError) as error:
-        found = f"JSON that cannot be read: {_fault(error)}"
-    raise Bad("", found, "one whole JSON object on the line, in UTF-8") from None
+        found = f"JSON that cannot be read: {_describe_error(error)}"
+    raise BadField("", found, "one whole JSON object on the line, in UTF-8") from None
 
 
-def _fault(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     nested = isinstance(error, RecursionError)
     return "nested deeper than Python reads: about a thousand levels" if nested else str(error)
 
@@ -143,28 +143,28 @@ class _Window:
                     raise self.broken(error.msg, len(self.text) if cut else error.pos) from None
                 continue
             except (ValueError, RecursionError) as error:
-                raise self.broken(_fault(error), self.at) from None
+                raise self.broken(_describe_error(error), self.at) from None
             size = end - self.at
             whole = isinstance(value, (dict, list, str)) or end < len(self.text) - _TOKEN
             if whole or not self.more():
                 self.at += size
                 return value
 
-    def broken(self, why: str, pos: int) -> Bad:
+    def broken(self, why: str, pos: int) -> BadField:
         byte, line = self.byte + len(self.text[:pos].encode()), self.line + self.text.count("\n", 0, pos)
         what = self.fault or ("the file ends here" if pos >= len(self.text) else why)
         found = f"broken JSON at line {line}, byte {byte}: {what}"
-        return Bad("", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)")
+        return BadField("", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)")
 
 
 def _walk(text: _Window, path: str, lists: set[str]) -> Iterator[tuple[str, Any]]:
     """Give path and value of what stands here: the elements of a wanted list, the fields of an object around one."""
     opening = text.peek()
     if path in lists and opening == "[":
-        for _ in _between(text, "[", "]"):
+        for _ in _iterate_elements(text, "[", "]"):
             yield path, text.value()
     elif opening == "{" and any(wanted.startswith(f"{path}." if path else path) for wanted in lists - {""}):
-        for _ in _between(text, "{", "}"):
+        for _ in _iterate_elements(text, "{", "}"):
             key = text.value()
             text.skip(":" if isinstance(key, str) else "", "no name and colon before a value")
             yield from _walk(text, f"{path}.{key}" if path else key, lists)
@@ -172,7 +172,7 @@ def _walk(text: _Window, path: str, lists: set[str]) -> Iterator[tuple[str, Any]
         yield path, text.value()
 
 
-def _between(text: _Window, begin: str, end: str) -> Iterator[None]:
+def _iterate_elements(text: _Window, begin: str, end: str) -> Iterator[None]:
     """Go past a bracket, the commas and the bracket that closes it, with a stop before each element."""
     text.skip(begin, f"no {begin}")
     first = True

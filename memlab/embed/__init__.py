@@ -24,7 +24,7 @@ from memlab.registry import encoders
 if TYPE_CHECKING:
     from memlab.llm import Service
 
-__all__ = ["SETTINGS", "Encoder", "EncoderIdentity", "load", "named"]
+__all__ = ["SETTINGS", "Encoder", "EncoderIdentity", "encoder_name", "load"]
 
 
 SETTINGS = "settings"
@@ -66,7 +66,7 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
                 "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
             )
         return spec
-    spec = named(spec)
+    spec = encoder_name(spec)
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
@@ -74,7 +74,7 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
         from memlab.embed.transformer import load_folder
 
         try:
-            path, model, revision = models.find(spec)
+            path, model, revision = models.find_model(spec)
         except ModelError as error:
             raise ModelError(f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME") from None
         return load_folder(path, name=model, revision=revision)
@@ -88,7 +88,7 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
     return encoder
 
 
-def named(spec: str) -> str:
+def encoder_name(spec: str) -> str:
     """Give the name of an encoder, where it is :data:`SETTINGS` that of the settings."""
     return settings()[0].encoder if spec == SETTINGS else spec
 

@@ -94,7 +94,7 @@ class Encoder(Protocol):
         ...
 
 
-class Identified:
+class IdentifiedEncoder:
     """What memlab's encoders share: all that they say about themselves is in their identity."""
 
     identity: EncoderIdentity
@@ -136,7 +136,7 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in listed]
 
 
-def some_direction(vectors: np.ndarray, *, of: str) -> np.ndarray:
+def check_nonzero_vectors(vectors: np.ndarray, *, of: str) -> np.ndarray:
     """Refuse vectors of several texts that are all zero: every text would be as near as any other.
 
     :raises ModelError: naming who made them.

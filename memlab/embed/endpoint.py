@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from memlab import llm
-from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
+from memlab.embed.base import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
 from memlab.errors import ModelError
 
 # Servers refuse an empty input; one agreed word gives every empty text the same vector.
 EMPTY = "(empty)"
 
 
-class EndpointEncoder(Identified):
+class EndpointEncoder(IdentifiedEncoder):
     """Vectors from a service that the user named; made by :func:`memlab.embed.load` with ``endpoint:NAME``.
 
     One text is encoded at once, to learn the width and to fail early. The identity holds the model's name at the
@@ -25,7 +25,7 @@ class EndpointEncoder(Identified):
 
     def __init__(self, service: llm.Service) -> None:
         self._service = service
-        probe = llm.embeddings(service, [EMPTY])
+        probe = llm.embed_texts(service, [EMPTY])
         self.identity = EncoderIdentity(
             "endpoint", service.model, "", "server", service.query_prompt, service.document_prompt, service.max_input,
             normalized=bool(abs(np.linalg.norm(probe[0]) - 1) < 1e-3), dim=probe.shape[1],
@@ -46,5 +46,5 @@ class EndpointEncoder(Identified):
             bar.update(len(vectors))
 
         with self.bar(len(checked), progress=progress) as bar:
-            vectors = llm.embeddings(self._service, sent, done=done)
+            vectors = llm.embed_texts(self._service, sent, done=done)
         return unit_rows(vectors.reshape(len(sent), self.dim), of=name)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, some_direction, unit_rows
+from memlab.embed.base import EncoderIdentity, IdentifiedEncoder, Kind, check_nonzero_vectors, check_texts, unit_rows
 from memlab.errors import ModelError
 
 _BATCH = 1024
 
 
-class FunctionEncoder(Identified):
+class FunctionEncoder(IdentifiedEncoder):
     """Vectors that a function gives, at length 1; a text for which it gives zeros gets a vector without direction.
 
     :param function: n texts to (n, d) numbers, for queries and documents.
@@ -34,7 +34,7 @@ class FunctionEncoder(Identified):
             if rows.shape[1] != self.dim:
                 raise ModelError(f"{self._name} gave {rows.shape[1]} dimensions, and {self.dim} before")
             if kind == "document":
-                some_direction(rows, of=self._name)
+                check_nonzero_vectors(rows, of=self._name)
             rows[~rows.any(axis=1)] = 1.0
             out[start : start + _BATCH] = unit_rows(rows, of=self._name)
         return out

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.embed.base import EncoderIdentity, Identified, Kind, check_texts, unit_rows
+from memlab.embed.base import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
 from memlab.errors import ModelError
 
 DEFAULT_DIM = 512
@@ -23,7 +23,7 @@ _FAMILIES: tuple[tuple[float, dict[str, Any]], ...] = (
 _BATCH = 512  # texts, which bounds memory
 
 
-class HashingEncoder(Identified):
+class HashingEncoder(IdentifiedEncoder):
     """Deterministic vectors from words alone, for tests and cheap first runs.
 
     Words, neighbouring word pairs and character trigrams are hashed by scikit-learn to a column and a sign, weighted by

@@ -39,7 +39,7 @@ def weights_digest(path: Path) -> str:
     raise ModelError(f"{path} holds no weights; expected {' or '.join(_WEIGHTS)}")
 
 
-def find(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
+def find_model(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     """Find a model that is named by its directory or its hub id.
 
     :param what: the kind of model, for messages.
@@ -50,7 +50,7 @@ def find(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     if spec and os.path.isdir(path):
         return path, path.resolve().name, weights_digest(path)[:12]
     if HUB_ID.fullmatch(spec):
-        path = _fetched(spec, what)
+        path = _fetch_hub_model(spec, what)
         return path, spec.partition("@")[0], path.name[:12]
     raise ModelError(
         f"no {what} {spec!r}: there is no such directory; expected a directory that sentence-transformers or "
@@ -58,7 +58,7 @@ def find(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     )
 
 
-def _fetched(spec: str, what: str) -> Path:
+def _fetch_hub_model(spec: str, what: str) -> Path:
     """Give the directory of a hub model in the hub's local cache, downloaded where it is not there."""
     from huggingface_hub import snapshot_download
 
@@ -79,7 +79,7 @@ def _fetched(spec: str, what: str) -> Path:
     ) from failed
 
 
-def load(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any:
+def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) -> Any:
     """Load a SentenceTransformer or CrossEncoder from its directory, without code of the model's own.
 
     Weights that the files do not hold are an error, not random numbers.

@@ -9,8 +9,8 @@ import numpy as np
 
 from memlab import distributed
 from memlab.embed import load
-from memlab.embed.base import Encoder, EncoderIdentity, Identified, Kind, check_texts
-from memlab.embed.tokens import TokenEncoder, TokenVectors, joined
+from memlab.embed.base import Encoder, EncoderIdentity, IdentifiedEncoder, Kind, check_texts
+from memlab.embed.tokens import TokenEncoder, TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
 Services = Mapping[str, Any] | None
@@ -19,8 +19,8 @@ TEXTS = 128
 """Of a part: some seconds of a small model on one core, so that what is sent and started weighs little."""
 
 
-class SpreadEncoder(Identified):
-    """The encoder of a name; each worker loads its own and reads a part of the texts. Made by :func:`spread`.
+class SpreadEncoder(IdentifiedEncoder):
+    """The encoder of a name; each worker loads its own and reads a part of the texts. Made by :func:`spread_encoder`.
 
     It has the identity of the encoder, so that a store takes the vectors of both for the same, as they are within the
     rounding of float32. Few texts are read here.
@@ -46,7 +46,7 @@ class SpreadEncoder(Identified):
         parts = ([column[i : i + TEXTS] for column in columns] for i in range(0, len(columns[0]), TEXTS))
         shared = (method, self.spec, self.services, self.identity, kind)
         with self.bar(len(columns[0]), progress=progress) as bar:
-            for part in distributed.spread(_read, parts, *shared, engine="ray"):
+            for part in distributed.spread(_encode_part, parts, *shared, engine="ray"):
                 bar.update(len(part))
                 yield part
 
@@ -69,46 +69,46 @@ class SpreadTokenEncoder(SpreadEncoder):
         if len(checked) < TEXTS:
             return self.encoder.encode_tokens(checked, before=before, kind=kind, progress=progress)
         columns = [checked, [""] * len(checked) if before is None else before]
-        return joined(list(self._spread("encode_tokens", columns, kind, progress)), self.dim)
+        return concat_tokens(list(self._spread("encode_tokens", columns, kind, progress)), self.dim)
 
 
-def spread(spec: str, *, services: Services = None) -> SpreadEncoder:
+def spread_encoder(spec: str, *, services: Services = None) -> SpreadEncoder:
     """Give an encoder whose texts are read by the workers of a Ray cluster, see :func:`memlab.distributed.spread`.
 
     :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every worker.
     :param services: the known services by name.
     :raises ModelError: when there is no such model.
 
-    >>> from memlab.embed.spread import spread
-    >>> spread("hashing:64").encode(["few texts are read here"]).shape
+    >>> from memlab.embed.spread import spread_encoder
+    >>> spread_encoder("hashing:64").encode(["few texts are read here"]).shape
     (1, 64)
     """
     encoder = load(spec, services=services)
     return (SpreadTokenEncoder if isinstance(encoder, TokenEncoder) else SpreadEncoder)(spec, encoder, services)
 
 
-def _read(
+def _encode_part(
     part: list[list[str]], method: str, spec: str, services: Services, identity: EncoderIdentity, kind: Kind
 ) -> Any:
     before = {"before": part[1]} if part[1:] else {}
-    return getattr(loaded(spec, services, identity), method)(part[0], kind=kind, progress=False, **before)
+    return getattr(load_worker_encoder(spec, services, identity), method)(part[0], kind=kind, progress=False, **before)
 
 
-_there: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last
+_worker_encoders: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last
 
 
-def loaded(spec: str, services: Services, identity: EncoderIdentity) -> Encoder:
+def load_worker_encoder(spec: str, services: Services, identity: EncoderIdentity) -> Encoder:
     """Load the encoder of a worker, once.
 
     :raises ModelError: when it is another than where the command runs.
     """
-    if identity not in _there:
+    if identity not in _worker_encoders:
         encoder = load(spec, services=services)
         if encoder.identity != identity:
             raise ModelError(
                 f"encoder {spec!r} is {encoder.identity} on a worker and {identity} where the command runs: put the "
                 "same model on every machine"
             )
-        _there.clear()
-        _there[identity] = encoder
-    return _there[identity]
+        _worker_encoders.clear()
+        _worker_encoders[identity] = encoder
+    return _worker_encoders[identity]

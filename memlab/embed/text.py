@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records import raw_part
+from memlab.records import decode_id_part
 
 HEADER_FIELDS = ("scope", "time", "participants")
 ROLES = ("user", "assistant", "system", "other")
@@ -36,12 +36,12 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    return (_headers(turns, header, turns, "session_id") + turns.select(text=turn_text())["text"]).to_list()
+    return (_headers(turns, header, turns, "session_id") + turns.select(text=turn_text_expr())["text"]).to_list()
 
 
-def turn_text() -> pl.Expr:
+def turn_text_expr() -> pl.Expr:
     """Write turns as :func:`turn_texts` does without a header, as an expression over their rows."""
-    return _body(" " + _named("{} shared ") + pl.col("caption") + ".")
+    return _body_expr(" " + _speaker_expr("{} shared ") + pl.col("caption") + ".")
 
 
 def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
@@ -54,7 +54,7 @@ def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequen
     """
     first = turns.unique("session_id", keep="first", maintain_order=True)
     heads = first.select("session_id", head=_headers(first, header, turns, "session_id"))
-    joined = turns.select("session_id", body=_body(" " + pl.col("caption")))
+    joined = turns.select("session_id", body=_body_expr(" " + pl.col("caption")))
     joined = joined.group_by("session_id", maintain_order=True).agg(pl.col("body").str.join("\n"))
     placed = sessions.select("session_id", "start")
     for part in (heads, joined):
@@ -73,13 +73,17 @@ def query_texts(questions: pl.DataFrame, turns: pl.DataFrame, *, header: Sequenc
     return (_headers(questions, header, turns, "scope") + questions["text"]).to_list()
 
 
-def _named(form: str) -> pl.Expr:
+def _speaker_expr(form: str) -> pl.Expr:
     """Write the speaker into a form; nothing where the speaker is only a role."""
     return pl.when(pl.col("speaker").is_in(ROLES)).then(pl.lit("")).otherwise(pl.format(form, "speaker"))
 
 
-def _body(caption: pl.Expr) -> pl.Expr:
-    return _named("{}: ") + pl.col("text") + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
+def _body_expr(caption: pl.Expr) -> pl.Expr:
+    return (
+        _speaker_expr("{}: ")
+        + pl.col("text")
+        + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
+    )
 
 
 def _headers(rows: pl.DataFrame, header: Sequence[str], turns: pl.DataFrame, by: str) -> pl.Series:
@@ -95,7 +99,7 @@ def _headers(rows: pl.DataFrame, header: Sequence[str], turns: pl.DataFrame, by:
     groups = turns.group_by(by, maintain_order=True).agg(participants=speakers)
     fields = rows.select({by, "scope"}, time=pl.col("timestamp").dt.strftime(_DAY))
     fields = fields.join(groups, on=by, how="left", maintain_order="left")
-    fields = fields.with_columns(pl.col("scope").map_elements(raw_part, return_dtype=pl.String))
+    fields = fields.with_columns(pl.col("scope").map_elements(decode_id_part, return_dtype=pl.String))
     named = [pl.lit(f"{name}: ") + pl.col(name) for name in header]
     joined = pl.concat_str(named, separator=" | ", ignore_nulls=True)
     return fields.select(header=pl.when(joined == "").then(pl.lit("")).otherwise("[" + joined + "] "))["header"]

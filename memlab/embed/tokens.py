@@ -23,7 +23,7 @@ class TokenVectors:
     """The token embeddings of some texts, one text after the other.
 
     :param ids: (t,) int32 numbers of the tokens in the model's vocabulary.
-    :param vectors: (t, d) float16 unit rows; or (t, d / 8) uint8, their codes, see :func:`compressed`.
+    :param vectors: (t, d) float16 unit rows; or (t, d / 8) uint8, their codes, see :func:`compress_tokens`.
     :param start: (n + 1,) where the tokens of each text begin; the last is t. A text without tokens has none.
     """
 
@@ -69,7 +69,7 @@ class TokenEncoder(Encoder, Protocol):
         ...
 
 
-def joined(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
+def concat_tokens(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
     """Put token embeddings behind each other.
 
     :param dim: of the vectors, where there is none.
@@ -80,7 +80,7 @@ def joined(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
     return TokenVectors(ids, np.concatenate(vectors), np.r_[0, np.cumsum(counts)])
 
 
-def compressed(tokens: TokenVectors) -> TokenVectors:
+def compress_tokens(tokens: TokenVectors) -> TokenVectors:
     """Keep one bit a dimension: the signs of the vectors after a rotation that is the same for all of one width.
 
     A random rotation spreads what a vector says evenly over its dimensions, so that signs alone keep its direction:
@@ -89,10 +89,10 @@ def compressed(tokens: TokenVectors) -> TokenVectors:
     Source: random rotation and one bit: Gao and Long, RaBitQ (SIGMOD 2024), section 3.
 
     >>> import numpy as np
-    >>> from memlab.embed.tokens import TokenVectors, compressed, token_cosines
+    >>> from memlab.embed.tokens import TokenVectors, compress_tokens, token_cosines
     >>> rows = np.random.default_rng(1).standard_normal((2, 384))
     >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
-    >>> codes = compressed(TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))).vectors
+    >>> codes = compress_tokens(TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))).vectors
     >>> codes.shape, token_cosines(rows, codes).round().tolist()
     ((2, 48), [[1.0, 0.0], [0.0, 1.0]])
     """
@@ -128,7 +128,7 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     # The products of a question are small, and their threads wait for each other where another process multiplies too:
     # two threads take every other block instead.
     few, blocks = len(asked) <= _FEW, range(0, len(codes), _TOGETHER)
-    with _libraries().limit(limits=1 if few else None, user_api="blas"):
+    with _thread_controller().limit(limits=1 if few else None, user_api="blas"):
         if few and len(blocks) > _SHARED:
             with ThreadPoolExecutor(2) as beside:
                 list(beside.map(compare, (blocks[::2], blocks[1::2])))
@@ -139,7 +139,7 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 @cache
-def _libraries() -> Any:
+def _thread_controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

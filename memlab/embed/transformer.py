@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from memlab.embed import bert, models
-from memlab.embed.base import HALF, EncoderIdentity, Identified, Kind, check_texts, unit_rows
-from memlab.embed.tokens import TokenVectors, joined
+from memlab.embed.base import HALF, EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
+from memlab.embed.tokens import TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -27,7 +27,7 @@ _FEW, _FEW_CHARS = 16, 4000  # texts that are not worth the ten seconds of impor
 _SPACES = "Ġ▁Ċ"  # how vocabularies write them
 
 
-class TransformerEncoder(Identified):
+class TransformerEncoder(IdentifiedEncoder):
     """A transformer model with the pooling, prompts and maximum length that it was trained with.
 
     Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens, so that little of
@@ -48,7 +48,7 @@ class TransformerEncoder(Identified):
         import torch
 
         half = self.identity.revision.endswith(HALF)
-        return models.load(self.path, self.identity.model, dtype=torch.bfloat16 if half else torch.float32)
+        return models.load_model(self.path, self.identity.model, dtype=torch.bfloat16 if half else torch.float32)
 
     def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
@@ -93,9 +93,9 @@ class TransformerEncoder(Identified):
         context = check_texts(before, kind) if before is not None else [""] * len(checked)
         if not any(context) and (few := self._few(checked)):
             pairs = [few.read(text) for text in checked]
-            return joined([self._worded(ids[1:-1], hidden[1:-1]) for ids, hidden in pairs], few.width)
+            return concat_tokens([self._worded(ids[1:-1], hidden[1:-1]) for ids, hidden in pairs], few.width)
         if not checked:
-            return joined([], self.dim)
+            return concat_tokens([], self.dim)
         sequences: dict[int, tuple[list[int], int, int]] = {}
 
         def ids(window: slice) -> list[list[int]]:
@@ -109,7 +109,7 @@ class TransformerEncoder(Identified):
             for row, i in enumerate(rows.tolist()):
                 sequence, start, end = sequences.pop(i)
                 found[i] = self._worded(np.array(sequence[start:end], np.int64), hidden[row, start:end])
-        return joined([found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension())
+        return concat_tokens([found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension())
 
     def _read(
         self, sequences: Any, n: int, *, prompt: int = 0, progress: bool
@@ -224,7 +224,7 @@ def load_folder(path: Path, *, name: str, revision: str) -> TransformerEncoder:
     :param revision: of the hub, or the digest of the weights.
     :raises ModelError: when it cannot be loaded, or does not begin with a transformer.
     """
-    model = models.load(path, name)
+    model = models.load_model(path, name)
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     if not isinstance(model[0], Transformer):

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
-from memlab.evaluate.measures import Measure, Named, log_discount, longmemeval_discount
+from memlab.evaluate.measures import Measure, MeasureLike, log_discount, longmemeval_discount
 from memlab.evaluate.measures import measure as read_measure
 
 _CELLS = 4_000_000
-_CLOSED = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr"}
-_AT_BEST_ONE = {*_CLOSED, "alpha_ndcg", "precision_returned"}
+_CLOSED_FORM_MEASURES = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr"}
+_AT_BEST_ONE = {*_CLOSED_FORM_MEASURES, "alpha_ndcg", "precision_returned"}
 
 
-def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named) -> np.ndarray:
+def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
     """Give the best value that any ranking can reach at the measure's cutoff.
 
     :param n_docs: (q,) documents in the scope of each query.
@@ -28,7 +28,7 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named) -> np.ndar
     >>> ceiling([600, 600], [4, 20], "recall_all@10").tolist(), ceiling(600, 20, "recall@10").tolist()
     ([1.0, 0.0], [0.5])
     """
-    n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
+    n, m, k, wanted = _read_sizes(n_docs, n_relevant, measure)
     found = np.minimum(m, k)
     if wanted.name == "recall_all":
         return (m <= k).astype(np.float64)
@@ -41,7 +41,7 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named) -> np.ndar
     return np.full(len(n), 1.0 if wanted.name in _AT_BEST_ONE else np.nan)
 
 
-def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named) -> np.ndarray:
+def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
     Draws without replacement (hypergeometric), exact, with binary relevance. NaN where the expectation depends on more
@@ -56,17 +56,19 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named) -> np.ndarr
     >>> chance([20, 20], [1, 2], "recall@10").tolist(), chance(20, 2, "recall_all@10").round(4).tolist()
     ([0.5, 0.5], [0.2368])
     """
-    n, m, k, wanted = _sizes(n_docs, n_relevant, measure)
-    if wanted.name not in _CLOSED:
+    n, m, k, wanted = _read_sizes(n_docs, n_relevant, measure)
+    if wanted.name not in _CLOSED_FORM_MEASURES:
         return np.full(len(n), np.nan)
     pairs, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     width = int(np.minimum(k, n).max(initial=1))
     step = max(1, _CELLS // max(width, int(m.max(initial=1))))
-    parts = [_expected(wanted, pairs[i : i + step, 0], pairs[i : i + step, 1]) for i in range(0, len(pairs), step)]
+    parts = [
+        _expected_value(wanted, pairs[i : i + step, 0], pairs[i : i + step, 1]) for i in range(0, len(pairs), step)
+    ]
     return np.concatenate(parts)[back.ravel()] if parts else np.empty(0)
 
 
-def _expected(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
+def _expected_value(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
     drawn = n if wanted.k is None else np.minimum(wanted.k, n)
     if wanted.name == "recall":
         return drawn / n
@@ -92,8 +94,8 @@ def _expected(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
     return ((before - missed) / rank).sum(axis=1)
 
 
-def _sizes(
-    n_docs: ArrayLike, n_relevant: ArrayLike, measure: Named
+def _read_sizes(
+    n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Measure]:
     wanted = read_measure(measure)
     n, m = (np.atleast_1d(each).astype(np.int64) for each in np.broadcast_arrays(n_docs, n_relevant))

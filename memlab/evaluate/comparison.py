@@ -10,16 +10,16 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.groups import split_by
-from memlab.evaluate.measures import Measure, Named
+from memlab.evaluate.measures import Measure, MeasureLike
 from memlab.evaluate.printing import BOUNDS, Table
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import ALPHA, bootstrap_interval, holm, paired, randomisation_test
+from memlab.evaluate.significance import ALPHA, bootstrap_interval, compare_paired, holm, randomisation_test
 
 
 def compare(
     reports: Sequence[Report],
     *,
-    measure: Named,
+    measure: MeasureLike,
     baseline: str | None = None,
     stepwise: bool = False,
     where: pl.Expr | str | None = None,
@@ -34,7 +34,7 @@ def compare(
         ``pl.col("n_evidence_sessions") >= 2``.
     :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
     :returns: a row a system: ``system``, ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and the
-        columns of :func:`~memlab.evaluate.significance.paired`; those of the baseline itself are null.
+        columns of :func:`~memlab.evaluate.significance.compare_paired`; those of the baseline itself are null.
     :raises DataError: when reports share a name, differ in level or questions, or nothing is left to compare.
 
     >>> import memlab
@@ -42,24 +42,24 @@ def compare(
     >>> memlab.evaluate.compare(done.reports, measure="recall_all@10").columns[:3]
     ['system', 'n', 'mean']
     """
-    names = _comparable(reports)
+    names = _check_comparable(reports)
     if baseline is not None and baseline not in names:
         raise DataError(f"no report is called {baseline!r}; there are {', '.join(names)}")
     if unit not in ("query", "scope"):
         raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
-    asked = _kept(reports[0].per_query, where)
+    asked = _filter_questions(reports[0].per_query, where)
     ((column, *_),) = {tuple(map(str, report.pick(measure))) for report in reports}
-    values = _aligned(asked["query_id"], [report.per_query for report in reports], column)
+    values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
     seed, scopes = reports[0].seed, asked["scope"].to_numpy() if unit == "scope" else None
     low, high = bootstrap_interval(values, scopes=scopes, seed=seed)
     means = {"system": names, "n": [len(values)] * len(names), "mean": values.mean(axis=0)}
     base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
     intervals = pl.DataFrame({**means, "mean_low": low, "mean_high": high}).fill_nan(None)
-    return Table(intervals.hstack(paired(values, reference, scopes=scopes, seed=seed)))
+    return Table(intervals.hstack(compare_paired(values, reference, scopes=scopes, seed=seed)))
 
 
-def _kept(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
+def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     """Keep the questions that pass a predicate, and refuse one that is none, or that none passes."""
     try:
         kept = asked if where is None else asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
@@ -70,13 +70,13 @@ def _kept(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     return kept
 
 
-def _aligned(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
+def _align_values(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
     rows = (key.to_frame().join(each, on="query_id", how="left", maintain_order="left") for each in tables)
     return np.stack([each[column].to_numpy() for each in rows], axis=1)
 
 
-def _comparable(reports: Sequence[Report]) -> list[str]:
+def _check_comparable(reports: Sequence[Report]) -> list[str]:
     """Check that reports can stand in one table, and give their names."""
     names = [report.name for report in reports]
     if not names or len(set(names)) < len(names):
@@ -94,7 +94,7 @@ def _comparable(reports: Sequence[Report]) -> list[str]:
 def results_table(
     reports: Sequence[Report],
     *,
-    measures: Named | Iterable[Named] | None = None,
+    measures: MeasureLike | Iterable[MeasureLike] | None = None,
     by: str = "all",
     group: str = "all",
 ) -> Table:
@@ -107,27 +107,27 @@ def results_table(
         significantly the best: against each other one a paired randomisation test, corrected by Holm, with p < .05.
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
-    _comparable(reports)
+    _check_comparable(reports)
     groups = split_by(reports[0].per_query, by)
     if group not in groups:
         raise DataError(f"no group {group!r} by {by!r}; there are {', '.join(groups)}")
     columns = {str(measure): (measure, group) for measure in reports[0].pick(measures)}
-    return _wide(reports, by, f"system (n = {groups[group].height:,})", columns)
+    return _wide_table(reports, by, f"system (n = {groups[group].height:,})", columns)
 
 
-def groups_table(reports: Sequence[Report], measure: Named, *, by: str) -> Table:
+def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) -> Table:
     """Give systems × groups of questions on one measure, with rows for the ceiling and chance.
 
     :returns: ``system`` and a column a group, ``name (n = …)``; otherwise as :func:`results_table`.
     """
-    _comparable(reports)
+    _check_comparable(reports)
     (wanted,) = reports[0].pick(measure)
     groups = split_by(reports[0].per_query, by)
     columns = {f"{group} (n = {part.height:,})": (wanted, group) for group, part in groups.items()}
-    return _wide(reports, by, "system", columns)
+    return _wide_table(reports, by, "system", columns)
 
 
-def _wide(reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]) -> Table:
+def _wide_table(reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]) -> Table:
     """Give a column a measure and group of questions, and note which system is significantly the best in it."""
     parts = [split_by(report.per_query, by) for report in reports]
     best: dict[str, str] = {}
@@ -136,13 +136,13 @@ def _wide(reports: Sequence[Report], by: str, label: str, columns: Mapping[str, 
         rows = [r.summary(by, measures=measure).row(by_predicate=pl.col("group") == group, named=True) for r in reports]
         cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
         of_group = [part[group] for part in parts]
-        winner = _significantly_best(_aligned(of_group[0]["query_id"], of_group, str(measure)), reports[0].seed)
+        winner = _find_significant_best(_align_values(of_group[0]["query_id"], of_group, str(measure)), reports[0].seed)
         if winner is not None:
             best[name] = reports[winner].name
     return Table(cells, best=best, strict=False)
 
 
-def _significantly_best(values: np.ndarray, seed: int) -> int | None:
+def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
     """Find the system (a column) that tests find better than every other on these questions, if one is."""
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
     p: list[float] = []

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from memlab.errors import DataError
-from memlab.evaluate.polarity import POLARITIES, ending, polarity
+from memlab.evaluate.polarity import POLARITIES, ending_stems, polarity
 from memlab.text.lemmas import base_forms, strip_contrast
 from memlab.text.tokens import normalize_text
 from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSESSIVES
 
 SUFFIX = ".gold.jsonl"
-TOGETHER = "sample.jsonl"
+JOINT_LOG_FILE = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
-_OWNED = ARTICLES | POSSESSIVES | DEMONSTRATIVES
-_FREE = frozenset(base_forms("new old current first own real actual name now"))
+_DETERMINERS = ARTICLES | POSSESSIVES | DEMONSTRATIVES
+_IGNORED_WORDS = frozenset(base_forms("new old current first own real actual name now"))
 _NAMING = frozenset(base_forms("have be name named call called"))
-_READ_AS = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
+_ACCEPTED_POLARITIES = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
 
 
@@ -101,7 +101,7 @@ class Annotations:
 
 
 def read_gold(folder: str | Path) -> list[Annotations]:
-    """Read the gold annotations of a folder, each beside its chat or the file :data:`TOGETHER`, by name.
+    """Read the gold annotations of a folder, each beside its chat or the file :data:`JOINT_LOG_FILE`, by name.
 
     :raises DataError: when there are none, or a line cannot be read: with file, line and reason.
 
@@ -112,20 +112,20 @@ def read_gold(folder: str | Path) -> list[Annotations]:
     files = sorted(Path(folder).glob(f"*{SUFFIX}"))
     if not files:
         raise DataError(f"{folder} has no gold annotations; give a folder with NAME.jsonl and NAME{SUFFIX}")
-    return [_read(file) for file in files]
+    return [_read_annotations(file) for file in files]
 
 
-def _read(file: Path) -> Annotations:
+def _read_annotations(file: Path) -> Annotations:
     head, *rows = json_lines(file)
     log = file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl")
-    log = log if log.exists() else file.with_name(TOGETHER)
+    log = log if log.exists() else file.with_name(JOINT_LOG_FILE)
     messages = [row for row in json_lines(log) if "text" in row and row.get("scope", head["scope"]) == head["scope"]]
     times = {row["id"]: datetime.fromisoformat(row["timestamp"]) for row in messages}
     people = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
     entries = []
     for n, row in enumerate(rows, 2):
         try:
-            entry = _entry(row, people)
+            entry = _make_entry(row, people)
             if entry.mode not in POLARITIES or not {entry.since, entry.until or entry.since} <= times.keys():
                 raise ValueError(f"mode {entry.mode!r}, or a message of it that the chat does not have")
         except (KeyError, TypeError, ValueError) as error:
@@ -136,7 +136,7 @@ def _read(file: Path) -> Annotations:
     return Annotations(head["scope"], log, dates, closed, times, texts, tuple(people.values()), tuple(entries))
 
 
-def _entry(row: Mapping[str, Any], people: Mapping[str, tuple[str, ...]]) -> Entry:
+def _make_entry(row: Mapping[str, Any], people: Mapping[str, tuple[str, ...]]) -> Entry:
     same = {name: row[name] for name in ("id", "subject", "mode", "until", "corrected", "same") if name in row}
     words: dict[str, Any] = {name: tuple(row.get(name, ())) for name in ("value", "about")}
     words["names"] = people[row["subject"]]
@@ -168,16 +168,16 @@ def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
 
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
-    subjects, tail = _subjects(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
+    subjects, tail = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
     words, subject = set(base_forms(tail)), subjects[0]
     owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
     part, owner = next(owned, (subject, None))
     rest = set(part[len(owner or ()) :])
-    related = rest <= entry.relation | _FREE
+    related = rest <= entry.relation | _IGNORED_WORDS
     if owner is not None or (subject and related):
-        return related and _about(words | rest, entry) and _has(tail, entry)
+        return related and _names_relation(words | rest, entry) and _holds_value(tail, entry)
     named = any(words.issuperset(owner) for owner in entry.owners)
-    return named and _has(str(fact["subject"]), entry) and _about(words, entry)
+    return named and _holds_value(str(fact["subject"]), entry) and _names_relation(words, entry)
 
 
 def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
@@ -189,10 +189,10 @@ def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
     >>> agrees(row, boss), agrees(row | {"predicate": "no longer reports to"}, boss)
     (True, False)
     """
-    return same_words(fact, entry) and meant(fact, entry) in _READ_AS[entry.mode]
+    return same_words(fact, entry) and fact_polarity(fact, entry) in _ACCEPTED_POLARITIES[entry.mode]
 
 
-def meant(fact: Mapping[str, Any], entry: Entry) -> str:
+def fact_polarity(fact: Mapping[str, Any], entry: Entry) -> str:
     """Give the polarity or modality of a fact with respect to an entry's relation."""
     return polarity(str(fact["predicate"]), str(fact["object"]), relation=entry.relation)
 
@@ -211,7 +211,7 @@ def occurs(text: str, value: str) -> bool:
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
 
 
-def wording(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
+def held_value_words(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
     """Give the words of an entry's value that a fact holds."""
     text = f"{fact['subject']} {fact['predicate']} {strip_contrast(fact['object'])}"
     return frozenset(word for value in entry.value if occurs(text, value) for word in base_forms(value))
@@ -219,9 +219,9 @@ def wording(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
 
 def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
-    whole = f"{' '.join(_subjects(fact)[0])} {fact['predicate']} {fact['object']}"
+    whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
     words = set(base_forms(whole))
-    return any(words.issuperset(owner) for owner in entry.owners) and _has(whole, entry)
+    return any(words.issuperset(owner) for owner in entry.owners) and _holds_value(whole, entry)
 
 
 def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
@@ -234,19 +234,19 @@ def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
     return False
 
 
-def _subjects(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _subject_words(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
     text, speaker = normalize_text(str(fact["subject"])), fact.get("speaker") or "user"
     words = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
-    words = [word for word in words if word.lower() not in _OWNED]
+    words = [word for word in words if word.lower() not in _DETERMINERS]
     starts = [0, *(n for n, word in enumerate(words, 1) if word.endswith("'s") and n < len(words))]
     return [base_forms(" ".join(words[start:])) for start in starts]
 
 
-def _about(words: set[str], entry: Entry) -> bool:
+def _names_relation(words: set[str], entry: Entry) -> bool:
     # Whoever quits something need not say what it was to them.
-    return not entry.relation or not (entry.relation | ending()).isdisjoint(words)
+    return not entry.relation or not (entry.relation | ending_stems()).isdisjoint(words)
 
 
-def _has(text: str, entry: Entry) -> bool:
+def _holds_value(text: str, entry: Entry) -> bool:
     return any(occurs(text, value) for value in entry.value)

@@ -16,7 +16,7 @@ from memlab.text.questions import FORMS, aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
 """The derived group of questions whose evidence lies in two or more sessions."""
-SEVERAL = pl.col("n_evidence_sessions") >= 2
+HAS_SEVERAL_SESSIONS = pl.col("n_evidence_sessions") >= 2
 """The rows of ``per_query`` that are in it."""
 _DESCRIBED: WeakKeyDictionary[Dataset, dict[Level, pl.DataFrame]] = WeakKeyDictionary()
 
@@ -32,11 +32,11 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     # Ten runs are measured on one dataset, and its forms are read once.
     levels = _DESCRIBED.setdefault(dataset, {})
     if level not in levels:
-        levels[level] = _described(dataset, level)
+        levels[level] = _describe_level(dataset, level)
     return levels[level].clone()
 
 
-def _described(dataset: Dataset, level: Level) -> pl.DataFrame:
+def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     relevant = qrels(dataset.questions, level).frame.group_by("query_id").agg(n_relevant=pl.len().cast(pl.Int32))
     # A session without turns has nothing to be found by, so it is no candidate.
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)
@@ -69,7 +69,7 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
         values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
     names = {True: "yes", False: "no"} if per_query.schema[by] == pl.Boolean else {}
     groups = {names.get(v, str(v)): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values}
-    several = per_query.filter(SEVERAL)
+    several = per_query.filter(HAS_SEVERAL_SESSIONS)
     return {**groups, MULTI_SESSION: several} if by == "evidence_sessions" and several.height else groups
 
 
@@ -78,4 +78,4 @@ def hard_group(per_query: pl.DataFrame) -> tuple[str, str]:
 
     :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`memlab.evaluate.curve`.
     """
-    return ("evidence_sessions", MULTI_SESSION) if per_query.filter(SEVERAL).height else ("all", "all")
+    return ("evidence_sessions", MULTI_SESSION) if per_query.filter(HAS_SEVERAL_SESSIONS).height else ("all", "all")

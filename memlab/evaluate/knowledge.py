@@ -17,9 +17,9 @@ from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
 from memlab.evaluate import gold as annotated
-from memlab.evaluate.gold import Annotations, Entry, agrees, json_lines, read_gold, same_words, wording
+from memlab.evaluate.gold import Annotations, Entry, agrees, held_value_words, json_lines, read_gold, same_words
 from memlab.evaluate.printing import Table
-from memlab.evaluate.significance import wilson
+from memlab.evaluate.significance import wilson_interval
 from memlab.knowledge import Resolved, active, resolve
 from memlab.knowledge.patterns import make_fact
 from memlab.llm import Service
@@ -36,7 +36,7 @@ _OUTCOMES = {
 }  # fmt: skip
 # What holds for an hour may have been noted as long as it is forgotten after a day.
 _MOMENT = timedelta(days=1)
-_Row = tuple[str, bool, str | None, str]
+_OutcomeRow = tuple[str, bool, str | None, str]
 
 
 def measure_folder(
@@ -57,7 +57,7 @@ def measure_folder(
     :param service: the language model that extracts; ``None`` for rules.
     :param encoder: matches near-equal wordings when facts are resolved; ``None``: normal forms only.
     :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of what was wrong),
-        ``what`` (in words; null where ``closed``) and ``closed``: see :func:`totals`.
+        ``what`` (in words; null where ``closed``) and ``closed``: see :func:`outcome_totals`.
     :raises DataError: when the folder has no annotations, or a line is bad.
     """
     facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
@@ -87,18 +87,18 @@ def measure_chat(gold: Annotations, data: Dataset, known: Callable[..., Resolved
     >>> from functools import partial
     >>> import memlab
     >>> from memlab.evaluate.gold import json_lines, read_gold
-    >>> from memlab.evaluate.knowledge import frozen, measure_chat, totals
+    >>> from memlab.evaluate.knowledge import read_frozen_facts, measure_chat, outcome_totals
     >>> from memlab.knowledge import resolve
     >>> gold = read_gold("data/facts/dev")[0]
     >>> data = memlab.datasets.load(gold.log)
-    >>> known = partial(resolve, frozen(json_lines("data/facts/frozen.jsonl"), gold, data))
-    >>> totals(measure_chat(gold, data, known)).filter(measure="silence")["n"].item()
+    >>> known = partial(resolve, read_frozen_facts(json_lines("data/facts/frozen.jsonl"), gold, data))
+    >>> outcome_totals(measure_chat(gold, data, known)).filter(measure="silence")["n"].item()
     46
     """
     # By time and text, since a turn's id is opaque.
     ids = {(gold.times[key], text): key for key, text in gold.texts.items()}
     said = data.turns.select("turn_id", "timestamp", "text").iter_rows()
-    chat = _Chat(gold, {turn: ids[when, text] for turn, when, text in said if (when, text) in ids})
+    chat = _MeasuredChat(gold, {turn: ids[when, text] for turn, when, text in said if (when, text) in ids})
     rows = [row for day in gold.dates for row in chat.facts("as-of", day, known(as_of=day))]
     end = known(as_of=None)
     rows += [*chat.facts("current", None, end), *chat.closings(end), *chat.silence(end)]
@@ -117,11 +117,11 @@ def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | N
     parts, rows = [], json_lines(file)
     for gold in read_gold(folder):
         data = datasets.load(gold.log)
-        parts.append(measure_chat(gold, data, partial(resolve, frozen(rows, gold, data), encoder=encoder)))
+        parts.append(measure_chat(gold, data, partial(resolve, read_frozen_facts(rows, gold, data), encoder=encoder)))
     return pl.concat(parts)
 
 
-def frozen(rows: Sequence[Mapping[str, Any]], gold: Annotations, data: Dataset) -> pl.DataFrame:
+def read_frozen_facts(rows: Sequence[Mapping[str, Any]], gold: Annotations, data: Dataset) -> pl.DataFrame:
     """Give the facts of one chat, of a file of stated facts and endings: rows of :class:`memlab.records.Fact`.
 
     :raises DataError: when a row lacks something, or cites a message that the chat does not have.
@@ -141,7 +141,7 @@ def frozen(rows: Sequence[Mapping[str, Any]], gold: Annotations, data: Dataset) 
     return frame(Fact, facts.values())
 
 
-def totals(outcomes: pl.DataFrame) -> Table:
+def outcome_totals(outcomes: pl.DataFrame) -> Table:
     """Put shares with Wilson's 95 % intervals beside each measure, in its order.
 
     :param outcomes: of :func:`measure_folder`.
@@ -151,16 +151,16 @@ def totals(outcomes: pl.DataFrame) -> Table:
     table = pl.DataFrame({"measure": MEASURES}).join(counted, on="measure", how="left", maintain_order="left")
     table = table.with_columns(pl.col("n").fill_null(0))
     n = table["n"].to_numpy()
-    low, high = wilson(table["share"].fill_null(0).to_numpy() * n, n)
+    low, high = wilson_interval(table["share"].fill_null(0).to_numpy() * n, n)
     return Table(table.with_columns(low=pl.Series(low), high=pl.Series(high)).fill_nan(None))
 
 
-def written(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
+def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
     """Write totals down, and of what is not ``closed`` what was wrong.
 
     :param errors: of each measure, how many are written.
     """
-    parts = [str(totals(outcomes))]
+    parts = [str(outcome_totals(outcomes))]
     for measure in MEASURES if errors else ():
         wrong = outcomes.filter(~pl.col("hit") & ~pl.col("closed"), measure=measure)
         if wrong.height:
@@ -171,7 +171,7 @@ def written(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
 
 
 @dataclass(frozen=True)
-class _Chat:
+class _MeasuredChat:
     """A chat's annotations, and the message behind each turn id; what it counts are ``measure, hit, kind, what``."""
 
     gold: Annotations
@@ -182,7 +182,7 @@ class _Chat:
         cited = {self.messages[turn] for turn in row["evidence"] if turn in self.messages}
         return not cited or entry.since in cited
 
-    def facts(self, name: str, when: datetime | None, known: Resolved) -> Iterator[_Row]:
+    def facts(self, name: str, when: datetime | None, known: Resolved) -> Iterator[_OutcomeRow]:
         """Count active facts by what they are, and active entries by whether a fact states them."""
         stated: set[str] = set()
         for row in active(known, as_of=when).iter_rows(named=True):
@@ -190,8 +190,8 @@ class _Chat:
             stated |= {entry.group for entry in entries if verdict == "right"}
             if verdict != "neutral":
                 yield f"{name} precision", verdict == "right", verdict, _sentence(row)
-        holding = [e for e in self.gold.of_kind("fact") if self.gold.active(e, when) and not _dropped(e, when)]
-        yield from _recall(name, holding, stated)
+        holding = [e for e in self.gold.of_kind("fact") if self.gold.active(e, when) and not _is_dropped(e, when)]
+        yield from _count_recall(name, holding, stated)
 
     def _verdict(self, row: Mapping[str, Any], when: datetime | None) -> tuple[str, list[Entry]]:
         """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
@@ -200,21 +200,21 @@ class _Chat:
         agreeing = [entry for entry in facts if agrees(row, entry)]
         holding = [entry for entry in agreeing if gold.active(entry, when)]
         # "Chemistry at the old school": what holds does not excuse what does not.
-        current = frozenset[str]().union(*(wording(row, entry) for entry in holding))
-        if any(not wording(row, entry) <= current for entry in agreeing if entry not in holding):
+        current = frozenset[str]().union(*(held_value_words(row, entry) for entry in holding))
+        if any(not held_value_words(row, entry) <= current for entry in agreeing if entry not in holding):
             return "stale", []
         if holding:
-            return ("neutral" if all(_dropped(entry, when) for entry in holding) else "right"), holding
+            return ("neutral" if all(_is_dropped(entry, when) for entry in holding) else "right"), holding
         traps = [entry for entry in gold.of_kind("trap") if self._from(row, entry) and same_words(row, entry)]
         if any(agrees(row, entry) for entry in traps):
             return "trap", []
-        denied = any(annotated.meant(row, entry) == "not" for entry in facts)
+        denied = any(annotated.fact_polarity(row, entry) == "not" for entry in facts)
         if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
             return "wrong", []
         near = any(self._from(row, entry) and annotated.mentions(row, entry) for entry in gold.of_kind("neutral"))
         return ("neutral" if traps or facts or near or annotated.names_somebody(row, gold) else "unlisted"), []
 
-    def closings(self, end: Resolved) -> Iterator[_Row]:
+    def closings(self, end: Resolved) -> Iterator[_OutcomeRow]:
         """Count what was ended by whether it is over, and what is over by whether it was ended."""
         facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
         ended = [entry for entry in self.gold.of_kind("fact") if entry.until]
@@ -229,30 +229,30 @@ class _Chat:
             if over or verdict not in ("neutral", "trap"):
                 what = f"{_sentence(row)} <- {_sentence(facts[log['new']])}" if log["new"] in facts else _sentence(row)
                 yield "closings precision", bool(over), None if over else verdict, what
-        yield from _recall("closings", ended, stated)
+        yield from _count_recall("closings", ended, stated)
 
-    def silence(self, end: Resolved) -> Iterator[_Row]:
+    def silence(self, end: Resolved) -> Iterator[_OutcomeRow]:
         """Count traps by whether no fact from their message says them."""
         facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
         for trap in self.gold.of_kind("trap"):
-            broken = [f for f in facts if self._from(f, trap) and _lasts(f, trap) and agrees(f, trap)]
-            what = f"{_line(trap)} <- {_sentence(broken[0])}" if broken else _line(trap)
+            broken = [f for f in facts if self._from(f, trap) and _lasts_long_enough(f, trap) and agrees(f, trap)]
+            what = f"{_entry_line(trap)} <- {_sentence(broken[0])}" if broken else _entry_line(trap)
             yield "silence", not broken, trap.trap, what
 
 
-def _recall(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_Row]:
+def _count_recall(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_OutcomeRow]:
     """Count each group of entries once, by one that does not refer to another."""
     asked = {entry.group: entry for entry in sorted(entries, key=lambda entry: entry.same is None)}
     for group, entry in asked.items():
-        yield f"{name} recall", group in stated, entry.mode, _line(entry)
+        yield f"{name} recall", group in stated, entry.mode, _entry_line(entry)
 
 
-def _dropped(entry: Entry, when: datetime | None) -> bool:
+def _is_dropped(entry: Entry, when: datetime | None) -> bool:
     """Whether it need not be known: what was over before it was stated, and on a date what was only said by mistake."""
     return entry.mode == "was" or (when is not None and entry.corrected)
 
 
-def _lasts(row: Mapping[str, Any], trap: Entry) -> bool:
+def _lasts_long_enough(row: Mapping[str, Any], trap: Entry) -> bool:
     if trap.trap != "moment" or row["valid_to"] is None or row["valid_from"] is None:
         return True
     return bool(row["valid_to"] - row["valid_from"] > _MOMENT)
@@ -262,6 +262,6 @@ def _sentence(row: Mapping[str, Any]) -> str:
     return f"{row['subject']} | {row['predicate']} | {row['object']}"
 
 
-def _line(entry: Entry) -> str:
+def _entry_line(entry: Entry) -> str:
     way = "" if entry.mode == "is" else f" ({entry.mode})"
     return f"{entry.id}: {entry.subject}, {entry.about[0] if entry.about else ''}{way}: {entry.value[0]}"

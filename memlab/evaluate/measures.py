@@ -60,11 +60,11 @@ class Measure:
     __repr__ = __str__
 
 
-Named = str | Measure
+MeasureLike = str | Measure
 """A measure, or its name in tables."""
 
 
-def measure(text: Named) -> Measure:
+def measure(text: MeasureLike) -> Measure:
     """Read a measure as it is written in tables: ``recall_all@10``, ``mrr``.
 
     :raises DataError: when the text is not ``name`` or ``name@k``.
@@ -81,14 +81,14 @@ def measure(text: Named) -> Measure:
     return Measure(read[1], int(read[2]) if read[2] else None)
 
 
-def measures_of(measures: Named | Iterable[Named]) -> tuple[Measure, ...]:
+def read_measures(measures: MeasureLike | Iterable[MeasureLike]) -> tuple[Measure, ...]:
     """Read one or more measures; one that is named twice is kept once."""
-    listed = [measures] if isinstance(measures, Named) else measures
+    listed = [measures] if isinstance(measures, MeasureLike) else measures
     return tuple(dict.fromkeys(measure(m) for m in listed))
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRun:
     """A run seen through its qrels; queries are numbered from 0.
 
     :param n_relevant: (q,) evidence items of each query; ``n_retrieved``: documents that the run has for it.
@@ -139,62 +139,62 @@ def longmemeval_discount(rank: np.ndarray) -> np.ndarray:
 
 
 @registered.register
-def recall_any(judged: Judged, k: int | None) -> np.ndarray:
+def recall_any(judged: JudgedRun, k: int | None) -> np.ndarray:
     return (judged.total(k) > 0).astype(np.float64)
 
 
 @registered.register
-def recall_all(judged: Judged, k: int | None) -> np.ndarray:
+def recall_all(judged: JudgedRun, k: int | None) -> np.ndarray:
     return (judged.total(k) == judged.n_relevant).astype(np.float64)
 
 
 @registered.register
-def recall(judged: Judged, k: int | None) -> np.ndarray:
+def recall(judged: JudgedRun, k: int | None) -> np.ndarray:
     return judged.total(k) / judged.n_relevant
 
 
 @registered.register
-def precision(judged: Judged, k: int | None) -> np.ndarray:
+def precision(judged: JudgedRun, k: int | None) -> np.ndarray:
     if k is None:
         raise DataError("precision needs a cutoff; write precision@10")
     return judged.total(k) / k
 
 
 @registered.register
-def precision_returned(judged: Judged, k: int | None) -> np.ndarray:
+def precision_returned(judged: JudgedRun, k: int | None) -> np.ndarray:
     return judged.total(k) / np.maximum(judged.returned(k), 1)
 
 
 @registered.register
-def f1(judged: Judged, k: int | None) -> np.ndarray:
+def f1(judged: JudgedRun, k: int | None) -> np.ndarray:
     return 2 * judged.total(k) / (judged.returned(k) + judged.n_relevant)
 
 
 @registered.register
-def ndcg(judged: Judged, k: int | None) -> np.ndarray:
+def ndcg(judged: JudgedRun, k: int | None) -> np.ndarray:
     return judged.normalised(k, judged.hits["gain"], judged.ideal["gain"], log_discount)
 
 
 @registered.register
-def ndcg_longmemeval(judged: Judged, k: int | None) -> np.ndarray:
+def ndcg_longmemeval(judged: JudgedRun, k: int | None) -> np.ndarray:
     ones, ideal = (np.ones(len(each["rank"])) for each in (judged.hits, judged.ideal))
     return judged.normalised(k, ones, ideal, longmemeval_discount)
 
 
 @registered.register
-def mrr(judged: Judged, k: int | None) -> np.ndarray:
+def mrr(judged: JudgedRun, k: int | None) -> np.ndarray:
     first = np.full(len(judged.n_relevant), np.inf)
     np.minimum.at(first, judged.hits["query"], judged.hits["rank"])
     return np.where(first <= (np.inf if k is None else k), 1.0 / first, 0.0)
 
 
 @registered.register
-def alpha_ndcg(judged: Judged, k: int | None) -> np.ndarray:
+def alpha_ndcg(judged: JudgedRun, k: int | None) -> np.ndarray:
     return judged.normalised(k, (1 - ALPHA) ** judged.hits["earlier"], judged.ideal["novelty"], log_discount)
 
 
 DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
-    "turn": measures_of(
+    "turn": read_measures(
         [
             "recall_any@10",
             "recall@10",
@@ -206,13 +206,13 @@ DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
             "alpha_ndcg@10",
         ]
     ),
-    "session": measures_of(
+    "session": read_measures(
         ["recall_any@5", "recall@10", "recall_all@5", "recall_all@10", "ndcg@10", "ndcg_longmemeval@10", "mrr"]
     ),
 }
 
 
-def score(run: Run, qrels: Qrels, measures: Named | Iterable[Named]) -> pl.DataFrame:
+def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike]) -> pl.DataFrame:
     """Score each query that has evidence.
 
     A query with evidence that the run leaves out scores 0; a query of the run without evidence is left out, since
@@ -234,9 +234,9 @@ def score(run: Run, qrels: Qrels, measures: Named | Iterable[Named]) -> pl.DataF
         raise DataError(
             f"run {run.name!r} ranks {run.level}s and the qrels judge {qrels.level}s; read both at one level"
         )
-    queries, judged = _judge(run, qrels)
+    queries, judged = _judge_run(run, qrels)
     scores: dict[str, pl.Series] = {}
-    for wanted in measures_of(measures):
+    for wanted in read_measures(measures):
         values = np.asarray(registered[wanted.name](judged, wanted.k), dtype=np.float64)
         if values.shape != judged.n_relevant.shape or not np.isfinite(values).all():
             raise DataError(
@@ -247,13 +247,13 @@ def score(run: Run, qrels: Qrels, measures: Named | Iterable[Named]) -> pl.DataF
     return queries.select("query_id").with_columns(**scores)
 
 
-def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
+def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
     relevant = qrels.frame.filter(pl.col("relevance") > 0)
     queries = relevant.select("query_id").unique(maintain_order=True).with_row_index("query")
     relevant = relevant.join(queries, on="query_id", maintain_order="left")
     ranked = run.frame.select("query_id", "doc_id", "rank").join(queries, on="query_id")
-    _check(ranked, f"run {run.name!r} ranks")
-    _check(relevant.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")), "the qrels judge")
+    _check_ranks(ranked, f"run {run.name!r} ranks")
+    _check_ranks(relevant.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")), "the qrels judge")
     nth, gain = pl.int_range(pl.len()), pl.col("relevance").cast(pl.Float64)
     novelty = (1 - ALPHA) ** nth.over("query", "subtopic").cast(pl.Float64)
     best = relevant.with_columns(novelty=novelty).select(
@@ -266,7 +266,7 @@ def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
     hits = hits.sort("query", "rank").select(
         "query", "rank", gain=gain, earlier=nth.over("query", "subtopic").cast(pl.Float64)
     )
-    return queries, Judged(
+    return queries, JudgedRun(
         n_relevant=np.bincount(best["query"].to_numpy(), minlength=queries.height),
         n_retrieved=np.bincount(ranked["query"].to_numpy(), minlength=queries.height),
         hits={column.name: column.to_numpy() for column in hits},
@@ -274,7 +274,7 @@ def _judge(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, Judged]:
     )
 
 
-def _check(rows: pl.DataFrame, what: str) -> None:
+def _check_ranks(rows: pl.DataFrame, what: str) -> None:
     """Refuse what would be scored wrongly: a document twice for a query, or ranks that are not 1 … n."""
     rank, n = pl.col("rank"), pl.len()
     ranks = rows.group_by("query_id").agg(

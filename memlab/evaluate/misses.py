@@ -26,7 +26,7 @@ CAUSES = {
     "outranked": "it shares words with the question, and ranks below 2k",
 }
 """Causes in the order in which they are tried, and their rules; the first that holds is taken."""
-REACH = 2
+FOLLOW_ON_REACH = 2
 COMMON, FEW = 0.05, 5
 
 
@@ -70,7 +70,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     missed = items.filter((pl.col("rank") > k).fill_null(True))
     first = ranked.filter(pl.col("rank") <= k).join(turns.select("doc_id", "at", "session_id", "n"), on="doc_id")
     unlabelled = first.join(evidence, on=["query_id", "doc_id"], how="anti")
-    words = _Words(dataset)
+    words = _ScopeWords(dataset)
     others = {query: rows["at"].to_list() for (query,), rows in unlabelled.group_by("query_id")}
     places = {key: rows["n"].to_list() for key, rows in first.group_by("query_id", "session_id")}
     causes = [
@@ -82,7 +82,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     return missed.select(*about).with_columns(cause=pl.Series(causes, dtype=pl.String))
 
 
-class _Words:
+class _ScopeWords:
     """The stems of turns, captions, questions and answers, and what the whole of each scope uses."""
 
     def __init__(self, dataset: Dataset) -> None:
@@ -117,7 +117,7 @@ class _Words:
             "caption": bool((caption - common) & either) and not (text - common) & either,
             "pronouns": not text - common,
             "label": nothing and wanted and any(wanted <= self.texts[n] | self.captions[n] for n in others),
-            "follow-on": not asks and any(abs(place - n) <= REACH for n in places),  # type: ignore[operator]
+            "follow-on": not asks and any(abs(place - n) <= FOLLOW_ON_REACH for n in places),  # type: ignore[operator]
             "implied": not (text | caption) & either,
             "common words": nothing,
             "other words": not asks,

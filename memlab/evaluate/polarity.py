@@ -10,22 +10,22 @@ from memlab.text.tokens import normalize_text, stem, words
 from memlab.text.words import HAVE, NEGATIONS, wordset
 
 POLARITIES = ("is", "not", "plan", "was")
-_ENDING = wordset(
+_ENDING_WORDS = wordset(
     """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate divorce
     split lose sell"""
 )
-_HOPED = wordset(
+_HOPE_WORDS = wordset(
     """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether suppose
     expect could may must shall should will would"""
 )
-_PAST = wordset(
+_PAST_WORDS = wordset(
     """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran kept
     drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
 )
-_UNDER_WAY = re.compile(
+_UNDER_WAY_PATTERN = re.compile(
     r"\b(?:am|is|are|'s|'m|'re|be)\s+(?:\w+ly\s+)?(?:going|moving|leaving|planning|coming|flying)\b"
 )
-_GIVEN_UP = re.compile(r"\b(?:give|gives|gave|given|giving) up\b")
+_GIVEN_UP_PATTERN = re.compile(r"\b(?:give|gives|gave|given|giving) up\b")
 
 
 def polarity(predicate: str, value: str, *, relation: frozenset[str] = frozenset()) -> str:
@@ -41,22 +41,24 @@ def polarity(predicate: str, value: str, *, relation: frozenset[str] = frozenset
     """
     said, opens = words(expand_negations(predicate)), words(expand_negations(strip_contrast(value)))[:1]
     stems = stem(base_form(word) for word in said)
-    ended = not (stemmed(_ENDING) - relation).isdisjoint(stems) or _GIVEN_UP.search(predicate.lower())
+    ended = not (unique_stems(_ENDING_WORDS) - relation).isdisjoint(stems) or _GIVEN_UP_PATTERN.search(
+        predicate.lower()
+    )
     if ended or not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens):
         return "not"
-    hoped = _HOPED | stemmed(_HOPED)
-    if _UNDER_WAY.search(normalize_text(predicate).lower()) or not hoped.isdisjoint({*said, *stems}):
+    hoped = _HOPE_WORDS | unique_stems(_HOPE_WORDS)
+    if _UNDER_WAY_PATTERN.search(normalize_text(predicate).lower()) or not hoped.isdisjoint({*said, *stems}):
         return "plan"
     perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
-    return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
+    return "was" if not perfect and not _PAST_WORDS.isdisjoint(said) else "is"
 
 
-def ending() -> frozenset[str]:
+def ending_stems() -> frozenset[str]:
     """Give the stems that say that something is over."""
-    return stemmed(_ENDING)
+    return unique_stems(_ENDING_WORDS)
 
 
 @cache
-def stemmed(listed: frozenset[str]) -> frozenset[str]:
+def unique_stems(listed: frozenset[str]) -> frozenset[str]:
     """Give the stems of words."""
     return frozenset(stem(listed))

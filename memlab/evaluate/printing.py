@@ -19,7 +19,7 @@ from memlab.terminal import markdown
 MOST_ROWS = 20
 BOUNDS = ("ceiling", "chance")
 """The rows of a table of systems that are no systems."""
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NO_BEST: Mapping[str, str] = MappingProxyType({})
 
 
 class Table(pl.DataFrame):
@@ -35,9 +35,9 @@ class Table(pl.DataFrame):
     | mine | 0.100 [0.020, 0.180] |
     """
 
-    best: Mapping[str, str] = _NONE
+    best: Mapping[str, str] = _NO_BEST
 
-    def __init__(self, data: Any, *, best: Mapping[str, str] = _NONE, **options: Any) -> None:
+    def __init__(self, data: Any, *, best: Mapping[str, str] = _NO_BEST, **options: Any) -> None:
         super().__init__(data, **options)
         self.best = best
 
@@ -47,7 +47,7 @@ class Table(pl.DataFrame):
     __repr__ = __str__
 
     def _repr_html_(self, **_: object) -> str:
-        return styled(self._short())
+        return to_notebook_html(self._short())
 
     def to_latex(self, *, caption: str = "", label: str = "tab:memlab") -> str:
         """Write it as a LaTeX table; see :func:`to_latex`."""
@@ -88,30 +88,30 @@ def to_markdown(frame: pl.DataFrame) -> str:
     | a \\| b | 0.500 |
     | c | 0.250 |
     """
-    names, numeric, rows = _cells(frame, "**{}**", markdown)
+    names, numeric, rows = _format_cells(frame, "**{}**", markdown)
     head, *lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
     return "\n".join([head, rule, *lines])
 
 
-def titled(tables: Mapping[str, pl.DataFrame]) -> str:
+def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
     """Write frames as Markdown tables, each under its title."""
     return "\n\n".join(f"**{title}**\n\n{to_markdown(table)}" for title, table in tables.items())
 
 
 def to_html(frame: pl.DataFrame) -> str:
     """Write a frame as an HTML table with everything escaped."""
-    names, numeric, rows = _cells(frame, "<b>{}</b>", html.escape)
+    names, numeric, rows = _format_cells(frame, "<b>{}</b>", html.escape)
     tags = "".join(f"<td style='text-align:{'right' if right else 'left'}'>{{}}</td>" for right in numeric)
     body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
     head = "".join(f"<th>{name}</th>" for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def styled(frame: pl.DataFrame) -> str:
+def to_notebook_html(frame: pl.DataFrame) -> str:
     """Write the first rows of a frame as HTML for a notebook, names of columns without underscores."""
-    best = {name.replace("_", " "): row for name, row in getattr(frame, "best", _NONE).items()}
-    shown = Table(_folded(frame.head(MOST_ROWS)).rename(lambda name: name.replace("_", " ")), best=best)
+    best = {name.replace("_", " "): row for name, row in getattr(frame, "best", _NO_BEST).items()}
+    shown = Table(_fold_intervals(frame.head(MOST_ROWS)).rename(lambda name: name.replace("_", " ")), best=best)
     rest = f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
     return to_html(shown) + rest
 
@@ -121,7 +121,7 @@ def show_tables() -> None:
     from IPython import get_ipython
 
     if (shell := get_ipython()) is not None:
-        shell.display_formatter.formatters["text/html"].for_type(pl.DataFrame, styled)
+        shell.display_formatter.formatters["text/html"].for_type(pl.DataFrame, to_notebook_html)
 
 
 def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
@@ -136,7 +136,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     >>> print(text.splitlines()[2], text.splitlines()[8])
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
-    names, numeric, cells = _cells(frame, r"\textbf{{{}}}", latex_escape)
+    names, numeric, cells = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
     rows = ["    " + " & ".join(row) + r" \\" for row in cells]
     first_bound = next((i for i, name in enumerate(frame.to_series(0)) if name in BOUNDS), None)
     if first_bound:
@@ -158,11 +158,11 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     return "\n".join(lines)
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Print a number without flattering it.
 
-    >>> from memlab.evaluate.printing import number
-    >>> number(0.0625), number(0.9999), number(1.0), number(0.00001), number(None)
+    >>> from memlab.evaluate.printing import format_number
+    >>> format_number(0.0625), format_number(0.9999), format_number(1.0), format_number(0.00001), format_number(None)
     ('0.062', '>0.999', '1.000', '<0.001', '–')
     """
     if value is None:
@@ -173,7 +173,7 @@ def number(value: float | None) -> str:
     return ">0.999" if 0 < value < 1 and float(text) == 1 else text
 
 
-def _folded(frame: pl.DataFrame) -> pl.DataFrame:
+def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its column."""
     names, folded, skipped = frame.columns, list[pl.Expr](), set[str]()
     for i, name in enumerate(names):
@@ -186,27 +186,27 @@ def _folded(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.select(folded)
 
 
-def _cells(
+def _format_cells(
     frame: pl.DataFrame, bold: str, escape: Callable[[str], str]
 ) -> tuple[list[str], list[bool], list[tuple[str, ...]]]:
     """Give the names of the columns, which of them hold numbers, and the rows, all escaped."""
-    best, folded = getattr(frame, "best", _NONE), _folded(frame)
+    best, folded = getattr(frame, "best", _NO_BEST), _fold_intervals(frame)
     first, columns = folded.to_series(0), []
     for series in folded:
-        winner, texts = best.get(series.name), [escape(_text(value)) for value in series.to_list()]
+        winner, texts = best.get(series.name), [escape(_format_value(value)) for value in series.to_list()]
         columns.append([bold.format(text) if row == winner else text for row, text in zip(first, texts, strict=True)])
     numeric = [dtype.is_numeric() or dtype == pl.Struct for dtype in folded.dtypes]
     return [escape(name) for name in folded.columns], numeric, list(zip(*columns, strict=True))
 
 
-def _text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        interval = "" if value["low"] is None else f" [{number(value['low'])}, {number(value['high'])}]"
-        return number(value["mean"]) + interval
+        interval = "" if value["low"] is None else f" [{format_number(value['low'])}, {format_number(value['high'])}]"
+        return format_number(value["mean"]) + interval
     if isinstance(value, list):
-        return ", ".join(map(_text, value))
+        return ", ".join(map(_format_value, value))
     if value is None or isinstance(value, float):
-        return number(value)
+        return format_number(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from memlab.evaluate.comparison import compare, groups_table, results_table
-from memlab.evaluate.groups import MULTI_SESSION, SEVERAL
+from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import Table, titled, to_latex
+from memlab.evaluate.printing import Table, tables_to_markdown, to_latex
 from memlab.evaluate.report import Report
 from memlab.files import atomic
 from memlab.records import LEVELS, Level
@@ -48,8 +48,8 @@ def write_reports(reports: Sequence[Report], directory: str | Path, *, provenanc
     tables = {level: report_tables(systems) for level, systems in levels.items()}
     files: dict[str, str | pl.DataFrame] = {
         **{f"{names[report.name]}.{report.level}.parquet": report.per_query for report in reports},
-        "report.json": _json(reports, levels, provenance),
-        "report.md": _markdown(levels, tables, provenance),
+        "report.json": _report_json(reports, levels, provenance),
+        "report.md": _report_markdown(levels, tables, provenance),
         "report.tex": latex_tables(tables),
     }
     write_files(directory, files)
@@ -83,23 +83,23 @@ def file_names(names: Sequence[str]) -> dict[str, str]:
     return files
 
 
-def _headline(measures: Sequence[Measure]) -> Measure:
+def _main_measure(measures: Sequence[Measure]) -> Measure:
     """Give the measure that systems are compared on: recall_all@10, else any recall_all, else the first."""
     ranked = [m for m in measures if m.name == "recall_all"]
     return next((m for m in ranked if m.k == 10), ranked[0] if ranked else measures[0])
 
 
-def _subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
+def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     """Give the questions that are compared apart: all, and those of several sessions where there are any."""
-    several = reports[0].per_query.filter(SEVERAL).height
-    return {"all": None} | ({f"{MULTI_SESSION} evidence sessions": SEVERAL} if several else {})
+    several = reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height
+    return {"all": None} | ({f"{MULTI_SESSION} evidence sessions": HAS_SEVERAL_SESSIONS} if several else {})
 
 
 def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
     """Give the tables of means over all questions, and over those of several sessions where there are any."""
     documents, n = f"{reports[0].level}s", reports[0].per_query.height
     tables = {f"{documents}, all questions with evidence (n = {n:,})": results_table(reports)}
-    if several := reports[0].per_query.filter(SEVERAL).height:
+    if several := reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height:
         table = results_table(reports, by="evidence_sessions", group=MULTI_SESSION)
         tables[f"{documents}, evidence in two or more sessions (n = {several:,})"] = table
     return tables
@@ -107,11 +107,11 @@ def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
 
 def report_tables(reports: Sequence[Report]) -> dict[str, Table]:
     """Give all tables of one level by their captions."""
-    main, documents = _headline(reports[0].measures), f"{reports[0].level}s"
+    main, documents = _main_measure(reports[0].measures), f"{reports[0].level}s"
     tables = main_tables(reports)
     for by, words in _GROUPED.items():
         tables[f"{documents}, {main} by {words}."] = groups_table(reports, main, by=by)
-    for questions, where in _subsets(reports).items() if len(reports) > 1 else ():
+    for questions, where in _compared_subsets(reports).items() if len(reports) > 1 else ():
         caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}."
         tables[caption] = compare(reports, measure=main, where=where)
     return tables
@@ -128,7 +128,7 @@ def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]) -> str:
+def _report_json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]) -> str:
     comparisons = [
         {
             "level": level,
@@ -140,8 +140,8 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
         for level, systems in levels.items()
         if len(systems) > 1
         for measure in systems[0].measures
-        if measure.name == "recall_all" or measure == _headline(systems[0].measures)
-        for questions, where in _subsets(systems).items()
+        if measure.name == "recall_all" or measure == _main_measure(systems[0].measures)
+        for questions, where in _compared_subsets(systems).items()
     ]
     measured = [
         {
@@ -159,7 +159,7 @@ def _json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], prove
     return json.dumps(document, ensure_ascii=False, indent=1, default=str, allow_nan=False) + "\n"
 
 
-def _markdown(
+def _report_markdown(
     levels: Mapping[Level, list[Report]],
     tables: Mapping[Level, Mapping[str, pl.DataFrame]],
     provenance: Mapping[str, Any],
@@ -171,7 +171,7 @@ def _markdown(
     parts = ["# Evaluation"]
     for level, systems in levels.items():
         parts.append(f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)")
-        parts += [_NOTE, titled(tables[level])]
+        parts += [_NOTE, tables_to_markdown(tables[level])]
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}

@@ -14,8 +14,8 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
-from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, Named, measures_of, score
-from memlab.evaluate.printing import BOUNDS, styled
+from memlab.evaluate.measures import DEFAULT_MEASURES, Measure, MeasureLike, read_measures, score
+from memlab.evaluate.printing import BOUNDS, to_notebook_html
 from memlab.evaluate.significance import bootstrap_interval
 from memlab.records import Dataset, Level, Run, qrels
 
@@ -38,7 +38,7 @@ class Report:
     seed: int = 0
     _means: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
-    def summary(self, by: str = "all", *, measures: Named | Iterable[Named] | None = None) -> pl.DataFrame:
+    def summary(self, by: str = "all", *, measures: MeasureLike | Iterable[MeasureLike] | None = None) -> pl.DataFrame:
         """Give means with bootstrap intervals, the ceiling and the level of chance.
 
         :param by: ``all``, or a column of ``per_query`` such as ``question_type``, ``evidence_sessions`` (which adds
@@ -54,9 +54,9 @@ class Report:
             self._means[by] = pl.concat([self._row(*each) for each in groups.items()]).fill_nan(None)
         return self._means[by].filter(pl.col("measure").is_in(wanted))
 
-    def pick(self, measures: Named | Iterable[Named] | None) -> tuple[Measure, ...]:
+    def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an error."""
-        wanted = self.measures if measures is None else measures_of(measures)
+        wanted = self.measures if measures is None else read_measures(measures)
         for missing in set(wanted) - set(self.measures):
             raise DataError(
                 f"report {self.name!r} ({self.level}) has no {missing}; it has {', '.join(map(str, self.measures))}: "
@@ -85,10 +85,12 @@ class Report:
         table = pl.concat([self.summary(), several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions"))])
         title = f"{self.name}: {self.per_query.height:,} questions, {self.level}s ranked"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
-        return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + styled(table)
+        return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_notebook_html(table)
 
 
-def evaluate(run: Run, dataset: Dataset, *, measures: Named | Iterable[Named] | None = None, seed: int = 0) -> Report:
+def evaluate(
+    run: Run, dataset: Dataset, *, measures: MeasureLike | Iterable[MeasureLike] | None = None, seed: int = 0
+) -> Report:
     """Evaluate a run on the questions of a dataset.
 
     Questions without evidence and abstention questions are left out; a question that the run does not answer
@@ -108,7 +110,7 @@ def evaluate(run: Run, dataset: Dataset, *, measures: Named | Iterable[Named] | 
     if not isinstance(run, Run) or not isinstance(dataset, Dataset):
         given = f"{type(run).__name__} and {type(dataset).__name__}"
         raise DataError(f"evaluate takes one run and its dataset, not {given}; of several: [evaluate(r, data) for …]")
-    wanted = measures_of(DEFAULT_MEASURES[run.level] if measures is None else measures)
+    wanted = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
     _check_ids(run, dataset)
     retrieved = run.frame.group_by("query_id").agg(n_retrieved=pl.len().cast(pl.Int32))
@@ -119,11 +121,11 @@ def evaluate(run: Run, dataset: Dataset, *, measures: Named | Iterable[Named] | 
         .join(scores, on="query_id", maintain_order="left")
     )
     about = {"dataset": dataset.describe(), "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint()}
-    about |= {"ties": _ties(run), "seed": seed}
+    about |= {"ties": _count_ties(run), "seed": seed}
     return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed)
 
 
-def _ties(run: Run, *, k: int = 10) -> int:
+def _count_ties(run: Run, *, k: int = 10) -> int:
     """Count the questions whose documents at places ``k`` and ``k`` + 1 tie: which is first was drawn by lot."""
     at = run.frame.filter(pl.col("rank").is_in([k, k + 1])).sort("score", descending=True)
     pairs = at.group_by("query_id").agg("score").filter(pl.col("score").list.len() == 2)["score"].to_list()

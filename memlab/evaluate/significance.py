@@ -45,11 +45,11 @@ def bootstrap_interval(
     >>> bool(0.38 < low[0] < 0.42 and 0.58 < high[0] < 0.62)
     True
     """
-    sums, sizes = _units(values, scopes)
+    sums, sizes = _sum_units(values, scopes)
     units, columns = sums.shape
     if units < 2:
         return np.full(columns, np.nan), np.full(columns, np.nan)
-    drawn = _drawn if RESAMPLES * units <= CELLS else _drawn.__wrapped__
+    drawn = _resample_counts if RESAMPLES * units <= CELLS else _resample_counts.__wrapped__
     means = [counts.astype(np.float64) for counts in drawn(units, seed)]
     means = [(weights @ sums) / (weights @ sizes)[:, None] for weights in means]
     low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
@@ -57,23 +57,23 @@ def bootstrap_interval(
 
 
 @lru_cache(maxsize=32)
-def _drawn(units: int, seed: int) -> list[np.ndarray]:
+def _resample_counts(units: int, seed: int) -> list[np.ndarray]:
     """Count how often each unit stands in each resample; the same for every run on the same questions."""
     rng = np.random.default_rng(seed)
     counts = []
-    for rows in chunks(RESAMPLES, units):
+    for rows in split_draws(RESAMPLES, units):
         drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
         counts.append(np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.uint16))
     return counts
 
 
-def chunks(draws: int, width: int) -> list[int]:
+def split_draws(draws: int, width: int) -> list[int]:
     """Split a number of draws of so many values each into sizes that fit into memory."""
     step = max(1, CELLS // width)
     return [min(step, draws - start) for start in range(0, draws, step)]
 
 
-def _units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _sum_units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Sum values (n, m) by unit: sums (u, m) and the number of questions of each unit (u,)."""
     if scopes is None:
         return values, np.ones(len(values))
@@ -106,7 +106,7 @@ def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
         signs = (np.arange(2**n)[:, None] >> np.arange(n) & 1) * 2.0 - 1.0
         return float((np.abs(signs @ nonzero) >= observed).mean())
     rng, extreme = np.random.default_rng(seed), 0
-    for rows in chunks(PERMUTATIONS, n):
+    for rows in split_draws(PERMUTATIONS, n):
         drawn = rng.integers(0, 256, size=(rows, -(-n // 8)), dtype=np.uint8)
         positive = np.unpackbits(drawn, axis=1, count=n).astype(np.float64) @ nonzero
         extreme += int((np.abs(2.0 * positive - nonzero.sum()) >= observed).sum())
@@ -131,7 +131,7 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted
 
 
-def paired(
+def compare_paired(
     values: np.ndarray, reference: np.ndarray, *, scopes: np.ndarray | None = None, seed: int = 0
 ) -> pl.DataFrame:
     """Test each column of values against another one: the one paired test that every comparison uses.
@@ -143,15 +143,15 @@ def paired(
         are tested; questions won, tied and lost: ``win``, ``tie``, ``loss``. Null where nothing is tested.
 
     >>> import numpy as np
-    >>> from memlab.evaluate.significance import paired
-    >>> paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)
+    >>> from memlab.evaluate.significance import compare_paired
+    >>> compare_paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)
     (1.0, 1.0, 1.0, 0.0078125, 0.0078125, 8, 0, 0)
     """
     differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
     low, high = bootstrap_interval(differences, scopes=scopes, seed=seed)
     tested = reference != np.arange(len(reference))
-    p = np.array([randomisation_test(column, seed=seed) for column in _units(differences, scopes)[0].T])
+    p = np.array([randomisation_test(column, seed=seed) for column in _sum_units(differences, scopes)[0].T])
     p_holm = np.full(len(p), np.nan)
     p_holm[tested] = holm(p[tested])
     rows = {"difference": differences.mean(axis=0), "low": low, "high": high, "p": p, "p_holm": p_holm}
@@ -165,7 +165,7 @@ def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> di
     :param observed: (n,) a value a question; NaN where it has none.
     :param null: (draws, n) the same under the null hypothesis.
     :returns: ``n``, ``mean`` with its 95 % bootstrap interval over questions ``low``, ``high``, and what
-        :func:`beside_null` gives.
+        :func:`compare_with_null` gives.
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import against_null
@@ -176,10 +176,10 @@ def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> di
     values, means = observed[those], null[:, those].mean(axis=1)
     (low,), (high,) = bootstrap_interval(values[:, None], seed=seed)
     about = {"n": len(values), "mean": float(values.mean()), "low": float(low), "high": float(high)}
-    return about | beside_null(float(values.mean()), means)
+    return about | compare_with_null(float(values.mean()), means)
 
 
-def beside_null(observed: float, null: np.ndarray) -> dict[str, float]:
+def compare_with_null(observed: float, null: np.ndarray) -> dict[str, float]:
     """Give mean and middle 95 % of the draws of a statistic, and its two-sided p, (b + 1) / (draws + 1).
 
     :returns: ``chance``, ``chance_low``, ``chance_high`` and ``p``.
@@ -190,12 +190,12 @@ def beside_null(observed: float, null: np.ndarray) -> dict[str, float]:
     return {"chance": float(null.mean()), "chance_low": low, "chance_high": high, "p": p}
 
 
-def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def wilson_interval(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Give Wilson's 95 % intervals of shares: low and high (m,) of m counts; NaN where n is 0.
 
     >>> import numpy as np
-    >>> from memlab.evaluate.significance import wilson
-    >>> [end.round(3).tolist() for end in wilson(np.array([5]), np.array([10]))]
+    >>> from memlab.evaluate.significance import wilson_interval
+    >>> [end.round(3).tolist() for end in wilson_interval(np.array([5]), np.array([10]))]
     [[0.237], [0.763]]
     """
     from scipy.stats import binomtest
@@ -206,7 +206,7 @@ def wilson(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def detectable(n: int, discordant: float, *, tests: int = 1) -> float | None:
+def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1) -> float | None:
     """Give the smallest difference that a paired test of ``n`` questions would show in four of five cases.
 
     The test is McNemar's exact one, which a randomisation test of answers right or wrong equals, at
@@ -215,9 +215,9 @@ def detectable(n: int, discordant: float, *, tests: int = 1) -> float | None:
     :param discordant: share of questions on which the two systems differ; a larger difference raises it to itself.
     :returns: a difference of shares, in steps of .005; null where even a difference of all would not be significant.
 
-    >>> from memlab.evaluate.significance import detectable
-    >>> detectable(78, 0.2), detectable(78, 0.2, tests=64), detectable(1000, 0.2)
-    (0.145, 0.195, 0.045)
+    >>> from memlab.evaluate.significance import smallest_detectable_difference
+    >>> [smallest_detectable_difference(n, 0.2) for n in (78, 1000)], smallest_detectable_difference(78, 0.2, tests=64)
+    ([0.145, 0.045], 0.195)
     """
     from scipy.stats import binom
 
@@ -233,7 +233,7 @@ def detectable(n: int, discordant: float, *, tests: int = 1) -> float | None:
     return None
 
 
-def equivalence(difference: float, n: int, win: int, loss: int, *, margin: float = MARGIN) -> float:
+def equivalence_p(difference: float, n: int, win: int, loss: int, *, margin: float = MARGIN) -> float:
     """Give the p of two one-sided tests that a paired difference of shares lies within ± ``margin``.
 
     One question won and one lost are added (Bonett & Price), so that no variance is 0: where two systems never differ
@@ -242,8 +242,8 @@ def equivalence(difference: float, n: int, win: int, loss: int, *, margin: float
     :param difference: mean of the ``n`` paired differences, of which ``win`` are positive and ``loss`` negative.
     :raises DataError: when the margin is not positive.
 
-    >>> from memlab.evaluate.significance import equivalence
-    >>> round(equivalence(0.0, 1000, 20, 20), 4), round(equivalence(0.0, 40, 0, 0), 3)
+    >>> from memlab.evaluate.significance import equivalence_p
+    >>> round(equivalence_p(0.0, 1000, 20, 20), 4), round(equivalence_p(0.0, 40, 0, 0), 3)
     (0.0, 0.069)
     """
     from scipy.stats import norm
@@ -261,7 +261,7 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     :param tables: what :func:`memlab.evaluate.compare` gave, one or several, of measures that are shares of questions.
     :param margin: differences within it do not matter.
     :returns: their rows with ``p_holm`` over all of them, ``detectable`` (the difference that this comparison would
-        have seen in four of five cases, at the corrected level), ``p_equal`` (:func:`equivalence`, corrected for all
+        have seen in four of five cases, at the corrected level), ``p_equal`` (:func:`equivalence_p`, corrected for all
         of them) and ``verdict``: ``better``, ``worse``, ``equivalent`` (within the margin) or ``inconclusive``. Rows of
         a baseline have none.
 
@@ -274,11 +274,13 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     frame = tables if isinstance(tables, pl.DataFrame) else pl.concat(tables, how="diagonal_relaxed")
     tested = frame["p"].is_not_null().to_numpy()
     rows = frame.filter(pl.Series(tested)).select("difference", "n", "win", "loss").to_dicts()
-    sizes = [detectable(row["n"], (row["win"] + row["loss"]) / row["n"], tests=len(rows)) for row in rows]
+    sizes = [
+        smallest_detectable_difference(row["n"], (row["win"] + row["loss"]) / row["n"], tests=len(rows)) for row in rows
+    ]
     added = {
         "p_holm": holm(frame["p"].drop_nulls().to_numpy()),
         "detectable": np.array([size or np.nan for size in sizes]),
-        "p_equal": holm(np.array([equivalence(**row, margin=margin) for row in rows])),
+        "p_equal": holm(np.array([equivalence_p(**row, margin=margin) for row in rows])),
     }
     for name, values in added.items():
         whole = np.full(frame.height, np.nan)

@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.files import atomic
-from memlab.records import RUN_SCHEMA, Level, Qrels, Run, run_from_scores, strictly_decreasing
+from memlab.records import RUN_SCHEMA, Level, Qrels, Run, make_strictly_decreasing, run_from_scores
 
 _FIELDS = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
 _BLANK = r"[\s\x00-\x1f\x7f]"
@@ -33,7 +33,7 @@ def write_run(run: Run, path: str | Path) -> Path:
     rows = rows.sort("first", "rank")
     for score in rows.filter(~(pl.col("score").abs() <= float(np.finfo(np.float32).max)))["score"].head(1):
         raise DataError(f"run {run.name!r}: a score is {score}; expected a finite number within the range of float32")
-    strict = strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
+    strict = make_strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
     tag = re.sub(_BLANK, "", run.name) or "memlab"
     table = rows.with_columns(Q0=pl.lit("Q0"), score=pl.Series(strict.astype(np.float32)), tag=pl.lit(tag))
     return _write(table.select(_FIELDS), Path(path))
@@ -52,7 +52,7 @@ def _write(table: pl.DataFrame, path: Path) -> Path:
         for bad in table.filter(pl.col(column).fill_null("").str.contains(rf"^$|{_BLANK}"))[column].head(1):
             raise DataError(
                 f"{path}: {column} {bad!r} is empty or holds white space, which a TREC file cannot carry; encode it "
-                "with memlab.records.id_part"
+                "with memlab.records.encode_id_part"
             )
     with atomic(path) as stream:
         table.write_csv(stream, separator=" ", include_header=False, quote_style="never")

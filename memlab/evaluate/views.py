@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.groups import SEVERAL
+from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import PERMUTATIONS, beside_null, chunks, wilson
+from memlab.evaluate.significance import PERMUTATIONS, compare_with_null, split_draws, wilson_interval
 from memlab.records import Dataset, Run
 
 
@@ -53,20 +53,22 @@ def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFr
     :raises DataError: when the report lacks one of the two measures.
     """
     fraction, complete = map(str, report.pick([f"recall@{k}", f"recall_all@{k}"]))
-    rows = report.per_query.select("n_relevant", SEVERAL.alias("several"), found=fraction, complete=complete)
+    rows = report.per_query.select(
+        "n_relevant", HAS_SEVERAL_SESSIONS.alias("several"), found=fraction, complete=complete
+    )
     single = rows.filter(pl.col("n_relevant") == 1)["found"].mean()
     rng = np.random.default_rng(report.seed)
     parts: dict[str, list[tuple[pl.DataFrame, np.ndarray]]] = {}
     for (n, _), part in sorted(rows.partition_by("n_relevant", "several", as_dict=True).items()):
-        case = (part, _permuted(part["found"].to_numpy(), n, rng))
+        case = (part, _permute_hits(part["found"].to_numpy(), n, rng))
         for label in [str(n) if n < most else f"{most}+", *(["≥ 2"] if n > 1 else [])]:
             parts.setdefault(label, []).append(case)
     table = []
     for label in sorted(parts, key=lambda label: label == "≥ 2"):
         part = pl.concat(rows for rows, _ in parts[label])
         items, n, hits = part["n_relevant"].to_numpy(), part.height, float(part["complete"].sum())
-        beside = beside_null(hits, np.sum([counts for _, counts in parts[label]], axis=0))
-        (low,), (high,) = wilson(np.array([hits]), np.array([n]))
+        beside = compare_with_null(hits, np.sum([counts for _, counts in parts[label]], axis=0))
+        (low,), (high,) = wilson_interval(np.array([hits]), np.array([n]))
         row = {"n_evidence": label, "n": n, "found": float(part["found"].to_numpy() @ items / items.sum())}
         row |= {"measured": hits / n, "low": low, "high": high}
         row |= {f"predicted{end}": beside[f"chance{end}"] / n for end in ("", "_low", "_high")}
@@ -75,13 +77,13 @@ def independent_hits(report: Report, *, k: int = 10, most: int = 5) -> pl.DataFr
     return pl.DataFrame(table)
 
 
-def _permuted(found: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+def _permute_hits(found: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Count the questions of ``n`` items that are complete after each permutation of their hits: (draws,)."""
     hits = np.round(found * n).astype(int)
     if n == 1 or len(hits) == 1:
         return np.full(PERMUTATIONS, float((hits == n).sum()))
     flags = np.arange(len(hits) * n) < hits.sum()
-    drawn = (rng.permuted(np.tile(flags, (size, 1)), axis=1) for size in chunks(PERMUTATIONS, len(flags)))
+    drawn = (rng.permuted(np.tile(flags, (size, 1)), axis=1) for size in split_draws(PERMUTATIONS, len(flags)))
     return np.concatenate([each.reshape(-1, len(hits), n).all(2).sum(1) for each in drawn]).astype(float)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
-from memlab.evaluate.printing import titled
+from memlab.evaluate.printing import tables_to_markdown
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -42,7 +42,7 @@ class Explanation:
         wide = ranks.pivot("turn_id", index="stage", values="rank", maintain_order=True)
         cut = pl.col("text").map_elements(lambda text: short(text, 100), return_dtype=pl.String)
         parts = {"Evidence": self.evidence.with_columns(cut), "Above it": self.above.with_columns(cut)}
-        tables = titled({"Rank after each stage": wide, **parts})
+        tables = tables_to_markdown({"Rank after each stage": wide, **parts})
         return f"{markdown(str(self.question['text']))} → {markdown(str(self.question['answer']))}\n\n{tables}"
 
     def _repr_markdown_(self) -> str:
@@ -73,15 +73,17 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
     if items.is_empty():
         raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
     alone, read = bench.with_rows(rows), pipeline(stages)
-    runs = {name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in _steps(read, bench).items()}
+    runs = {
+        name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in _pipeline_steps(read, bench).items()
+    }
     ranks = {
         name: items.join(run, on="turn_id", how="left", maintain_order="left").select("turn_id", "rank", "score")
         for name, run in runs.items()
     }
     after = pl.concat(each.select(pl.lit(name).alias("stage"), pl.all()) for name, each in ranks.items())
     own = list(runs)[-len(read.stages) :]
-    lost = [_lost([ranks[stage]["rank"][n] for stage in own], own, k) for n in range(items.height)]
-    matched = _matched(alone, question["text"])
+    lost = [_losing_stage([ranks[stage]["rank"][n] for stage in own], own, k) for n in range(items.height)]
+    matched = _match_turns(alone, question["text"])
     evidence = ranks[own[-1]].with_columns(lost=pl.Series(lost, dtype=pl.String))
     above = runs[own[-1]].filter(pl.col("rank") <= k).join(items, on="turn_id", how="anti", maintain_order="left")
     evidence, above = (
@@ -95,7 +97,7 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
     )
 
 
-def _steps(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
+def _pipeline_steps(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     """Give the simple rankings, and the pipeline up to each of its stages, by the names that they have in tables."""
     tokens = isinstance(bench.encoder, TokenEncoder)
     simple = ["bm25", *(["dense"] if bench.encoder else []), *(["late"] if tokens else [])]
@@ -105,7 +107,7 @@ def _steps(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     return steps
 
 
-def _lost(ranks: list[int | None], stages: list[str], k: int) -> str | None:
+def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | None:
     """Name the stage after which an item was no longer among the first k, the last where it came back between."""
     within = [rank is not None and rank <= k for rank in ranks]
     if within[-1]:
@@ -113,7 +115,7 @@ def _lost(ranks: list[int | None], stages: list[str], k: int) -> str | None:
     return stages[max((n for n, inside in enumerate(within) if inside), default=-1) + 1]
 
 
-def _matched(bench: Bench, question: str) -> pl.DataFrame:
+def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
     """Give for each turn of the question's scope its text, the words that it shares, and its cosine."""
     documents = bench.documents("turn")
     ((_, span),) = bench.by_scope("turn")

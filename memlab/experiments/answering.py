@@ -14,9 +14,9 @@ from memlab import llm
 from memlab.conversation import answer, answer_presence, judge
 from memlab.conversation.answering import PROMPTS, VERSION, rubrics
 from memlab.errors import DataError
-from memlab.evaluate.printing import titled
+from memlab.evaluate.printing import tables_to_markdown
 from memlab.evaluate.publish import write_files
-from memlab.evaluate.significance import wilson
+from memlab.evaluate.significance import wilson_interval
 from memlab.experiments.contexts import system_contexts
 from memlab.experiments.costs import price
 from memlab.llm import Service
@@ -56,7 +56,9 @@ class Answers:
         }
         # Of no system is any number best for being the largest.
         shown = {name: each for name, each in tables.items() if each.height}
-        return titled({name: each.rename({"system": "contexts of"}, strict=False) for name, each in shown.items()})
+        return tables_to_markdown(
+            {name: each.rename({"system": "contexts of"}, strict=False) for name, each in shown.items()}
+        )
 
     def _repr_markdown_(self) -> str:
         return str(self)
@@ -105,7 +107,7 @@ def answer_questions(
         raise DataError("there is a judge, and no service whose answers it judges; name a service too")
     judging = judge_by or service
     for each in (service, judging):
-        llm.check(each)  # what it lacks is said before contexts are made
+        llm.check_service(each)  # what it lacks is said before contexts are made
     made = system_contexts(systems, data, **options)
     kinds = made.questions.select("query_id", rubrics(made.questions).alias("kind"))
     parts = []
@@ -119,34 +121,34 @@ def answer_questions(
             )
             parts.append(own.with_columns(holds=holds))
         else:
-            parts.append(_answered(own, texts, made.questions, service, judging))
+            parts.append(_answer_and_judge(own, texts, made.questions, service, judging))
     rows = pl.concat(parts)
     about = {
         **made.about,
-        "service": _described(service),
-        "judge": _described(judging),
+        "service": _describe_service(service),
+        "judge": _describe_service(judging),
         "prompts_version": VERSION,
         "prompts": PROMPTS,
         "problems": made.problems.to_dicts(),
     }
-    costs = pl.DataFrame() if service is None else _costs(rows, {"answer": service, "judge": judging})
-    return Answers(_table(rows), _table(rows, "kind"), costs, rows, about)
+    costs = pl.DataFrame() if service is None else _costs_table(rows, {"answer": service, "judge": judging})
+    return Answers(_shares_table(rows), _shares_table(rows, "kind"), costs, rows, about)
 
 
-def _configured(service: Service | str | None) -> Service | str | None:
+def _configured_service(service: Service | str | None) -> Service | str | None:
     """Give the settings of a service that was named; ``recorded`` has none."""
-    return llm.configured(service) if isinstance(service, str) and service != llm.RECORDED else service
+    return llm.configured_service(service) if isinstance(service, str) and service != llm.RECORDED else service
 
 
-def _described(service: Service | str | None) -> Any:
+def _describe_service(service: Service | str | None) -> Any:
     """Say what a service is, without its address."""
-    chosen = _configured(service)
+    chosen = _configured_service(service)
     if not isinstance(chosen, Service):
         return chosen
     return {name: getattr(chosen, name) for name in ("name", "model", "max_input", "max_output")}
 
 
-def _answered(
+def _answer_and_judge(
     rows: pl.DataFrame, texts: pl.DataFrame, questions: pl.DataFrame, service: Service | str, judge_by: Service | str
 ) -> pl.DataFrame:
     """Have one system's contexts answered and judged: a row a question."""
@@ -156,11 +158,11 @@ def _answered(
     rows = rows.join(given, on="query_id", maintain_order="left")
     rows = rows.join(verdicts.select("query_id", "correct", "reason", cost), on="query_id", maintain_order="left")
     # An answer that came and is of no use; the others did not come, whatever the server said instead.
-    misfit = pl.col("error").str.starts_with(f"{_configured(service)}: {llm.MISFIT}")
+    misfit = pl.col("error").str.starts_with(f"{_configured_service(service)}: {llm.MISFIT}")
     return rows.with_columns(correct=pl.when(misfit).then(False).otherwise("correct"))
 
 
-def _table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+def _shares_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Give shares by system, and by what else is named."""
     tokens = [] if by else [pl.col("context_tokens").mean().alias("context tokens")]
     grouped, right = rows.group_by("system", *by, maintain_order=True), pl.col("correct")
@@ -168,16 +170,16 @@ def _table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
         # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
         return grouped.agg(pl.col("holds").count().alias("n"), pl.col("holds").mean(), *tokens)
     table = grouped.agg(pl.len().alias("n"), right.mean(), *tokens, judged=right.count(), hits=right.sum())
-    ends = zip(("low", "high"), wilson(table["hits"].to_numpy(), table["judged"].to_numpy()), strict=True)
+    ends = zip(("low", "high"), wilson_interval(table["hits"].to_numpy(), table["judged"].to_numpy()), strict=True)
     for place, (name, end) in enumerate(ends, table.columns.index("correct") + 1):
         table.insert_column(place, pl.Series(name, end).fill_nan(None))
     return table.drop("hits")
 
 
-def _costs(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:
+def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:
     parts = []
     for task, prefix in (("answer", ""), ("judge", "judge_")):
-        chosen = _configured(services[task])
+        chosen = _configured_service(services[task])
         rates = (chosen.input_price, chosen.output_price) if isinstance(chosen, Service) else (None, None)
         asked = rows.filter(pl.col(f"{prefix}error").is_not_null())
         for (system,), own in asked.group_by("system", maintain_order=True):

@@ -13,8 +13,8 @@ from memlab.conversation.sources import turn_lines
 from memlab.conversation.tokens import add_token_counts, single_line
 from memlab.errors import DataError
 from memlab.experiments.outcomes import ANSWER_BUDGET
-from memlab.experiments.returns import Asked
-from memlab.memories import within, written
+from memlab.experiments.returns import AskingOptions
+from memlab.memories import dated_lines, fit_to_budget
 from memlab.records import Dataset
 
 BOUNDS = ("evidence", "whole history", "nothing", "another's")
@@ -27,8 +27,8 @@ class SystemContexts:
     """What a model is given with each question, by system.
 
     :param texts: name → ``query_id``, ``text`` and ``n_tokens``; the bounds come last.
-    :param problems: what went wrong in collecting them, as :class:`memlab.memories.Returned` has it, by ``system``.
-    :param questions: those that are asked: all with an answer, or that the conversations do not answer.
+    :param problems: what went wrong in collecting them, as :class:`memlab.memories.ReturnedTexts` has it, by
+    ``system``. :param questions: those that are asked: all with an answer, or that the conversations do not answer.
     :param about: dataset, budget, seed, and each system's settings.
     """
 
@@ -58,15 +58,15 @@ def system_contexts(
         raise DataError(
             f"bounds are {[*bounds]}, the budget {budget}; choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
-    asked = Asked(**options)
+    asked = AskingOptions(**options)
     named = asked.read(systems, data, bounds)
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())
     if questions.is_empty():
         raise DataError(f"no question of {data.name!r} has an answer; answers are compared with it")
     parts = [found for found, _ in asked.returned(named, asked.bench(data), data)]
-    texts = {each.name: within(written(each), questions, budget) for each in parts}
+    texts = {each.name: fit_to_budget(dated_lines(each), questions, budget) for each in parts}
     first = next(iter(texts.values()), None)
-    texts |= {name: _bound(name, data, questions, first) for name in bounds}
+    texts |= {name: _bound_contexts(name, data, questions, first) for name in bounds}
     problems = [each.problems.with_columns(system=pl.lit(each.name)) for each in parts]
     about = {
         "dataset": data.name,
@@ -89,39 +89,39 @@ def prompt_examples(made: SystemContexts) -> str:
     return f"Prompts, version {VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
 
 
-def _bound(name: str, data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None) -> pl.DataFrame:
+def _bound_contexts(name: str, data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None) -> pl.DataFrame:
     """Make a bound; dates stand as they were said, as in what systems return."""
     asked = questions.select("query_id")
     if name == "nothing":
         return asked.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
     if name == "another's":
-        made = of_another(evidence_only(data) if first is None else first, questions)
+        made = swap_contexts(evidence_contexts(data) if first is None else first, questions)
     else:
-        made = whole_history(data) if name == "whole history" else evidence_only(data)
+        made = whole_history_contexts(data) if name == "whole history" else evidence_contexts(data)
     own = made.select("query_id", "text", "n_tokens")
     return asked.join(own, on="query_id", how="left", maintain_order="left")
 
 
-def whole_history(data: Dataset) -> pl.DataFrame:
+def whole_history_contexts(data: Dataset) -> pl.DataFrame:
     """Give every question all turns of its scope: no part of them can hold more of an answer.
 
     :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
     asked = data.questions.select("query_id", "scope")
     turns = asked.select("scope").unique(maintain_order=True).join(data.turns, on="scope", maintain_order="left")
-    whole = _joined(turns.with_columns(query_id="scope")).rename({"query_id": "scope"})
+    whole = _join_turns(turns.with_columns(query_id="scope")).rename({"query_id": "scope"})
     return asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope")
 
 
-def evidence_only(data: Dataset) -> pl.DataFrame:
+def evidence_contexts(data: Dataset) -> pl.DataFrame:
     """Give every question its evidence and nothing else, as perfect retrieval would; no evidence, an empty text."""
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
-    texts = _joined(needed.join(data.turns, on="turn_id", maintain_order="left"))
+    texts = _join_turns(needed.join(data.turns, on="turn_id", maintain_order="left"))
     asked = data.questions.select("query_id").join(texts, on="query_id", how="left", maintain_order="left")
     return asked.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
-def _joined(turns: pl.DataFrame) -> pl.DataFrame:
+def _join_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Write turns down for each question, each new day in a line above them."""
     cleaned = pl.col("text").map_elements(single_line, return_dtype=pl.String)
     lines = turn_lines(turns, "relevant", dates=False).with_columns(cleaned)
@@ -130,7 +130,7 @@ def _joined(turns: pl.DataFrame) -> pl.DataFrame:
     return add_token_counts(lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n")))
 
 
-def of_another(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
+def swap_contexts(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     """Give every question the context of another one, which holds its answer by accident only.
 
     The other one is of the same scope, or of another where the scope has no second question; half the questions away,

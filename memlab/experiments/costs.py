@@ -12,7 +12,7 @@ from memlab.pipelines import Pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 
-WRITING = frozenset({"summary", "rollup", "cluster", "groups", "facts", "endings"})
+WRITING_TASKS = frozenset({"summary", "rollup", "cluster", "groups", "facts", "endings"})
 """Tasks that are done once, when conversations are written; all others are done for each question."""
 PRICES = ((0.15, 0.60), (3.0, 15.0))
 """Two price points, of a small and of a large hosted model: for a million tokens read, and written."""
@@ -48,7 +48,7 @@ def costs(runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float
         about: dict[str, Any] = run.provenance.get("llm", {})
         tasks: dict[str, Sequence[int]] = about.get("tasks", {})
         reading, writing = (
-            [sum(row[side] for task, row in tasks.items() if (task in WRITING) == once) / n for side in (1, 2)]
+            [sum(row[side] for task, row in tasks.items() if (task in WRITING_TASKS) == once) / n for side in (1, 2)]
             for once, n in ((False, asked), (True, thousands))
         )
         row = {"system": run.name, "unanswered": about.get("unanswered", 0)}
@@ -60,7 +60,7 @@ def costs(runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float
     return Table(rows)
 
 
-def estimate(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
+def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
     """Estimate what pipelines would ask of their services, and ask nothing; what is recorded costs nothing more.
 
     A token is counted as four characters, an answer as 100 tokens. What later stages ask depends on what earlier ones
@@ -70,7 +70,7 @@ def estimate(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
     """
     rows = []
     for each in pipelines:
-        with llm.spending(estimate=True), warnings.catch_warnings():
+        with llm.track_spending(estimate=True), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Else what another pipeline was not answered would be remembered.
             tasks = each.run(bench.with_queries(bench.queries)).provenance.get("llm", {}).get("tasks", {})

@@ -10,11 +10,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets import corrected
+from memlab.datasets import apply_corrections
 from memlab.errors import DataError
 from memlab.evaluate import Report, Table, compare, evaluate, explain, misses, results_table
-from memlab.evaluate.measures import Named
-from memlab.evaluate.printing import titled
+from memlab.evaluate.measures import MeasureLike
+from memlab.evaluate.printing import tables_to_markdown
 from memlab.evaluate.publish import file_names, latex_tables, main_tables, report_tables, write_reports
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.evaluate.why import Explanation
@@ -77,7 +77,7 @@ class Experiment:
         """
         return results_table(self[self.data.name].at(level), **options)
 
-    def compare(self, measure: Named = "recall_all@10", *, level: Level = "turn", **options: Any) -> Table:
+    def compare(self, measure: MeasureLike = "recall_all@10", *, level: Level = "turn", **options: Any) -> Table:
         """Test differences between systems on each dataset, with intervals and Holm's correction.
 
         :param options: ``where``, ``baseline``, ``stepwise`` and ``unit``, as in :func:`memlab.evaluate.compare`.
@@ -92,7 +92,7 @@ class Experiment:
         """Say what the language model behind each pipeline read and wrote; see :func:`memlab.experiments.costs`."""
         return costs([run for run in self.runs if run.level == "turn"], self.data, **options)
 
-    def worst(self, n: int = 5, *, system: str | None = None, measure: Named = "recall@10") -> Table:
+    def worst(self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10") -> Table:
         """List the questions with the lowest score; among equals, those with most evidence items first.
 
         :param system: its name; the last by default, since the first is the baseline.
@@ -131,14 +131,14 @@ class Experiment:
         return int(rows["row"][-1])
 
     def corrected(self, path: str | Path) -> Experiment:
-        """Measure the same rankings against evidence that an audit corrects; see :func:`memlab.datasets.corrected`.
+        """Measure the same rankings against corrected evidence; see :func:`memlab.datasets.apply_corrections`.
 
         Nothing is ranked again, and a model that learned from the evidence learned from the original.
 
         :param path: a file of errors, or a folder of them.
         :raises DataError: when it is malformed, or is not about these datasets.
         """
-        mended = {data.name: corrected(data, path) for data in self.datasets}
+        mended = {data.name: apply_corrections(data, path) for data in self.datasets}
         reports = []
         for run, old, name in zip(self.runs, self.reports, self.cells["dataset"], strict=True):
             noted = replace(run, provenance={**run.provenance, "corrections": Path(path).name})
@@ -181,7 +181,7 @@ class Experiment:
     def to_markdown(self) -> str:
         """Give the tables over all questions and over those with evidence in several sessions, for both levels."""
         heads = [f"## {data.name}\n\n" if len(self.datasets) > 1 else "" for data in self.datasets]
-        parts = [titled(self[data.name].tables()) for data in self.datasets]
+        parts = [tables_to_markdown(self[data.name].tables()) for data in self.datasets]
         return "\n\n".join(map("".join, zip(heads, parts, strict=True)))
 
     def __str__(self) -> str:

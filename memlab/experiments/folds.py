@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memlab.experiments.replaying import code
+from memlab.experiments.replaying import code_version
 from memlab.files import atomic
 from memlab.pipelines import Pipeline, Stage
 from memlab.records import Dataset
@@ -15,9 +15,9 @@ from memlab.rerank import cross_validate, training_lists
 from memlab.retrieve import Bench
 
 
-def untrained(stages: Sequence[Pipeline]) -> bool:
+def has_untrained_stage(stages: Sequence[Pipeline]) -> bool:
     """Say whether a pipeline has a learned stage that names no model."""
-    return any(_open(stage) for pipeline in stages for stage in pipeline.stages)
+    return any(_lacks_model(stage) for pipeline in stages for stage in pipeline.stages)
 
 
 def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipeline]:
@@ -31,7 +31,9 @@ def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipel
 
     def of(stage: Stage) -> Stage:
         model = Path(directory).as_posix()
-        return Stage(stage.name, {"model": model, **stage.parameters} | {"model": model}) if _open(stage) else stage
+        return (
+            Stage(stage.name, {"model": model, **stage.parameters} | {"model": model}) if _lacks_model(stage) else stage
+        )
 
     return [Pipeline(tuple(of(stage) for stage in pipeline.stages)) for pipeline in stages]
 
@@ -44,7 +46,11 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     :raises DataError: when the dataset has one conversation with evidence only.
     """
     place = Path(directory) / dataset.fingerprint()
-    about = {**{name: bench.provenance.get(name) for name in ("encoder", "header")}, "code": code(), "seed": seed}
+    about = {
+        **{name: bench.provenance.get(name) for name in ("encoder", "header")},
+        "code": code_version(),
+        "seed": seed,
+    }
     note = place / "about.json"
     with suppress(OSError, ValueError):
         if json.loads(note.read_text()) == about:
@@ -56,5 +62,5 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     return place
 
 
-def _open(stage: Stage) -> bool:
+def _lacks_model(stage: Stage) -> bool:
     return stage.name == "learned" and not stage.parameters.get("model")

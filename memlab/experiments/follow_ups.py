@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.conversation import rewrite
-from memlab.evaluate.significance import bootstrap_interval, paired
+from memlab.evaluate.significance import bootstrap_interval, compare_paired
 from memlab.llm import RECORDED, Service
 from memlab.pipelines import pipeline as read
 from memlab.retrieve import DEFAULT, Bench
@@ -61,8 +61,8 @@ def forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
 
     :param compared: what :func:`compare_forms` gave.
     :returns: ``k``, ``kind``, ``form``, ``n``, ``mean`` (share complete) with its bootstrap interval ``mean_low`` and
-        ``mean_high``, and the columns of :func:`memlab.evaluate.significance.paired` against the form that stands
-        alone.
+        ``mean_high``, and the columns of :func:`memlab.evaluate.significance.compare_paired` against the form that
+        stands alone.
     """
     parts = []
     for (k,), deep in compared.group_by("k", maintain_order=True):
@@ -74,5 +74,5 @@ def forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
             means = {"mean": values.mean(axis=0), "mean_low": low, "mean_high": high}
             about = pl.DataFrame({"k": k, "kind": kind, "form": wide.columns, "n": wide.height, **means}).fill_nan(None)
             reference = np.full(wide.width, wide.columns.index("standalone"))
-            parts.append(about.hstack(paired(values, reference, seed=seed)))
+            parts.append(about.hstack(compare_paired(values, reference, seed=seed)))
     return pl.concat(parts)

@@ -10,7 +10,7 @@ import polars as pl
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.evaluate import misses
-from memlab.memories import Returned, attribute, ranked, within, written
+from memlab.memories import ReturnedTexts, attribute, dated_lines, fit_to_budget, rank_source_turns
 from memlab.records import Dataset, Run
 from memlab.text.analysis import tokenize
 
@@ -18,7 +18,7 @@ BUDGETS = (200, 500, 1_000, 2_000, 4_000)
 ANSWER_BUDGET = 1_000
 
 
-class Outcome(NamedTuple):
+class SystemOutcome(NamedTuple):
     """What one system made of the questions.
 
     :param per_query: a row a question with evidence, as :attr:`memlab.experiments.systems.Comparison.per_query`.
@@ -33,14 +33,14 @@ class Outcome(NamedTuple):
     ranking: Run
 
 
-def outcome(found: Returned, times: np.ndarray, data: Dataset, encoder: Encoder | None) -> Outcome:
+def measure_system(found: ReturnedTexts, times: np.ndarray, data: Dataset, encoder: Encoder | None) -> SystemOutcome:
     """Measure one system: its values by question, its row of the table, and the sources of its texts.
 
     :param times: of single searches, in milliseconds.
     """
     sources = attribute(found, data, encoder)
-    rows = written(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
-    values = _values(rows, data, found.name)
+    rows = dated_lines(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
+    values = _measure_questions(rows, data, found.name)
     means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
     ways = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
     row = {
@@ -52,27 +52,27 @@ def outcome(found: Returned, times: np.ndarray, data: Dataset, encoder: Encoder 
         "tokens returned": rows["n_tokens"].sum() / data.questions.height,
         "named": ways.get("given", 0.0),
         "attributed": sum(ways.get(how, 0.0) for how in ("span", "copy", "matched")),
-        "ingest s": _total(found, "ingest_seconds"),
-        "until found s": _total(found, "wait_seconds"),
+        "ingest s": _total_cost(found, "ingest_seconds"),
+        "until found s": _total_cost(found, "wait_seconds"),
         "p50 ms": float(np.percentile(times, 50)) if len(times) else None,
         "p95 ms": float(np.percentile(times, 95)) if len(times) else None,
-        "MB": _total(found, "bytes", 1e6),
-        "tokens read": _total(found, "tokens_read"),
-        "tokens written": _total(found, "tokens_written"),
+        "MB": _total_cost(found, "bytes", 1e6),
+        "tokens read": _total_cost(found, "tokens_read"),
+        "tokens written": _total_cost(found, "tokens_written"),
         "failed scopes": len(found.failed),
         "problems": found.problems.height,
     }
     system = pl.lit(found.name).alias("system")
     texts = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
-    return Outcome(values, row, texts, ranked(found, sources))
+    return SystemOutcome(values, row, texts, rank_source_turns(found, sources))
 
 
-def _total(found: Returned, column: str, unit: float = 1) -> float | None:
+def _total_cost(found: ReturnedTexts, column: str, unit: float = 1) -> float | None:
     values = found.costs[column].drop_nulls()
     return float(values.sum()) / unit if len(values) else None
 
 
-def _values(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataFrame:
+def _measure_questions(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataFrame:
     """Measure each question with evidence: what is among the first ten turns, and in so many tokens."""
     questions = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
     asked = questions.select(
@@ -90,11 +90,11 @@ def _values(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataFrame:
     evidence = asked.select("query_id", turn_ids="evidence").explode("turn_ids")
     hits = evidence.join(turns, on=["query_id", "turn_ids"], how="left").group_by("query_id").agg(measured)
     values = asked.drop("evidence").join(hits, on="query_id", how="left", maintain_order="left")
-    holds = answer_presence({name: within(rows, asked, ANSWER_BUDGET)}, questions)["holds"].cast(pl.Float64)
+    holds = answer_presence({name: fit_to_budget(rows, asked, ANSWER_BUDGET)}, questions)["holds"].cast(pl.Float64)
     return values.select(pl.lit(name).alias("system"), pl.all(), holds.alias(f"answer@{ANSWER_BUDGET} tokens"))
 
 
-def missed_by(done: Outcome, data: Dataset) -> pl.DataFrame:
+def missed_evidence(done: SystemOutcome, data: Dataset) -> pl.DataFrame:
     """List the evidence that a system misses, why, and what it returned that is nearest."""
 
     def words(texts: pl.Series) -> pl.Series:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SHOWN, _LONGEST = 10, 400
 
 
-def page(done: Comparison) -> str:
+def comparison_page(done: Comparison) -> str:
     """Write the page: what was said stands in it as data, never as markup."""
     about = done.about
     head = f"{about['dataset']}, {done.data.questions.height:,} questions; tests against {about['baseline']}"
@@ -28,7 +28,7 @@ def page(done: Comparison) -> str:
         f'<h2>{html.escape(title)}</h2><div class="wide">{to_html(table)}</div>'
         for title, table in done.tables().items()
     )
-    content = json.dumps(_content(done), ensure_ascii=False).replace("<", "\\u003c")
+    content = json.dumps(_page_content(done), ensure_ascii=False).replace("<", "\\u003c")
     blank = (files("memlab.experiments") / "page.html").read_text(encoding="utf-8")
     title = f"Memories on {about['dataset']}"
     parts = {"ABOUT": html.escape(head), "TABLES": tables, "TITLE": html.escape(title), "DATA": content}
@@ -36,7 +36,7 @@ def page(done: Comparison) -> str:
     return re.sub(r"__([A-Z]+)__", lambda place: parts[place[1]], blank)
 
 
-def _content(done: Comparison) -> dict[str, Any]:
+def _page_content(done: Comparison) -> dict[str, Any]:
     """Give what the page shows, each text once."""
     texts: dict[str, int] = {}
 

@@ -20,36 +20,36 @@ from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
-_KEY = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
-RANKS = (
+_KEY_FIELDS = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
+RANKING_MODULES = (
     "cluster", "embed", "knowledge", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select",
     "sessions", "store", "summaries", "text",
 )  # fmt: skip
 """The packages and modules of memlab that a ranking depends on; an edit of any other invalidates no run."""
-_KINDS = {".py", ".safetensors", ".toml"}
+_DIGESTED_SUFFIXES = {".py", ".safetensors", ".toml"}
 _ENCODER = re.compile(r"(function|hashing|transformer) (.+?)(?: \([^()]*\))?, (\d+)-d, ")
 
 
-def key(provenance: Mapping[str, Any]) -> str:
+def run_key(provenance: Mapping[str, Any]) -> str:
     """Join what a run depends on, of its provenance: equal keys, equal runs."""
-    return json.dumps([provenance.get(name) for name in _KEY], sort_keys=True)
+    return json.dumps([provenance.get(name) for name in _KEY_FIELDS], sort_keys=True)
 
 
 @cache
-def code() -> str:
+def code_version() -> str:
     """Name the code that rankings depend on: memlab's version, and a hash of what ranks and of what it needs.
 
     What ranks is not Python alone, but the tables and the weights that come with memlab too.
 
-    >>> from memlab.experiments.replaying import code
-    >>> code()
+    >>> from memlab.experiments.replaying import code_version
+    >>> code_version()
     'memlab ... (...)'
     """
     root = Path(memlab.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(path for path in root.rglob("*") if path.suffix in _KINDS):
+    for path in sorted(path for path in root.rglob("*") if path.suffix in _DIGESTED_SUFFIXES):
         place = path.relative_to(root)
-        if place.parts[0].removesuffix(".py") in RANKS:
+        if place.parts[0].removesuffix(".py") in RANKING_MODULES:
             digest.update(place.as_posix().encode() + b"\0" + path.read_bytes())
     with suppress(PackageNotFoundError):
         needed = sorted(line for line in requires("memlab") or () if "extra ==" not in line)
@@ -85,7 +85,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
             f"run {run_id!r} does not say its {', '.join(sorted(lacking))}; only what a pipeline made of a bench with "
             "a store can be made again"
         )
-    bench = seen_bench(store, about, encoder=encoder)
+    bench = load_seen_bench(store, about, encoder=encoder)
     try:
         stages = pipeline(about["pipeline"])
     except PipelineError as error:
@@ -103,21 +103,23 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     return run
 
 
-def seen_bench(store: MemoryStore, provenance: Mapping[str, Any], *, encoder: Encoder | str | None = None) -> Bench:
+def load_seen_bench(
+    store: MemoryStore, provenance: Mapping[str, Any], *, encoder: Encoder | str | None = None
+) -> Bench:
     """Make the bench that a run saw, on the table versions that it saw.
 
-    :raises StoreError: as :func:`seen_dataset`, or when the encoder is not the one that it saw.
+    :raises StoreError: as :func:`load_seen_dataset`, or when the encoder is not the one that it saw.
     """
     return Bench.of(
-        seen_dataset(store, provenance),
-        encoder=_encoder(provenance.get("encoder"), encoder),
+        load_seen_dataset(store, provenance),
+        encoder=_load_seen_encoder(provenance.get("encoder"), encoder),
         store=store.at(provenance["versions"]),
         header=provenance.get("header", ()),
         progress=False,
     )
 
 
-def seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
+def load_seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     """Read the dataset that a run saw.
 
     :param provenance: with ``dataset``, ``fingerprint`` and ``versions``; ``scopes`` where the run saw some of them.
@@ -134,7 +136,7 @@ def seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     return data
 
 
-def _encoder(described: str | None, named: Encoder | str | None) -> Encoder | None:
+def _load_seen_encoder(described: str | None, named: Encoder | str | None) -> Encoder | None:
     """Load the encoder that a run describes, and see that it is the same."""
     if described is None:
         return None

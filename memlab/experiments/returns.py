@@ -13,21 +13,21 @@ import numpy as np
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate import read_run
-from memlab.experiments.folds import train_folds, untrained, with_models
-from memlab.experiments.running import MODELS
-from memlab.memories import Memory, Returned, as_returned, collect, memory, names_module, read_ranking
+from memlab.experiments.folds import has_untrained_stage, train_folds, with_models
+from memlab.experiments.running import MODELS_FOLDER
+from memlab.memories import Memory, ReturnedTexts, collect, memory, names_module, read_ranking, run_to_returned
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
-DEPTH = 50
-TIMED = 20
-System = Pipeline | Memory | Returned
+DEFAULT_DEPTH = 50
+N_TIMED_QUESTIONS = 20
+System = Pipeline | Memory | ReturnedTexts
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskingOptions:
     """How systems are asked: what :func:`memlab.compare` and :func:`memlab.answer_questions` share.
 
     :param runs: files of what other systems have ranked: TREC runs of turns, or what
@@ -46,8 +46,8 @@ class Asked:
     store: MemoryStore | str | Path | None = None
     folder: str | Path | None = None
     cross_validate: str | None = None
-    models: str | Path = MODELS
-    k: int = DEPTH
+    models: str | Path = MODELS_FOLDER
+    k: int = DEFAULT_DEPTH
     timeout: float = 600.0
     seed: int = 0
 
@@ -74,19 +74,19 @@ class Asked:
 
     def returned(
         self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
-    ) -> Iterator[tuple[Returned, np.ndarray]]:
+    ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
         pipelines = [system for system in named.values() if isinstance(system, Pipeline)]
-        crossed = self.cross_validate == "scope" and untrained(pipelines)
+        crossed = self.cross_validate == "scope" and has_untrained_stage(pipelines)
         if crossed:
             train_folds(bench, data, self.models, seed=self.seed)
         for name, system in named.items():
-            if isinstance(system, Returned):
+            if isinstance(system, ReturnedTexts):
                 yield system, np.array([])
             elif isinstance(system, Pipeline):
                 (stages,) = with_models([system], self.models) if crossed else [system]
-                found = as_returned(stages.run(bench).top(self.k), data, name)
-                yield found, _times(stages, bench, self.seed) if timed else np.array([])
+                found = run_to_returned(stages.run(bench).top(self.k), data, name)
+                yield found, _time_questions(stages, bench, self.seed) if timed else np.array([])
             else:
                 found = collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
                 yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
@@ -101,10 +101,10 @@ class Asked:
                 raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
         return memory(system, timeout=self.timeout)
 
-    def _file(self, path: Path, data: Dataset) -> Returned:
+    def _file(self, path: Path, data: Dataset) -> ReturnedTexts:
         if path.suffix in (".json", ".jsonl"):
             return read_ranking(path, data, k=self.k)
-        return as_returned(read_run(path, "turn").top(self.k), data, path.stem)
+        return run_to_returned(read_run(path, "turn").top(self.k), data, path.stem)
 
 
 def _name(system: Any) -> str:
@@ -113,12 +113,12 @@ def _name(system: Any) -> str:
     return str(getattr(system, "__name__", type(system).__name__))
 
 
-def _times(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
+def _time_questions(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
     """Time single questions, in milliseconds, each encoded anew where a stage reads its vector.
 
     The first warms models and indexes, and is asked twice.
     """
-    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED]
+    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:N_TIMED_QUESTIONS]
     spent = []
     for row in (*rows[:1], *rows):
         alone = bench.with_rows(np.array([row]), stored=False)

@@ -15,26 +15,26 @@ import polars as pl
 from memlab.config import settings
 from memlab.datasets import load as load_dataset
 from memlab.distributed import check_engine, spread
-from memlab.embed import Encoder, named
+from memlab.embed import Encoder, encoder_name
 from memlab.embed import load as load_encoder
-from memlab.embed.spread import loaded
-from memlab.embed.spread import spread as over_workers
+from memlab.embed.spread import load_worker_encoder
+from memlab.embed.spread import spread_encoder as over_workers
 from memlab.embed.tokens import TokenEncoder
 from memlab.errors import DataError
 from memlab.evaluate import evaluate
 from memlab.evaluate.groups import describe_questions
-from memlab.evaluate.measures import Named
+from memlab.evaluate.measures import MeasureLike
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.folds import train_folds, untrained, with_models
-from memlab.experiments.replaying import code, key, seen_bench, seen_dataset
+from memlab.experiments.folds import has_untrained_stage, train_folds, with_models
+from memlab.experiments.replaying import code_version, load_seen_bench, load_seen_dataset, run_key
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
-from memlab.rerank import box_fits
+from memlab.rerank import bundled_model_fits
 from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
 
 CONTROLS = ("bm25", "dense", "hybrid")
-MODELS = Path("results/cross-validated")
+MODELS_FOLDER = Path("results/cross-validated")
 Cell = tuple[Pipeline, Level]
 
 
@@ -47,9 +47,9 @@ def run(
     encoder: Encoder | str | None = "settings",
     header: Sequence[str] | None = None,
     cross_validate: str | None = None,
-    models: str | Path = MODELS,
+    models: str | Path = MODELS_FOLDER,
     levels: Sequence[Level] | None = None,
-    measures: Sequence[Named] | None = None,
+    measures: Sequence[MeasureLike] | None = None,
     name: str | None = None,
     seed: int = 0,
     engine: str = "local",
@@ -99,23 +99,23 @@ def run(
     if check_engine(engine) == "ray" and (store is None or not by_name):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
     load = load_encoder if engine == "local" else over_workers
-    encoder = named(encoder) if isinstance(encoder, str) else encoder
+    encoder = encoder_name(encoder) if isinstance(encoder, str) else encoder
     header = (bench.header if bench else settings()[0].header) if header is None else header
     model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
     if pipelines is None:
-        pipelines, cross_validate = _defaults(data, model, tuple(header), cross_validate)
-    stages = distinct(pipelines)
+        pipelines, cross_validate = _default_pipelines(data, model, tuple(header), cross_validate)
+    stages = distinct_pipelines(pipelines)
     foreign = [name for each in stages for name in each.dependencies()["stages"]] if engine == "ray" else []
     if foreign:
         raise DataError(f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine=")
-    at = {part.name: tuple(levels) if levels else measurable(part) for part in data}
+    at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    sources = [_Source(part, model, memory, tuple(header), bench, engine) for part in data]
-    if untrained(stages) and cross_validate is not None:
+    sources = [_DatasetSource(part, model, memory, tuple(header), bench, engine) for part in data]
+    if has_untrained_stage(stages) and cross_validate is not None:
         for source in sources:
             train_folds(source.bench, source.data, models, seed=seed, engine=engine)
         stages = with_models(stages, models)
-    done = _ranked(stages, sources, at, measures=measures, seed=seed)
+    done = _rank_cells(stages, sources, at, measures=measures, seed=seed)
     title = name or "+".join(part.name for part in data)
     if memory:
         content: dict[str, Any] = {"seed": seed, "cells": done.cells.drop("read").to_dicts()}
@@ -123,24 +123,24 @@ def run(
     return replace(done, name=title)
 
 
-def _ranked(
+def _rank_cells(
     stages: Sequence[Pipeline],
-    sources: Sequence[_Source],
+    sources: Sequence[_DatasetSource],
     at: Mapping[str, Sequence[Level]],
     *,
-    measures: Sequence[Named] | None,
+    measures: Sequence[MeasureLike] | None,
     seed: int,
 ) -> Experiment:
     """Read or make each run, measure it, and save it as soon as it is there."""
     from tqdm.auto import tqdm
 
     memory = sources[0].store
-    saved = {} if memory is None else _saved(memory)
+    saved = {} if memory is None else _saved_runs(memory)
     runs, reports, cells = [], [], []
     with tqdm(total=sum(len(stages) * len(levels) for levels in at.values()), desc="runs", delay=2) as bar:
         for source in sources:
             pairs = [(each, level) for each in stages for level in at[source.data.name]]
-            ids = [saved.get(key(source.about(*pair))) for pair in pairs]
+            ids = [saved.get(run_key(source.about(*pair))) for pair in pairs]
             new = source.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
             for (each, level), run_id in zip(pairs, ids, strict=True):
                 made = memory.runs.load(run_id) if memory and run_id else next(new)
@@ -157,7 +157,7 @@ def _ranked(
 
 
 @dataclass
-class _Source:
+class _DatasetSource:
     """A dataset, and its bench, which is made when the first run needs it: where all are saved, nothing is encoded."""
 
     data: Dataset
@@ -180,14 +180,14 @@ class _Source:
         about: dict[str, Any] = {"dataset": self.data.name, "fingerprint": self.fingerprint, "level": level}
         if self.encoder is not None:
             about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
-        return about | {"pipeline": str(stages), "code": code(), **stages.dependencies()}
+        return about | {"pipeline": str(stages), "code": code_version(), **stages.dependencies()}
 
     def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""
         if self.engine == "local" or not cells:
             ranked: Iterator[Run] = (stages.run(self.bench, level=level) for stages, level in cells)
         else:
-            ranked = map(self.bench.show, spread(_ranked_there, cells, *self._place(cells), engine=self.engine))
+            ranked = map(self.bench.show, spread(_rank_on_worker, cells, *self._place(cells), engine=self.engine))
         for cell, made in zip(cells, ranked, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was read.
             about = {**made.provenance, **self.about(*cell)}
@@ -206,22 +206,22 @@ class _Source:
         return os.getcwd(), self.store.uri, self.fingerprint, self.data, encoder, self.header
 
 
-_there: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
+_worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
 
 
-def _ranked_there(
+def _rank_on_worker(
     cell: Cell, folder: str, uri: str, fingerprint: str, data: Dataset, encoder: Any, header: tuple[str, ...]
 ) -> Run:
     """Run a pipeline on a worker, which keeps the bench for the next."""
     if os.path.isdir(folder):
         os.chdir(folder)  # paths of models and of the store start there
     place = (uri, fingerprint, encoder and encoder[-1], header)
-    if place not in _there:
-        _there.clear()
-        own, store = encoder and loaded(*encoder), MemoryStore.open(uri, create=False)
-        _there[place] = Bench.of(data, encoder=own, store=store, header=header, ingest=False, progress=False)
+    if place not in _worker_bench:
+        _worker_bench.clear()
+        own, store = encoder and load_worker_encoder(*encoder), MemoryStore.open(uri, create=False)
+        _worker_bench[place] = Bench.of(data, encoder=own, store=store, header=header, ingest=False, progress=False)
     stages, level = cell
-    return replace(stages.run(_there[place], level=level), text_of=None, evidence=None)
+    return replace(stages.run(_worker_bench[place], level=level), text_of=None, evidence=None)
 
 
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
@@ -234,14 +234,14 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
     runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
     seen = dict(zip(cells["dataset"], (each.provenance for each in runs), strict=True))
-    data = {name: seen_dataset(memory, about) for name, about in seen.items()}
-    benches = {name: partial(seen_bench, memory, about) for name, about in seen.items()}
+    data = {name: load_seen_dataset(memory, about) for name, about in seen.items()}
+    benches = {name: partial(load_seen_bench, memory, about) for name, about in seen.items()}
     asked = {"measures": content.get("measures"), "seed": content["seed"]}
     reports = tuple(evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True))
     return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches)
 
 
-def measurable(dataset: Dataset) -> tuple[Level, ...]:
+def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
     """Give the levels at which a dataset's questions have evidence: a chat log may cite sessions alone.
 
     :raises DataError: when no question has evidence at any level.
@@ -252,7 +252,7 @@ def measurable(dataset: Dataset) -> tuple[Level, ...]:
     return levels
 
 
-def distinct(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> list[Pipeline]:
+def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> list[Pipeline]:
     """Read one pipeline, or several that are to be compared.
 
     :raises PipelineError: when one of them cannot be read.
@@ -276,7 +276,7 @@ def _distinct_datasets(datasets: Dataset | str | Path | Sequence[Dataset | str |
     return data
 
 
-def _defaults(
+def _default_pipelines(
     data: Sequence[Dataset], encoder: Encoder | None, header: tuple[str, ...], cross_validate: str | None
 ) -> tuple[list[str], str | None]:
     """Give what is compared where nothing is named, and whether models are trained for it."""
@@ -284,15 +284,15 @@ def _defaults(
     cited = [part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique() for part in data]
     if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
         return [*plain, f"{DEFAULT} | learned"], "scope"
-    return ([*plain, f"{DEFAULT} | learned"] if box_fits(encoder, header) else plain), cross_validate
+    return ([*plain, f"{DEFAULT} | learned"] if bundled_model_fits(encoder, header) else plain), cross_validate
 
 
-def _saved(store: MemoryStore) -> dict[str, str]:
+def _saved_runs(store: MemoryStore) -> dict[str, str]:
     """Give the runs of the store by what they depend on, the latest of each kind."""
     saved: dict[str, str] = {}
     for run_id, text in store.runs.listing().select("run_id", "provenance").iter_rows():
         about = json.loads(text)
         # What a model did not answer is asked again.
         if "code" in about and not about.get("llm", {}).get("unanswered"):
-            saved.setdefault(key(about), run_id)
+            saved.setdefault(run_key(about), run_id)
     return saved

@@ -13,8 +13,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare
-from memlab.evaluate.groups import SEVERAL
-from memlab.experiments.running import distinct, run
+from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS
+from memlab.experiments.running import distinct_pipelines, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -48,8 +48,8 @@ def sweep(
         raise DataError(f"{template!r} is no template of one parameter; write the value of one as {{parameter}}")
     texts = [template.format(**{names[0]: value}) for value in values]
     swept = run(texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed)
-    several = baseline.per_query.filter(SEVERAL).height
-    compared = compare([baseline, *swept.reports], measure=measure, where=SEVERAL if several else None)
+    several = baseline.per_query.filter(HAS_SEVERAL_SESSIONS).height
+    compared = compare([baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None)
     system = swept.runs[0].name.split(" | ")[-1].split("(")[0]
     rows = compared[1:].drop("system", "p_holm", "tie").with_columns(
         measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values)
@@ -76,7 +76,7 @@ def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int =
     >>> latency(["bm25"], memlab.Bench.of(data, encoder=None), queries=3)["n"].item()
     3
     """
-    read = distinct(pipelines)
+    read = distinct_pipelines(pipelines)
     if queries < 1 or not bench.queries.height:
         raise DataError(f"queries is {queries} and the bench has {bench.queries.height}; nothing can be timed")
     rng = np.random.default_rng(seed)
@@ -85,13 +85,13 @@ def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int =
     for stages in read:
         # Vectors of documents come from the store; what is timed does not, or it would find what it encoded here.
         stages.run(bench.with_rows(rows))
-        batch = [_seconds(stages, bench.with_rows(rows, stored=False)) for _ in range(3)]
-        single = [_seconds(stages, bench.with_rows(rows[[i]], stored=False)) for i in range(len(rows))]
+        batch = [_time_run(stages, bench.with_rows(rows, stored=False)) for _ in range(3)]
+        single = [_time_run(stages, bench.with_rows(rows[[i]], stored=False)) for i in range(len(rows))]
         measured.append((str(stages), len(rows), 1000 * median(batch) / len(rows), 1000 * median(single)))
     return pl.DataFrame(measured, schema=["system", "n", "batch_ms", "single_ms"], orient="row")
 
 
-def _seconds(stages: Pipeline, bench: Bench) -> float:
+def _time_run(stages: Pipeline, bench: Bench) -> float:
     start = perf_counter()
     stages.run(bench)
     return perf_counter() - start

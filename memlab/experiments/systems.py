@@ -14,25 +14,25 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate import Table, evaluate, stale_table
 from memlab.evaluate.misses import CAUSES
-from memlab.evaluate.printing import titled
+from memlab.evaluate.printing import tables_to_markdown
 from memlab.evaluate.publish import write_files
-from memlab.evaluate.significance import paired
+from memlab.evaluate.significance import compare_paired
 from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, missed_by, outcome
-from memlab.experiments.page import page
-from memlab.experiments.returns import Asked
-from memlab.experiments.running import measurable
+from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, measure_system, missed_evidence
+from memlab.experiments.page import comparison_page
+from memlab.experiments.returns import AskingOptions
+from memlab.experiments.running import measurable_levels
 from memlab.records import Dataset
 from memlab.store import MemoryStore
 from memlab.terminal import markdown
 
 SCHEMA_VERSION = 1
 _ANSWER = f"answer@{ANSWER_BUDGET} tokens"
-TESTED = ("recall_all@10", "recall_all@1000 tokens", _ANSWER)
-_FOUND = ("recall_any@10", "recall_all@10", "recall_all@10, ≥ 2 sessions", _ANSWER)
-_COSTS = (
+TESTED_MEASURES = ("recall_all@10", "recall_all@1000 tokens", _ANSWER)
+_FOUND_MEASURES = ("recall_any@10", "recall_all@10", "recall_all@10, ≥ 2 sessions", _ANSWER)
+_COST_COLUMNS = (
     *("tokens returned", "named", "attributed", "ingest s", "until found s", "p50 ms", "p95 ms"),
     *("MB", "tokens read", "tokens written", "failed scopes", "problems"),
 )
@@ -65,9 +65,9 @@ class Comparison(Experiment):
     def tables(self) -> dict[str, pl.DataFrame]:
         """Give what is printed, by heading: what was found, in how many tokens, what it cost, and the tests."""
         budgets = {f"recall_all@{budget} tokens": f"{budget} tokens" for budget in BUDGETS}
-        costs = self.systems.select(pl.col("system").alias("cost of"), *_COSTS)
+        costs = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
         tables = {
-            "Found": self.systems.select("system", "n", *_FOUND),
+            "Found": self.systems.select("system", "n", *_FOUND_MEASURES),
             "All evidence in so many tokens": self.systems.select("system", *budgets).rename(budgets),
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
@@ -76,7 +76,7 @@ class Comparison(Experiment):
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def __str__(self) -> str:
-        return titled(self.tables())
+        return tables_to_markdown(self.tables())
 
     def _repr_html_(self) -> str:
         return self.systems._repr_html_() + self.tests._repr_html_()
@@ -107,7 +107,7 @@ class Comparison(Experiment):
             "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
             "Problems": self.problems.filter(pl.col("system") == name).select("problem"),
         }
-        shown = titled({title: table for title, table in tables.items() if table.height})
+        shown = tables_to_markdown({title: table for title, table in tables.items() if table.height})
         return Markdown(f"{markdown(str(asked['text']))} → {markdown(str(asked['answer']))}\n\n{shown}")
 
     def export(self, directory: str | Path) -> Path:
@@ -121,7 +121,7 @@ class Comparison(Experiment):
         files: dict[str, str | pl.DataFrame] = {
             "systems.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
             "systems.md": f"{self}\n",
-            "report.html": page(self),
+            "report.html": comparison_page(self),
             "per-query.parquet": self.per_query,
             "returned.parquet": self.returned,
         }
@@ -148,7 +148,7 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
         where it is a mapping.
     :param baseline: the name that the tests compare with; the first by default.
-    :param options: of :class:`memlab.experiments.returns.Asked`: ``runs``, ``encoder``, ``store``, ``folder``, ``k`` …
+    :param options: of :class:`memlab.experiments.returns.AskingOptions`: ``runs``, ``store``, ``k`` …
     :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
 
     >>> import memlab
@@ -159,16 +159,16 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     >>> done.systems["system"].to_list()
     ['bm25', 'latest']
     """
-    asked = Asked(**options)
+    asked = AskingOptions(**options)
     named = asked.read(systems, data)
     first = next(iter(named)) if baseline is None else baseline
     if first not in named:
         raise DataError(f"no system is called {first!r}, the baseline; there are {', '.join(named)}")
-    if "turn" not in measurable(data):
+    if "turn" not in measurable_levels(data):
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
-    measured = [outcome(*each, data, bench.encoder) for each in found]
+    measured = [measure_system(*each, data, bench.encoder) for each in found]
     per_query = pl.concat([each.per_query for each in measured])
     table = pl.DataFrame([each.row for each in measured])
     rankings = [each.ranking for each in measured]
@@ -182,10 +182,10 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
         pl.DataFrame([(data.name, name, "turn", None, False) for name in named], schema=CELLS, orient="row"),
         {data.name: lambda: bench},
         systems=Table(table),
-        tests=_tests(per_query, first, asked.seed),
+        tests=_compare_with_baseline(per_query, first, asked.seed),
         per_query=per_query,
         returned=pl.concat([each.texts for each in measured]),
-        missed=pl.concat([missed_by(each, data) for each in measured]),
+        missed=pl.concat([missed_evidence(each, data) for each in measured]),
         problems=pl.concat([each.problems.with_columns(system=pl.lit(each.name)) for each, _ in found]),
         about={
             "dataset": data.name,
@@ -195,26 +195,28 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
             "budgets": [*BUDGETS],
             "seed": asked.seed,
             "encoder": bench.provenance.get("encoder"),
-            "store MB": _on_disk(bench.store),
+            "store MB": _store_megabytes(bench.store),
             "systems": {each.name: dict(each.provenance) for each, _ in found},
         },
     )
 
 
-def _tests(per_query: pl.DataFrame, baseline: str, seed: int) -> Table:
-    """Compare every system with one, on each of :data:`TESTED`; Holm's correction within a measure."""
+def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, seed: int) -> Table:
+    """Compare every system with one, on each of :data:`TESTED_MEASURES`; Holm's correction within a measure."""
     parts = []
-    for measure in TESTED:
+    for measure in TESTED_MEASURES:
         wide = per_query.pivot("system", index="query_id", values=measure, maintain_order=True).drop_nulls()
         names = wide.columns[1:]
         if wide.height and len(names) > 1:
-            table = paired(wide.drop("query_id").to_numpy(), np.full(len(names), names.index(baseline)), seed=seed)
+            table = compare_paired(
+                wide.drop("query_id").to_numpy(), np.full(len(names), names.index(baseline)), seed=seed
+            )
             about = pl.DataFrame({"measure": measure, "system": names, "n": wide.height})
             parts.append(about.hstack(table).filter(pl.col("system") != baseline))
     return Table(pl.concat(parts) if parts else pl.DataFrame())
 
 
-def _on_disk(store: MemoryStore | None) -> float | None:
+def _store_megabytes(store: MemoryStore | None) -> float | None:
     """Give the megabytes of a store on this machine's disk, whatever datasets it holds; pipelines share it."""
     place = Path(str(store.uri)) if store is not None else None
     if place is None or not place.is_dir():

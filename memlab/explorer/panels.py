@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError, needs
-from memlab.figures.origin import RUNNING
+from memlab.figures.origin import NOTEBOOK_VARIABLE
 
 _INDENT = "\u2003"
 
@@ -35,7 +35,7 @@ class Panel:
         stack = [(0, node) for node, row in reversed(self._nodes.items()) if row["parent"] not in self._nodes]
         while stack:
             depth, node = stack.pop()
-            options.append((_INDENT * depth + _named(self._nodes[node]), node))
+            options.append((_INDENT * depth + _node_title(self._nodes[node]), node))
             below = [one for one in self._below(node) if one["parent"] == node]
             stack += [(depth + 1, one["node_id"]) for one in reversed(below)]
         look = {"description": "node", "layout": {"width": "640px"}}
@@ -50,11 +50,11 @@ class Panel:
         row = self._nodes[self.node.value]
         said = [[escape(sentence), "<br>".join(map(self._turn, ids))]
                 for sentence, ids in zip(row["sentences"], row["evidence"], strict=True)]  # fmt: skip
-        head = _table(["sentence", "stands on"], said)
+        head = _html_table(["sentence", "stands on"], said)
         if below := self._below(self.node.value):
-            rows = [[escape(_named(one)), str(len(one["turns"])), escape(one["text"][:240])] for one in below]
-            return head + _table(["below", "turns", "says"], rows)
-        return head + _table(["its turns"], [[self._turn(one)] for one in row["turns"]])
+            rows = [[escape(_node_title(one)), str(len(one["turns"])), escape(one["text"][:240])] for one in below]
+            return head + _html_table(["below", "turns", "says"], rows)
+        return head + _html_table(["its turns"], [[self._turn(one)] for one in row["turns"]])
 
     def _below(self, node: str) -> list[dict[str, Any]]:
         return [self._nodes[one] for one in self._nodes[node]["children"] if one in self._nodes]
@@ -66,7 +66,7 @@ class Panel:
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         still = {"text/html": self.html, "text/plain": "a panel; open the notebook in JupyterLab to use it"}
-        if RUNNING in os.environ:  # no screen: a widget would leave nothing in the saved notebook
+        if NOTEBOOK_VARIABLE in os.environ:  # no screen: a widget would leave nothing in the saved notebook
             return still
         return still | self.widget._repr_mimebundle_(**options)
 
@@ -91,13 +91,13 @@ def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
     return Panel(nodes, turns)
 
 
-def _named(row: dict[str, Any]) -> str:
+def _node_title(row: dict[str, Any]) -> str:
     when = f"{row['start']:%-d %b %Y}" if row["start"] else "undated"
     topics = f": {', '.join(row['topics'][:4])}" if row["topics"] else ""
     return f"{row['kind']} of {when}{topics}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cell = 'style="text-align:left;vertical-align:top;padding:2px 8px"'
     body = "".join(f"<tr>{''.join(f'<td {cell}>{one}</td>' for one in row)}</tr>" for row in rows)
     return f"<table><tr>{''.join(f'<th {cell}>{escape(one)}</th>' for one in head)}</tr>{body}</table>"

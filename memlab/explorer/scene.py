@@ -125,7 +125,7 @@ def answer(
         the question, ``text``: its telling sentence) and ``missed``.
     """
     rows = dict(zip(scene.turns["turn_id"], range(scene.turns.height), strict=True))
-    asked = alone(bench, scene.scope, text, query_id)
+    asked = single_question_bench(bench, scene.scope, text, query_id)
     if asked.query_vectors is None:
         raise DataError("this bench has no encoder to embed a question with; make it with one")
     vector = asked.query_vectors[:1]
@@ -164,7 +164,7 @@ def answer(
     return {"text": text, "x": x, "y": y, "evidence": wanted, "systems": drawn}
 
 
-def alone(bench: Bench, scope: str, text: str, query_id: str) -> Bench:
+def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) -> Bench:
     """Give the bench with one question, which remembers how it was ranked: as it is where it has no other already."""
     if not query_id:
         return bench.with_queries(pl.DataFrame({"scope": [scope], "text": [text]}))
@@ -190,10 +190,12 @@ def snippets(texts: Sequence[str], question: str, *, length: int = 260, language
     asked, *tokens = tokenize([question, *(part for own in parts for part in own)], language=language)
     words, shared = set(asked), iter(tokens)
     counts = [[len(words & set(next(shared))) for _ in own] for own in parts]
-    return [_cut(text, own, int(np.argmax(n)), length) for text, own, n in zip(texts, parts, counts, strict=True)]
+    return [
+        _cut_around(text, own, int(np.argmax(n)), length) for text, own, n in zip(texts, parts, counts, strict=True)
+    ]
 
 
-def _cut(text: str, parts: list[str], best: int, length: int) -> str:
+def _cut_around(text: str, parts: list[str], best: int, length: int) -> str:
     if len(text) <= length:
         return text
     end = best + 1

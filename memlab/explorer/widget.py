@@ -18,7 +18,7 @@ import polars as pl
 
 from memlab.cluster import cluster_labels
 from memlab.errors import DataError, MemlabError, needs
-from memlab.explorer.scene import Scene, alone, answer, cluster_names, lay_out, snippet
+from memlab.explorer.scene import Scene, answer, cluster_names, lay_out, single_question_bench, snippet
 from memlab.records import Run
 from memlab.retrieve import DEFAULT, Bench
 
@@ -102,7 +102,7 @@ def _widget_class() -> Any:
             self.observe(self._went, "scope")
             self._open()
             # A question of the bench is embedded already: without this the first typed one would wait for the model.
-            self._warming = Thread(target=_warm, args=(bench,), daemon=True)
+            self._warming = Thread(target=_warm_encoder, args=(bench,), daemon=True)
             self._warming.start()
 
         @property
@@ -190,7 +190,7 @@ def _widget_class() -> Any:
             asked = (self.scope, self.question)
             try:
                 if self._asking is None or self._asking[0] != asked:
-                    self._asking = asked, alone(self._bench, self.scope, text, query_id)
+                    self._asking = asked, single_question_bench(self._bench, self.scope, text, query_id)
                 one = self._asking[1]
                 self._view = answer(self.scene, one, text, systems, k=self.k, query_id=one.queries["query_id"][0],
                                     evidence=evidence, among=among)  # fmt: skip
@@ -199,7 +199,7 @@ def _widget_class() -> Any:
                 self.problem = str(error)
 
         def _show_scene(self) -> None:
-            self._scene = _drawn(self.scene, self._bench)
+            self._scene = _scene_payload(self.scene, self._bench)
 
         def _asked(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
             kind = content.get("kind")
@@ -237,14 +237,14 @@ def _widget_class() -> Any:
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.export import pictures
-            from memlab.figures.origin import RUNNING
+            from memlab.figures.origin import NOTEBOOK_VARIABLE
 
             try:
                 still = pictures(self.picture(), ["svg"], "full", "explorer")["svg"].decode()
             except MemlabError:
                 still = ""
             shown = {"text/plain": repr(self)} | ({"image/svg+xml": still} if still else {})
-            if RUNNING in os.environ:  # no screen: a widget would leave nothing in the saved notebook
+            if NOTEBOOK_VARIABLE in os.environ:  # no screen: a widget would leave nothing in the saved notebook
                 return shown
             data, about = super()._repr_mimebundle_(**options) or ({}, {})
             return shown | data, about
@@ -255,22 +255,22 @@ def _widget_class() -> Any:
     return Explorer
 
 
-def _warm(bench: Bench) -> None:
+def _warm_encoder(bench: Bench) -> None:
     """Load what embeds a typed question; a service that embeds has nothing to load, and is not called."""
     if bench.encoder is not None and bench.encoder.identity.kind == "transformer":
         with suppress(MemlabError):  # whoever asks is told
             bench.encoder.encode(["?"], kind="query", progress=False)
 
 
-def _drawn(scene: Scene, bench: Bench) -> dict[str, Any]:
+def _scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
     """Give what the browser draws of a scene: buffers for the points, names for their colours."""
     turns = scene.turns
     clusters = [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)]
     sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")
     colours = {
-        "cluster": _codes(turns["label"], clusters),
-        "session": _places(sessions, sessions.unique(maintain_order=True)),
-        "speaker": _places(speakers, speakers.value_counts(sort=True)["speaker"]),
+        "cluster": _pack_codes(turns["label"], clusters),
+        "session": _encode_values(sessions, sessions.unique(maintain_order=True)),
+        "speaker": _encode_values(speakers, speakers.value_counts(sort=True)["speaker"]),
     }
     times = None if turns["timestamp"].null_count() else turns["timestamp"].dt.epoch("ms").cast(pl.Float64)
     asked = bench.queries.filter(pl.col("scope") == scene.scope)
@@ -288,10 +288,10 @@ def _drawn(scene: Scene, bench: Bench) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _places(values: pl.Series, order: pl.Series) -> dict[str, Any]:
+def _encode_values(values: pl.Series, order: pl.Series) -> dict[str, Any]:
     codes = values.replace_strict(order, pl.int_range(len(order), eager=True))
-    return _codes(codes, [name or "nobody" for name in order])
+    return _pack_codes(codes, [name or "nobody" for name in order])
 
 
-def _codes(codes: pl.Series, names: list[str]) -> dict[str, Any]:
+def _pack_codes(codes: pl.Series, names: list[str]) -> dict[str, Any]:
     return {"codes": codes.cast(pl.Int32).to_numpy().tobytes(), "names": names}

@@ -13,10 +13,10 @@ with needs("figures", "a figure"):
     import plotly  # noqa: F401  else an import below would fail without the name of the extra
 
 from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
-from memlab.figures.export import Exported, export
+from memlab.figures.export import ExportedFigure, export
 from memlab.figures.gallery import gallery
 
 __all__ = [
-    "Exported", "anatomy", "bars", "curves", "export", "gallery", "intervals", "maps", "rollup", "style", "sweeps",
-    "systems",
+    "ExportedFigure", "anatomy", "bars", "curves", "export", "gallery", "intervals", "maps", "rollup", "style",
+    "sweeps", "systems",
 ]  # fmt: skip

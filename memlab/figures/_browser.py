@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memlab.errors import ExportError, needs
-from memlab.figures._font import faces
+from memlab.figures._font import font_face_rules
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -37,7 +37,7 @@ _PAGE = """<!DOCTYPE html>
 <script src="{plotly}" charset="utf-8"></script></head>
 <body><img id="picture"></body></html>
 """
-_THERE = "document.readyState === 'complete' && 'Plotly' in window"
+_PAGE_IS_READY = "document.readyState === 'complete' && 'Plotly' in window"
 # The fonts must be there before plotly measures text, and stay in the SVG, which sees no font of a page that shows it.
 _SVG = """async function(text, faces) {
   const figure = JSON.parse(text), {width, height} = figure.layout;
@@ -91,11 +91,13 @@ class _Chromium:
         with tempfile.TemporaryDirectory(prefix="memlab-page-") as folder:
             page = Path(folder) / "page.html"
             page.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
-            await _sent(self._tab, "Page.navigate", url=page.as_uri())
+            await _send_command(self._tab, "Page.navigate", url=page.as_uri())
             # A load event may still be that of the page the tab was opened with.
-            while not (await _sent(self._tab, "Runtime.evaluate", expression=_THERE))["result"].get("value"):
+            while not (await _send_command(self._tab, "Runtime.evaluate", expression=_PAGE_IS_READY))["result"].get(
+                "value"
+            ):
                 await asyncio.sleep(0.01)
-        window = await _sent(self._tab, "Runtime.evaluate", expression="window")
+        window = await _send_command(self._tab, "Runtime.evaluate", expression="window")
         self._window = window["result"]["objectId"]
 
     def _wait(self, task: Coroutine[Any, Any, T]) -> T:
@@ -109,7 +111,7 @@ class _Chromium:
     async def _call(self, function: str, *arguments: Any) -> str:
         asked = {"functionDeclaration": function, "awaitPromise": True, "returnByValue": True,
                  "arguments": [{"value": value} for value in arguments], "objectId": self._window}  # fmt: skip
-        answer = await _sent(self._tab, "Runtime.callFunctionOn", **asked)
+        answer = await _send_command(self._tab, "Runtime.callFunctionOn", **asked)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", "no reason given"))
         return str(answer["result"]["value"])
@@ -118,7 +120,7 @@ class _Chromium:
         width, height = int(fig.layout.width), int(fig.layout.height)
         spec = fig.to_json(remove_uids=False)
         # As text, for JSON escapes what is not ASCII in its own way.
-        svg = await self._call(_SVG, spec, faces(json.dumps(json.loads(spec), ensure_ascii=False)))
+        svg = await self._call(_SVG, spec, font_face_rules(json.dumps(json.loads(spec), ensure_ascii=False)))
         drawn = {"svg": svg.encode()}
         if drawn.keys() != set(formats):
             await self._call(_LOAD, svg, width, height, title)
@@ -126,7 +128,7 @@ class _Chromium:
             drawn["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
         if "pdf" in formats:
             paper = {"printBackground": True, "preferCSSPageSize": True, "pageRanges": "1"}
-            drawn["pdf"] = base64.b64decode((await _sent(self._tab, "Page.printToPDF", **paper))["data"])
+            drawn["pdf"] = base64.b64decode((await _send_command(self._tab, "Page.printToPDF", **paper))["data"])
         return {format: drawn[format] for format in formats}
 
     def close(self) -> None:
@@ -135,7 +137,7 @@ class _Chromium:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
 
-async def _sent(tab: Any, command: str, **parameters: Any) -> Any:
+async def _send_command(tab: Any, command: str, **parameters: Any) -> Any:
     answer: Any = await tab.send_command(command, params=parameters)
     if "error" in answer:
         raise RuntimeError(f"{command}: {answer['error'].get('message', answer['error'])}")
@@ -146,7 +148,7 @@ class NoBrowser(ExportError):
     """No browser is installed; nothing is wrong with the figure."""
 
 
-def find() -> str:
+def find_browser_path() -> str:
     """Give the path of the browser: ``BROWSER_PATH`` where set, else the first that choreographer finds.
 
     :raises ExportError: when there is none; the message names the places searched.
@@ -174,14 +176,14 @@ def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title:
     :param title: of the PDF.
     :raises ExportError: when no browser is found or starts, or the figure cannot be drawn.
     """
-    path = find()
+    path = find_browser_path()
     with _lock:
         for attempt in (1, 2):
             try:
-                browser = _running()
+                browser = _running_browser()
                 return browser._wait(browser._draw(fig, formats, scale, title))
             except Exception as error:
-                stop()
+                stop_browser()
                 if attempt == 2:
                     raise ExportError(
                         f"{path} could not draw the figure as {', '.join(formats)} "
@@ -191,14 +193,14 @@ def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title:
     raise AssertionError("unreachable")
 
 
-def _running() -> _Chromium:
+def _running_browser() -> _Chromium:
     global _current
     if _current is None or _current.pid != os.getpid():  # a fork owns none of its parent's threads
-        _current = _Chromium(find())
+        _current = _Chromium(find_browser_path())
     return _current
 
 
-def stop() -> None:
+def stop_browser() -> None:
     """Stop the browser, if one runs."""
     global _current
     with _lock:
@@ -207,4 +209,4 @@ def stop() -> None:
         _current = None
 
 
-atexit.register(stop)
+atexit.register(stop_browser)

@@ -20,7 +20,7 @@ _ALWAYS = frozenset(map(ord, string.ascii_letters + string.digits + string.punct
 
 
 @cache
-def advances(weight: int) -> dict[int, float]:
+def character_widths(weight: int) -> dict[int, float]:
     """Give the width of each character that the font has, by code point, in ems."""
     with needs("figures", "a figure"):
         from fontTools.ttLib import TTFont
@@ -30,17 +30,17 @@ def advances(weight: int) -> dict[int, float]:
         return {code: widths[glyph][0] / em for code, glyph in font.getBestCmap().items()}
 
 
-def faces(text: str) -> str:
+def font_face_rules(text: str) -> str:
     """Give the ``@font-face`` rules that hold what a text needs of the font, and what is plain ASCII, in both weights.
 
     What the font lacks, a viewer draws with a font of its own.
     """
     codes = frozenset(map(ord, text))
-    return "".join(_face(weight, _ALWAYS | codes.intersection(advances(weight))) for weight in _FILES)
+    return "".join(_font_face_rule(weight, _ALWAYS | codes.intersection(character_widths(weight))) for weight in _FILES)
 
 
 @lru_cache(128)
-def _face(weight: int, codes: frozenset[int]) -> str:
+def _font_face_rule(weight: int, codes: frozenset[int]) -> str:
     with needs("figures", "a figure"):
         import brotli  # noqa: F401  fontTools writes WOFF2 with it
         from fontTools import subset

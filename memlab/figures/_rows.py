@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from memlab.figures import style
-from memlab.figures._text import clean, plain, text_px, wrap
+from memlab.figures._text import drawable_text, printable_line, text_px, wrap
 
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
 _NAMES_PX = 160
@@ -39,19 +39,20 @@ def marked_rows(
         y = len(names) - names.index(row["name"]) - 1 + ((deep > 1) * _LIFT_PX + _LANE_PX * lane) / row_px
         numbers[row["name"]].append(row["numbers"])
         traces.append(go.Scatter(
-            x=[row["x"]], y=[y], mode="markers", name=plain(row["series"]), showlegend=False,
+            x=[row["x"]], y=[y], mode="markers", name=drawable_text(row["series"]), showlegend=False,
             marker={"color": row["fill"], "size": 7, "symbol": row["symbol"],
                     "line": {"color": row["tint"], "width": 1.5}},
-            error_x=style.interval(row["x"], row["low"], row["high"], color=row["tint"]),
-            text=[f"{plain(row['name'])}<br>{plain(row['series'])}: {row['numbers']}"], hoverinfo="text",
+            error_x=style.interval_bar(row["x"], row["low"], row["high"], color=row["tint"]),
+            text=[f"{drawable_text(row['name'])}<br>{drawable_text(row['series'])}: {row['numbers']}"],
+            hoverinfo="text",
         ))  # fmt: skip
     written = {name: [between.join(own)] if between else own for name, own in numbers.items()}
     ends = [0.0, *(row[end] for row in marks for end in ("low", "high", "x"))]
     low, high = span or (min(ends), max(ends))
     pad = (high - low or 0.01) * 0.05
     axis = {"range": [low - pad, high + pad], "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1}
-    rows = {clean(name): own for name, own in written.items()}
-    return style.finish(traces, lambda px: _layout(px, rows, deep, xlabel, key, axis | (xaxis or {})))
+    rows = {printable_line(name): own for name, own in written.items()}
+    return style.finish_figure(traces, lambda px: _layout(px, rows, deep, xlabel, key, axis | (xaxis or {})))
 
 
 def _row_px(deep: int, lines: int) -> int:
@@ -67,10 +68,10 @@ def _layout(
     numbers_px = max(text_px(number, style.SMALL) for own in rows.values() for number in own) + 8
     longest = max(text_px(name, style.SMALL) for name in rows)
     before = 0 if column else min(longest, _NAMES_PX) + 8  # a column has no room for names beside the plot
-    below = _even(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
-    keys = _key_lines(key, px - 20)
+    below = _wrap_evenly(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
+    keys = _break_key(key, px - 20)
     bottom = 26 + 12 * len(below) + 10 * len(keys)
-    room = style.TALLEST - bottom - 20
+    room = style.TALLEST_PX - bottom - 20
 
     def least(second: bool) -> float:
         """Give the height of a row with room for a name, of two lines or one, between its marks and the last."""
@@ -96,19 +97,19 @@ def _layout(
         head = foot + (12 * len(name) + 2) / row if bands else ends[1]
         bands.append(_GAP | {"x0": xaxis["range"][0], "x1": xaxis["range"][1], "y0": foot, "y1": head})
         corner, at = ("left bottom", above) if column else ("left middle", beside)
-        texts.append(style.note(style.broken(name), 0, anchor=corner, xshift=-before, **at))
-        texts.append(style.note(style.broken(numbers), 1, anchor="left middle", xshift=8, font={"color": style.GREY},
-                                **beside))  # fmt: skip
-    texts.append(style.note(style.broken(keys), 0, 0, "left bottom", align="left", xshift=-before,
+        texts.append(style.text_note(style.join_lines(name), 0, anchor=corner, xshift=-before, **at))
+        texts.append(style.text_note(style.join_lines(numbers), 1, anchor="left middle", xshift=8,
+                                font={"color": style.GREY}, **beside))  # fmt: skip
+    texts.append(style.text_note(style.join_lines(keys), 0, 0, "left bottom", align="left", xshift=-before,
                             yshift=3 - bottom, font={"size": 8, "color": style.GREY}))  # fmt: skip
     return style.layout(
         px, plot_px=row * len(rows) + 10 * column, left=10 + before, right=10 + numbers_px, bottom=bottom,
         annotations=texts, shapes=bands if column else (),
-        xaxis={"title": {"text": style.broken(below)}, **xaxis}, yaxis={"visible": False, "range": ends},
+        xaxis={"title": {"text": style.join_lines(below)}, **xaxis}, yaxis={"visible": False, "range": ends},
     )  # fmt: skip
 
 
-def _even(text: str, px: float, size: float, *, lines: int) -> list[str]:
+def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
     """Wrap a text so that its last line is not a single word."""
     done = wrap(text, px, size, lines=lines)
     if len(done) < 2:
@@ -117,12 +118,12 @@ def _even(text: str, px: float, size: float, *, lines: int) -> list[str]:
     return wrap(text, min(px, text_px(text, size) / len(done) + longest), size, lines=len(done))
 
 
-def _key_lines(key: str, px: float) -> list[str]:
+def _break_key(key: str, px: float) -> list[str]:
     """Break a key between its shapes and statements, and within one only where it is longer than a line."""
     lines = [""]
     for part in map(str.strip, _PART.findall(key)):
         if lines[-1] and text_px(f"{lines[-1]} {part}", 8) <= px:
             lines[-1] += f" {part}"
         else:
-            lines += _even(part, px, 8, lines=3)
+            lines += _wrap_evenly(part, px, 8, lines=3)
     return [line.rstrip(";,") for line in lines[1:]]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memlab.figures._font import advances
+from memlab.figures._font import character_widths
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
 
@@ -19,17 +19,17 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"\b(?!what|have|much|many|this|that|with|from|when|which|where)\w{4,}")
 
 
-def plain(text: object) -> str:
+def drawable_text(text: object) -> str:
     """Make any value safe to draw: one line, nothing unprintable, and no mark-up of its own.
 
-    >>> from memlab.figures._text import plain
-    >>> plain("<b>5 & 6</b>\\n")
+    >>> from memlab.figures._text import drawable_text
+    >>> drawable_text("<b>5 & 6</b>\\n")
     '&lt;b&gt;5 &amp; 6&lt;/b&gt;'
     """
-    return escape(clean(text))
+    return escape(printable_line(text))
 
 
-def clean(text: object) -> str:
+def printable_line(text: object) -> str:
     """Put a value on one line, with a replacement character where it holds something that no font prints."""
     return " ".join(_UNPRINTABLE.sub("�", str(text)).split())
 
@@ -41,36 +41,36 @@ def escape(text: str) -> str:
 
 def text_px(text: str, size: float, *, bold: bool = False) -> float:
     """Give the width of unescaped text in pixels at a font size in pixels."""
-    return sum(_advances(text, bold)) * size
+    return sum(_widths_in_ems(text, bold)) * size
 
 
-def _advances(text: str, bold: bool) -> list[float]:
+def _widths_in_ems(text: str, bold: bool) -> list[float]:
     """Give the width of each character in ems; of what the font lacks a guess, a little wide for any other font."""
-    widths = advances(700 if bold else 400)
+    widths = character_widths(700 if bold else 400)
     guesses = {char: 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85 for char in set(text)}
     return [widths.get(ord(c), 0.0 if unicodedata.combining(c) else guesses[c]) for c in text]
 
 
-def fit(text: object, px: float, size: float, *, bold: bool = False) -> str:
+def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) -> str:
     """Cut a text to a width, with an ellipsis where something was cut; the result is not yet escaped."""
-    whole = clean(text)
+    whole = printable_line(text)
     if text_px(whole, size, bold=bold) <= px:
         return whole
-    ends = np.cumsum(_advances(f"…{whole}", bold))[1:] * size
+    ends = np.cumsum(_widths_in_ems(f"…{whole}", bold))[1:] * size
     return whole[: int((ends <= px).argmin())].rstrip() + "…"
 
 
-def from_what_matters(text: object, question: str) -> str:
+def begin_at_relevant_sentence(text: object, question: str) -> str:
     """Begin a text at the sentence that tells most of what is asked: what stands before it becomes an ellipsis.
 
     It shares most words with the question, by their first five letters; a number in it counts as half a word, and what
     asks itself comes last.
 
-    >>> from memlab.figures._text import from_what_matters
-    >>> from_what_matters("Me again. The plumber took $90 for the tap.", "What did I pay the plumbers?")
+    >>> from memlab.figures._text import begin_at_relevant_sentence
+    >>> begin_at_relevant_sentence("Me again. The plumber took $90 for the tap.", "What did I pay the plumbers?")
     '… The plumber took $90 for the tap.'
     """
-    sentences, asked = _SENTENCE_END.split(clean(text)), {word[:5] for word in _WORD.findall(question.lower())}
+    sentences, asked = _SENTENCE_END.split(printable_line(text)), {word[:5] for word in _WORD.findall(question.lower())}
     told = [
         len(asked & {word[:5] for word in _WORD.findall(sentence.lower())})
         + 0.5 * any(map(str.isdigit, sentence)) + 0.1 * (len(sentence) > 24) - 9 * sentence.endswith("?")
@@ -87,27 +87,27 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
     >>> wrap("how many doctors did I see this year", 90, 10)
     ['how many doctors', 'did I see this year']
     """
-    words, done = clean(text).split(), list[str]()
+    words, done = printable_line(text).split(), list[str]()
     while words and len(done) < lines - 1:
         taken = 1
         while taken < len(words) and text_px(" ".join(words[: taken + 1]), size, bold=bold) <= px:
             taken += 1
-        done.append(fit(" ".join(words[:taken]), px, size, bold=bold))
+        done.append(cut_to_width(" ".join(words[:taken]), px, size, bold=bold))
         words = words[taken:]
-    return [*done, fit(" ".join(words), px, size, bold=bold)] if words else done
+    return [*done, cut_to_width(" ".join(words), px, size, bold=bold)] if words else done
 
 
-def p_text(value: float) -> str:
+def format_p(value: float) -> str:
     """Write a p-value for a figure."""
     return "p<.001" if value < 0.001 else "p=" + f"{value:.3f}".removeprefix("0")
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """Write a difference for a figure, with its sign and no nought before the point."""
     return f"{value:+.3f}".replace("+0.", "+.").replace("-0.", "−.").replace("-", "−")
 
 
-def spread(positions: Sequence[float], gap: float, *, low: float, high: float) -> np.ndarray:
+def spread_labels(positions: Sequence[float], gap: float, *, low: float, high: float) -> np.ndarray:
     """Move labels on a line as little as possible (in squares) until neighbours are ``gap`` apart.
 
     Subtracting ``i · gap`` from the i-th position in order turns the problem into isotonic regression.
@@ -124,7 +124,7 @@ def spread(positions: Sequence[float], gap: float, *, low: float, high: float) -
     return placed
 
 
-def place(
+def place_labels(
     anchors: np.ndarray,
     sizes: np.ndarray,
     obstacles: np.ndarray,

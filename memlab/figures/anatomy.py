@@ -9,7 +9,15 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import clean, escape, fit, from_what_matters, plain, text_px, wrap
+from memlab.figures._text import (
+    begin_at_relevant_sentence,
+    cut_to_width,
+    drawable_text,
+    escape,
+    printable_line,
+    text_px,
+    wrap,
+)
 
 _ROW_PX = 15
 _GAP_PX, _AXIS_PX, _HEAD_PX = 8, 34, 18
@@ -38,11 +46,13 @@ def question_anatomy(hits: pl.DataFrame, *, misses: pl.DataFrame, question: str 
     >>> "1 of 1" in fig.layout.annotations[-1].text
     True
     """
-    style.need(hits, ("rank", "score", "session", "evidence", "text"), "question_anatomy")
+    style.check_columns(hits, ("rank", "score", "session", "evidence", "text"), "question_anatomy")
     rows = hits.sort("rank").to_dicts()
     lost = [row | {"evidence": True} for row in misses.sort("rank", nulls_last=True).to_dicts()]
-    listed = [row | {"session": clean(row["session"]), "text": from_what_matters(row["text"], question)}
-              for row in (*rows, *lost)]  # fmt: skip
+    listed = [
+        row | {"session": printable_line(row["session"]), "text": begin_at_relevant_sentence(row["text"], question)}
+        for row in (*rows, *lost)
+    ]
     colours = {s: style.colour(i) for i, s in enumerate(dict.fromkeys(r["session"] for r in listed if r["evidence"]))}
     x, y, proofs = [row["score"] for row in rows], list(range(len(rows))), [bool(row["evidence"]) for row in rows]
     tints = [colours.get(row["session"], style.GREY) for row in listed[: len(rows)]]
@@ -54,7 +64,7 @@ def question_anatomy(hits: pl.DataFrame, *, misses: pl.DataFrame, question: str 
                 "line": {"color": tints, "width": 1.4}},
     )  # fmt: skip
     summary = f"{sum(proofs)} of {sum(proofs) + len(lost)} evidence items in the first {rows[-1]['rank']}"
-    summary += f" of {clean(system)}" if system else ""
+    summary += f" of {printable_line(system)}" if system else ""
     low, high = min(x), max(x)
     pad = (high - low or abs(high) or 1.0) * 0.12
     ranks = [_ABSENT if row["rank"] is None else str(row["rank"]) for row in listed]
@@ -69,18 +79,20 @@ def question_anatomy(hits: pl.DataFrame, *, misses: pl.DataFrame, question: str 
 
         def written(text: str, down: float, at: float, color: str, side: str = "left") -> dict[str, Any]:
             font = {"size": style.SMALL, "color": color}
-            return style.note(text, 0, 1, f"{side} middle", xshift=at - rank_px, yshift=-down, font=font, borderpad=1)
+            return style.text_note(
+                text, 0, 1, f"{side} middle", xshift=at - rank_px, yshift=-down, font=font, borderpad=1
+            )
 
         texts = list[dict[str, Any]]()
         for i, (row, rank) in enumerate(zip(listed, ranks, strict=True)):
             tint, ink = colours.get(row["session"]), style.INK if row["evidence"] else style.GREY
-            session = escape(fit(row["session"], session_px, style.SMALL))
+            session = escape(cut_to_width(row["session"], session_px, style.SMALL))
             down = _ROW_PX * (i + 0.5) + _HEAD_PX * (i >= len(rows))
             texts += [
                 written(rank, down, rank_px - 4, ink, "right"),
                 written(f"<b>{session}</b>" if row["evidence"] else session, down, session_at,
                         style.darker(tint) if tint else style.GREY),
-                written(escape(fit(row["text"], px - text_at - 6, style.SMALL)), down, text_at, ink),
+                written(escape(cut_to_width(row["text"], px - text_at - 6, style.SMALL)), down, text_at, ink),
             ]  # fmt: skip
         if lost:
             heading = f"<b>missed</b> (rank, or {_ABSENT} where not retrieved)"
@@ -88,8 +100,8 @@ def question_anatomy(hits: pl.DataFrame, *, misses: pl.DataFrame, question: str 
         lines = wrap(question, px - 16, style.TEXT + 1, lines=3, bold=True)
         header = [f"<b>{escape(line)}</b>" for line in lines]
         header.append(f"<span style='font-size:{style.SMALL}px;color:{style.GREY}'>{escape(summary)}</span>")
-        texts.append(style.note("<br>".join(header), 0, 1, "left bottom", xshift=8 - rank_px, yshift=5, align="left",
-                                font={"size": style.TEXT + 1}))  # fmt: skip
+        texts.append(style.text_note("<br>".join(header), 0, 1, "left bottom", xshift=8 - rank_px, yshift=5,
+                                align="left", font={"size": style.TEXT + 1}))  # fmt: skip
         look = {"type": "rect", "layer": "below", "fillcolor": style.EVIDENCE, "opacity": 0.28, "line": {"width": 0},
                 "xref": "paper", "x0": -rank_px / strip, "x1": (px - rank_px) / strip}  # fmt: skip
         return style.layout(
@@ -102,7 +114,7 @@ def question_anatomy(hits: pl.DataFrame, *, misses: pl.DataFrame, question: str 
             yaxis={"visible": False, "range": [len(rows) - 0.5, -0.5]},
         )  # fmt: skip
 
-    return style.finish([style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks], layout_for)
+    return style.finish_figure([style.line(x, y, "score", style.NOISE, width=1, hoverinfo="skip"), marks], layout_for)
 
 
 def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -117,18 +129,20 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
     >>> list(anatomy.through_stages(pl.DataFrame(rows)).data[0].y)
     [40, 3]
     """
-    style.need(stages, ("stage", "text", "rank"), "through_stages")
-    order = style.series(stages, "stage")
+    style.check_columns(stages, ("stage", "text", "rank"), "through_stages")
+    order = style.distinct_values(stages, "stage")
     deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
     missing = deepest * 1.6
     traces, names = list[Any](), list[str]()
-    for i, (item, rows) in enumerate(style.parts(stages, "text")):
+    for i, (item, rows) in enumerate(style.rows_by_value(stages, "text")):
         ranks = dict(rows.select("stage", "rank").iter_rows())
-        hover = [f"{plain(stage)}: {ranks.get(stage) or 'not ranked'}<br>{plain(item)}" for stage in order]
+        hover = [
+            f"{drawable_text(stage)}: {ranks.get(stage) or 'not ranked'}<br>{drawable_text(item)}" for stage in order
+        ]
         heights = [ranks.get(stage) or missing for stage in order]
-        names.append(fit(from_what_matters(item, title), 2 * 230, style.SMALL))
-        traces.append(style.marked(list(range(len(order))), heights, names[-1], i, showlegend=True, text=hover,
-                                   hoverinfo="text"))  # fmt: skip
+        names.append(cut_to_width(begin_at_relevant_sentence(item, title), 2 * 230, style.SMALL))
+        traces.append(style.draw_marked_line(list(range(len(order))), heights, names[-1], i, showlegend=True,
+                                   text=hover, hoverinfo="text"))  # fmt: skip
     ticks: list[tuple[float, str]] = [
         (v, f"{v:,}") for v in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if v == 1 or v < deepest
     ]
@@ -136,7 +150,7 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
 
     def layout_for(px: int) -> dict[str, Any]:
         room = (px - 88) / len(order)
-        heads = [style.broken(wrap(stage, max(room - 8, 30), style.SMALL, lines=3)) for stage in order]
+        heads = [style.join_lines(wrap(stage, max(room - 8, 30), style.SMALL, lines=3)) for stage in order]
         deep = 24 + 12 * max(head.count("<br>") + 1 for head in heads)
         band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 0.8, "y1": k + 0.5,
                 "fillcolor": style.faded(style.EVIDENCE, 0.25), "line": {"width": 0}, "layer": "below"}  # fmt: skip
@@ -146,8 +160,8 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
             yaxis={"type": "log", "range": [math.log10(missing * 1.25), math.log10(0.8)],
                    "tickvals": [v for v, _ in ticks], "ticktext": [text for _, text in ticks],
                    "title": {"text": "rank"}},
-            annotations=[style.note(f"first {k}", 1, math.log10(k + 0.5), "right top", yref="y", xshift=-2,
+            annotations=[style.text_note(f"first {k}", 1, math.log10(k + 0.5), "right top", yref="y", xshift=-2,
                                     font={"color": style.GREY, "size": 8})],
         )  # fmt: skip
 
-    return style.finish(traces, layout_for)
+    return style.finish_figure(traces, layout_for)

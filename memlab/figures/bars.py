@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import clean, plain, text_px, wrap
+from memlab.figures._text import drawable_text, printable_line, text_px, wrap
 
 
 def shares(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
@@ -24,26 +24,27 @@ def shares(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     >>> list(bars.shares(frame).data[0].x)
     [0.75, 0.25]
     """
-    style.need(frame, ("cause", "group", "n", "share"), "shares")
+    style.check_columns(frame, ("cause", "group", "n", "share"), "shares")
     if frame["n"].sum():
         frame = frame.filter(pl.col("n").sum().over("cause") > 0)
-    groups, names = style.parts(frame, "group"), style.series(frame, "cause")
+    groups, names = style.rows_by_value(frame, "group"), style.distinct_values(frame, "cause")
     step, traces, counts = 0.8 / len(groups), list[Any](), list[dict[str, Any]]()
     for i, (group, part) in enumerate(groups):
         at = [len(names) - 1 - names.index(name) + 0.4 - step * (i + 0.5) for name in part["cause"]]
         tint = style.colour(i)
-        traces.append(go.Bar(x=part["share"].to_list(), y=at, width=step * 0.9, orientation="h", name=plain(group),
+        traces.append(go.Bar(x=part["share"].to_list(), y=at, width=step * 0.9, orientation="h",
+        name=drawable_text(group),
                              marker={"color": style.faded(tint, (0.75, 0.35)[i % 2])}))  # fmt: skip
         font = {"size": 8, "color": style.darker(tint, 0.15)}
-        counts += [style.note(f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font)
+        counts += [style.text_note(f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font)
                    for n, share, y in zip(part["n"], part["share"], at, strict=True)]  # fmt: skip
-    most, left = float(frame["share"].max()), max(text_px(clean(name), style.SMALL) for name in names)  # type: ignore[arg-type]
+    most, left = float(frame["share"].max()), max(text_px(printable_line(name), style.SMALL) for name in names)  # type: ignore[arg-type]
     below = wrap(xlabel, style.WIDTHS["column"] - left - 44, style.TEXT)
     return style.plot(
-        traces, names=[clean(group) for group, _ in groups] if len(groups) > 1 else [],
+        traces, names=[printable_line(group) for group, _ in groups] if len(groups) > 1 else [],
         plot_px=(12 * len(groups) + 6) * len(names), left=round(left) + 16, bottom=48, barmode="overlay",
         annotations=counts,
-        xaxis={"title": {"text": style.broken(below)}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
-        yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(plain, names)),
+        xaxis={"title": {"text": style.join_lines(below)}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
+        yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(drawable_text, names)),
                "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
     )  # fmt: skip

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import clean, escape, fit, plain, spread, text_px
+from memlab.figures._text import cut_to_width, drawable_text, escape, printable_line, spread_labels, text_px
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
@@ -33,22 +33,24 @@ def recall_curves(
     >>> [trace.name for trace in curves.recall_curves(pl.DataFrame(points)).data if trace.showlegend]
     ['bm25']
     """
-    style.need(frame, ("system", "k", "mean", "low", "high"), "recall_curves")
+    style.check_columns(frame, ("system", "k", "mean", "low", "high"), "recall_curves")
     last = frame.sort("k").group_by("system").agg(pl.col("mean").last())
     best_first = last.sort("mean", "system", descending=[True, False])["system"].to_list()
     top = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)
     traces = list[Any]()
-    for i, (name, of_system) in enumerate(style.parts(frame, "system")):
+    for i, (name, of_system) in enumerate(style.rows_by_value(frame, "system")):
         rows = of_system.sort("k")
         banded, tint = rows.drop_nulls(["low", "high"]), style.faded(style.colour(i), 0.12)
         traces += [
-            style.line([*banded["k"], *banded["k"].reverse()], [*banded["high"], *banded["low"].reverse()], plain(name),
+            style.line([*banded["k"], *banded["k"].reverse()], [*banded["high"], *banded["low"].reverse()],
+            drawable_text(name),
                        line={"width": 0, "color": None, "dash": None}, fill="toself", fillcolor=tint, hoverinfo="skip",
                        legendgroup=name, showlegend=False),
-            style.marked(rows["k"], rows["mean"], name, i, legendgroup=name, legendrank=best_first.index(name),
-                         showlegend=True, hovertemplate=f"{plain(axis)} = %{{x:~g}}: %{{y:.3f}}"),
+            style.draw_marked_line(rows["k"], rows["mean"], name, i, legendgroup=name,
+            legendrank=best_first.index(name),
+                         showlegend=True, hovertemplate=f"{drawable_text(axis)} = %{{x:~g}}: %{{y:.3f}}"),
         ]  # fmt: skip
-    limits = [t for i, c in enumerate(("chance", "ceiling")) for t in _limit(frame, c, top, len(best_first) + i)]
+    limits = [t for i, c in enumerate(("chance", "ceiling")) for t in _draw_bound(frame, c, top, len(best_first) + i)]
     y_top = min(1.02, max([top, *(v for t in limits for v in t.y if v is not None)]) * 1.06)
     shown = [t for t in (*traces, *limits) if t.showlegend]
     ends = [(t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color) for t in shown]
@@ -56,15 +58,15 @@ def recall_curves(
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
     pad = (high - low or 1) * 0.03
-    return _named_at_ends(
+    return _name_line_ends(
         [*traces, *limits], ends, names=[t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)],
         tall=(250, 190), measure=measure, y_top=y_top,
-        xaxis={"title": {"text": plain(axis) + " (log scale)" * log_x}, "type": "log" if log_x else "linear",
+        xaxis={"title": {"text": drawable_text(axis) + " (log scale)" * log_x}, "type": "log" if log_x else "linear",
                "tickvals": ticks if axis == "k" else None, "range": [low - pad, high + pad]},
     )  # fmt: skip
 
 
-def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
+def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:
     """Draw chance or the ceiling; a ceiling far above every line is only named, so that the lines keep their room."""
     if column not in frame.columns or frame[column].null_count() == frame.height:
         return []
@@ -77,7 +79,7 @@ def _limit(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.S
                        legendrank=rank, hoverinfo="skip" if off_scale else "name+y")]  # fmt: skip
 
 
-def _named_at_ends(
+def _name_line_ends(
     traces: Sequence[Any], ends: Sequence[tuple[str, float, str]], *, names: Sequence[str], tall: tuple[int, int],
     measure: str, y_top: float, notes: Sequence[dict[str, Any]] = (), **own: Any,
 ) -> go.Figure:  # fmt: skip
@@ -87,24 +89,24 @@ def _named_at_ends(
     :param tall: height of the plot, names beside it and under it.
     :param notes: added where the names stand beside the lines.
     """
-    widest = max(text_px(clean(name), style.SMALL) for name, *_ in ends)
+    widest = max(text_px(printable_line(name), style.SMALL) for name, *_ in ends)
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
         plot_px, right = (tall[0], int(widest) + 16) if beside else (tall[1], 12)
-        at = spread([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px) / plot_px
+        at = spread_labels([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px) / plot_px
         labels = [
-            style.note(escape(fit(name, right - 10, style.SMALL)), 1, y, "left middle", xshift=5,
+            style.text_note(escape(cut_to_width(name, right - 10, style.SMALL)), 1, y, "left middle", xshift=5,
                        font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
             for (name, _, colour), y in zip(ends, at, strict=True)
         ]  # fmt: skip
         return style.layout(
             px, names=[] if beside else names, plot_px=plot_px, right=right,
             annotations=[*labels, *notes] if beside else [],
-            yaxis={"title": {"text": plain(measure)}, "range": [0, y_top]}, **own,
+            yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]}, **own,
         )  # fmt: skip
 
-    return style.finish(traces, layout_for)
+    return style.finish_figure(traces, layout_for)
 
 
 def over_time(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
@@ -122,17 +124,17 @@ def over_time(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure
     >>> [line.name for line in curves.over_time(confidence.trajectory(families)).data]
     ['plateau_linear', 'exponential']
     """
-    style.need(frame, ("family", "day", "confidence"), "over_time")
+    style.check_columns(frame, ("family", "day", "confidence"), "over_time")
     lines, ends = [], []
-    for i, (name, of_family) in enumerate(style.parts(frame, "family")):
+    for i, (name, of_family) in enumerate(style.rows_by_value(frame, "family")):
         rows = of_family.sort("day", maintain_order=True)
         lines.append(
-            style.line(rows["day"], rows["confidence"], style.named(name), style.colour(i), width=1.6,
+            style.line(rows["day"], rows["confidence"], style.legend_name(name), style.colour(i), width=1.6,
                        dash=_DASHES[i % len(_DASHES)], line={"simplify": False},
                        hovertemplate="day %{x:~g}: %{y:.3f}")
         )  # fmt: skip
-        ends.append((clean(name), float(rows["confidence"][-1]), style.colour(i)))
-    names, notes = [clean(line.name) for line in lines], []
+        ends.append((printable_line(name), float(rows["confidence"][-1]), style.colour(i)))
+    names, notes = [printable_line(line.name) for line in lines], []
     if events:
         names.append("heard again")
         lines.append(
@@ -140,9 +142,9 @@ def over_time(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure
                        cliponaxis=False, marker={"symbol": "triangle-up", "size": 8, "color": style.INK})
         )  # fmt: skip
         # Beside the lines only the marks still need a legend, and a legend of one is a note.
-        notes = [style.note("▲ heard again", 1, 0, "right top", yshift=-19)]
+        notes = [style.text_note("▲ heard again", 1, 0, "right top", yshift=-19)]
     days = [frame["day"].min(), frame["day"].max()]
-    return _named_at_ends(lines, ends, names=names, tall=(200, 200), measure="confidence", y_top=1.03, notes=notes,
+    return _name_line_ends(lines, ends, names=names, tall=(200, 200), measure="confidence", y_top=1.03, notes=notes,
                           bottom=38, xaxis={"title": {"text": "days"}, "range": days, "nticks": 9})  # fmt: skip
 
 
@@ -158,14 +160,14 @@ def independent_hits(frame: pl.DataFrame, *, label: str = "measured") -> go.Figu
     :param label: what was measured: the system.
     """
     need = ("n_evidence", "measured", "low", "high", "predicted", "predicted_low", "predicted_high", "as_single", "n")
-    style.need(frame, need, "independent_hits")
-    items = [clean(v) for v in frame["n_evidence"]]
+    style.check_columns(frame, need, "independent_hits")
+    items = [printable_line(v) for v in frame["n_evidence"]]
     at = list(range(len(items)))
-    error = style.interval(frame["measured"], frame["low"], frame["high"], thickness=1, width=3)
-    measured = style.marked([x - 0.1 for x in at], frame["measured"], label, 0, mode="markers", marker={"size": 6},
-                            error_y=error)  # fmt: skip
+    error = style.interval_bar(frame["measured"], frame["low"], frame["high"], thickness=1, width=3)
+    measured = style.draw_marked_line([x - 0.1 for x in at], frame["measured"], label, 0, mode="markers",
+                                      marker={"size": 6}, error_y=error)  # fmt: skip
     open_ = {"symbol": "diamond-open", "size": 7, "color": style.INK, "line": {"width": 1.2}}
-    null_bars = style.interval(frame["predicted"], frame["predicted_low"], frame["predicted_high"], thickness=3.5,
+    null_bars = style.interval_bar(frame["predicted"], frame["predicted_low"], frame["predicted_high"], thickness=3.5,
                                color=style.NOISE)  # fmt: skip
     null = style.line([x + 0.1 for x in at], frame["predicted"], "if found independently, 95 %", mode="markers",
                       marker=open_, error_y=null_bars)  # fmt: skip

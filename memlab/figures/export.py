@@ -25,10 +25,10 @@ import polars as pl
 from memlab import __version__
 from memlab.errors import ExportError
 from memlab.figures import _browser
-from memlab.figures._font import faces
-from memlab.figures._text import clean
-from memlab.figures.origin import origin
-from memlab.figures.style import FONT, WIDTHS, Width, for_width
+from memlab.figures._font import font_face_rules
+from memlab.figures._text import printable_line
+from memlab.figures.origin import figure_origin
+from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
 from memlab.files import atomic
 
 PICTURES = ("svg", "pdf", "png")
@@ -46,7 +46,7 @@ p{{color:#444}}</style></head>
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedFigure:
     """What an export wrote.
 
     :param name: the name of the figure.
@@ -62,11 +62,11 @@ class Exported:
 
     def path(self, format: str, width: Width = "full") -> Path:
         """Give the path of one file: ``html``, ``parquet``, ``json``, or a picture format at a width."""
-        return self.directory / _file(self.name, format, width)
+        return self.directory / _file_name(self.name, format, width)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse comes.
-        shown = json.loads(for_width(self.figure, "full").to_json())
+        shown = json.loads(copy_for_width(self.figure, "full").to_json())
         bundle = {"text/plain": repr(self), "application/vnd.plotly.v1+json": shown}
         if self.path("svg").exists():
             bundle["image/svg+xml"] = self.path("svg").read_text(encoding="utf-8")
@@ -81,13 +81,13 @@ def export(
     caption: str = "",
     provenance: Mapping[str, Any] | None = None,
     directory: str | os.PathLike[str] = "figures",
-) -> Exported:
+) -> ExportedFigure:
     """Write a figure for a paper, with everything needed to draw it again.
 
     ``NAME.svg``, ``.pdf`` and ``.png`` are 7 in wide, ``NAME.column.svg`` and so on 3.5 in, each laid out for its
     width; ``NAME.html`` is interactive and needs no network but the one ``plotly-VERSION.min.js`` beside all pages;
     ``NAME.parquet`` holds what is plotted; ``NAME.json`` says what it is, where it came from (the notebook or script,
-    its parameters and commit, see :func:`memlab.figures.origin.origin`) and what was written. All files are made
+    its parameters and commit, see :func:`memlab.figures.origin.figure_origin`) and what was written. All files are made
     before the first is put in its place, each by an atomic rename, so a failure leaves no half of anything. The same
     call on the same machine writes the same bytes.
 
@@ -103,19 +103,19 @@ def export(
     """
     if not _NAME.fullmatch(name):
         raise ExportError(f"a figure cannot be called {name!r}: use small letters, digits, - and _")
-    table, target, failure = plotted(fig) if data is None else data, Path(directory), None
-    files = {f"{name}.parquet": _parquet(table, name), f"{name}.html": _page(fig, name, caption)}
+    table, target, failure = plotted_points(fig) if data is None else data, Path(directory), None
+    files = {f"{name}.parquet": _parquet(table, name), f"{name}.html": _page_bytes(fig, name, caption)}
     drawn: dict[str, bytes] = {}
     try:
         for width in WIDTHS:
-            drawn |= {_file(name, format, width): p for format, p in pictures(fig, PICTURES, width, name).items()}
+            drawn |= {_file_name(name, format, width): p for format, p in pictures(fig, PICTURES, width, name).items()}
     except ExportError as error:
         failure = error
     files |= drawn
     sidecar = {
         "name": name,
-        "caption": clean(caption),
-        "made_by": origin(),
+        "caption": printable_line(caption),
+        "made_by": figure_origin(),
         "provenance": dict(provenance or {}),
         "data": {"rows": table.height, "columns": {c: str(t) for c, t in table.schema.items()}},
         "files": sorted([*files, f"{name}.json"]),
@@ -123,14 +123,14 @@ def export(
         "versions": {"memlab": __version__, "plotly": plotly.__version__},
     }
     files[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
-    every_picture = {_file(name, format, width) for width in WIDTHS for format in PICTURES}
-    put(target, files | _plotly_js(target), stale=every_picture - files.keys())
+    every_picture = {_file_name(name, format, width) for width in WIDTHS for format in PICTURES}
+    write_together(target, files | _missing_plotly_js(target), stale=every_picture - files.keys())
     if failure is not None:
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
             raise ExportError(message) from failure
         warnings.warn(message, stacklevel=2)
-    return Exported(name, target, tuple(files), fig)
+    return ExportedFigure(name, target, tuple(files), fig)
 
 
 def pictures(fig: go.Figure, formats: Collection[str], width: Width, name: str = "figure") -> dict[str, bytes]:
@@ -138,15 +138,15 @@ def pictures(fig: go.Figure, formats: Collection[str], width: Width, name: str =
 
     :param name: titles the PDF, and keeps the ids of two SVGs on one page apart.
     """
-    laid_out = for_width(fig, width)
+    laid_out = copy_for_width(fig, width)
     for i, trace in enumerate(laid_out.data):
         trace.uid = f"t{i}"  # else random, and written into the SVG
     drawn = _browser.draw(laid_out, formats, scale=PNG_SCALE, title=name)
-    finish = {"svg": lambda svg: _same_svg(svg, f"{name} {width}"), "pdf": _same_pdf, "png": _with_dpi}
+    finish = {"svg": lambda svg: _stabilise_svg(svg, f"{name} {width}"), "pdf": _stabilise_pdf, "png": _write_dpi}
     return {format: finish[format](picture) for format, picture in drawn.items()}
 
 
-def plotted(fig: go.Figure) -> pl.DataFrame:
+def plotted_points(fig: go.Figure) -> pl.DataFrame:
     """Read the points that a figure shows: ``trace``, ``x``, ``y`` and ``text``; a column of numbers alone is one."""
     rows = list[tuple[str | None, ...]]()
     for i, trace in enumerate(fig.data):
@@ -158,7 +158,7 @@ def plotted(fig: go.Figure) -> pl.DataFrame:
     return table.with_columns(pl.col(numbers).cast(pl.Float64))
 
 
-def put(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()) -> None:
+def write_together(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export that were not made go."""
     with ExitStack() as whole:
         for file, content in files.items():
@@ -169,7 +169,7 @@ def put(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
         (target / old).unlink(missing_ok=True)
 
 
-def _file(name: str, format: str, width: Width) -> str:
+def _file_name(name: str, format: str, width: Width) -> str:
     return f"{name}.column.{format}" if width == "column" and format in PICTURES else f"{name}.{format}"
 
 
@@ -182,27 +182,27 @@ def _parquet(table: pl.DataFrame, name: str) -> bytes:
     return buffer.getvalue()
 
 
-def _page(fig: go.Figure, name: str, caption: str) -> bytes:
+def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
     import plotly.io
 
     quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
-    shown = for_width(fig, "full")
+    shown = copy_for_width(fig, "full")
     body = plotly.io.to_html(
         shown, include_plotlyjs=_PLOTLY_JS, include_mathjax=False, full_html=False, div_id=name, config=quiet
     )
-    fonts = faces(json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption)
-    page = _PAGE.format(title=html.escape(name), faces=fonts, figure=body, caption=html.escape(clean(caption)))
+    fonts = font_face_rules(json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption)
+    page = _PAGE.format(title=html.escape(name), faces=fonts, figure=body, caption=html.escape(printable_line(caption)))
     return page.encode("utf-8", "replace")
 
 
-def _plotly_js(target: Path) -> dict[str, bytes]:
+def _missing_plotly_js(target: Path) -> dict[str, bytes]:
     """Give the script of every page, 4.8 MB, where it is not in its place yet."""
     script, place = Path(plotly.__file__).parent / "package_data" / "plotly.min.js", target / _PLOTLY_JS
     there = place.is_file() and place.stat().st_size == script.stat().st_size
     return {} if there else {place.name: script.read_bytes()}
 
 
-def _same_svg(drawn: bytes, key: str) -> bytes:
+def _stabilise_svg(drawn: bytes, key: str) -> bytes:
     """Replace plotly's random id, which names every clip path, by one of the figure and its width.
 
     The empty style of the outermost element goes: it stands before or behind ``viewBox``, by which of two callbacks of
@@ -213,12 +213,12 @@ def _same_svg(drawn: bytes, key: str) -> bytes:
     return drawn.replace(clip[1], hashlib.sha256(key.encode()).hexdigest()[:6].encode()) if clip else drawn
 
 
-def _same_pdf(drawn: bytes) -> bytes:
+def _stabilise_pdf(drawn: bytes) -> bytes:
     """Blank the two dates that the browser writes, at the same length, since a PDF counts bytes."""
     return re.sub(rb"(/(?:CreationDate|ModDate) \(D:)\d{14}", rb"\g<1>20000101000000", drawn)
 
 
-def _with_dpi(drawn: bytes) -> bytes:
+def _write_dpi(drawn: bytes) -> bytes:
     """Write into a PNG how many dots make an inch (chunk ``pHYs``, in dots a metre), before its first data."""
     dots = round(96 * PNG_SCALE / 0.0254)
     chunk = b"pHYs" + struct.pack(">IIB", dots, dots, 1)

@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from memlab.errors import ExportError, needs
-from memlab.figures._font import faces
-from memlab.figures.export import put
-from memlab.figures.origin import sidecar
+from memlab.figures._font import font_face_rules
+from memlab.figures.export import write_together
+from memlab.figures.origin import read_sidecar
 
 STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}
@@ -50,29 +50,30 @@ def gallery(directory: str | os.PathLike[str] = "figures", *, notebooks: str | o
     if not os.path.isdir(target):
         raise ExportError(f"no directory {target} to make a gallery of; export a figure to it first")
     for path in sorted(target.glob("*.json")):
-        if (card := sidecar(path)) is not None:
+        if (card := read_sidecar(path)) is not None:
             parts.setdefault(card["made_by"].get("notebook", ""), []).append(card)
     links, body = "", ""
     for name, cards in sorted(parts.items(), key=lambda part: (not part[0], part[0])):  # those of no notebook are last
-        heading, words, ordered = _opened(name, Path(notebooks), cards)
-        anchor = _safe(f"of-{Path(name).stem or 'none'}")
-        names = "".join(f'<a href="#{_safe(card["name"])}">{_safe(card["name"])}</a>' for card in ordered)
-        links += f'<p><a href="#{anchor}">{_safe(heading)}</a>{names}</p>'
-        body += f'<section id="{anchor}"><h2>{_safe(heading)}</h2><div class="opening">{words}</div>'
-        body += "".join(map(_card, ordered)) + "</section>\n"
+        heading, words, ordered = _read_notebook(name, Path(notebooks), cards)
+        anchor = _escape_html(f"of-{Path(name).stem or 'none'}")
+        names = "".join(f'<a href="#{_escape_html(card["name"])}">{_escape_html(card["name"])}</a>' for card in ordered)
+        links += f'<p><a href="#{anchor}">{_escape_html(heading)}</a>{names}</p>'
+        body += f'<section id="{anchor}"><h2>{_escape_html(heading)}</h2><div class="opening">{words}</div>'
+        body += "".join(map(_card_html, ordered)) + "</section>\n"
     count = sum(map(len, parts.values()))
     page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Figures</title>'
-        f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{faces(body)}{STYLE}</style>'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<style>{font_face_rules(body)}{STYLE}</style>"
         f"</head>\n<body><header><h1>Figures</h1><p>{count} figure{'s' * (count != 1)}, each as HTML, SVG, PDF and PNG "
         f"with its data and provenance.</p><nav>{links}</nav></header>\n"
         f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
-    put(target, {"index.html": page.encode("utf-8", "replace")})
+    write_together(target, {"index.html": page.encode("utf-8", "replace")})
     return target / "index.html"
 
 
-def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, str, list[dict[str, Any]]]:
+def _read_notebook(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, str, list[dict[str, Any]]]:
     """Give a notebook's title, what it says before its first code (as HTML), and its figures in its order."""
     notebook, heading = folder / name, Path(name).stem or "Other figures"
     if not os.path.isfile(notebook):  # a sidecar of anybody's may hold a name that no disk takes
@@ -87,10 +88,14 @@ def _opened(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, 
     if opening.startswith("# "):
         heading, _, opening = opening[2:].partition("\n")
     code = "\n".join(sources)
-    return heading, rendered(opening), sorted(cards, key=lambda card: code.find(f'"{card["name"]}"') % (len(code) + 1))
+    return (
+        heading,
+        render_markdown(opening),
+        sorted(cards, key=lambda card: code.find(f'"{card["name"]}"') % (len(code) + 1)),
+    )
 
 
-def rendered(markdown: str) -> str:
+def render_markdown(markdown: str) -> str:
     """Give Markdown with tables as HTML; mark-up in it is text."""
     with needs("figures", "a page"):
         from markdown_it import MarkdownIt
@@ -98,33 +103,33 @@ def rendered(markdown: str) -> str:
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))
 
 
-def _card(fields: dict[str, Any]) -> str:
+def _card_html(fields: dict[str, Any]) -> str:
     name, files = fields["name"], fields["files"]
-    pictures = "".join(_picture(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
-    links = "".join(f'<a href="{_link(f)}">{_safe(f.removeprefix(name + "."))}</a>' for f in files)
+    pictures = "".join(_picture_html(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
+    links = "".join(f'<a href="{_quote_link(f)}">{_escape_html(f.removeprefix(name + "."))}</a>' for f in files)
     facts = fields["made_by"] | fields["provenance"] | fields["versions"]
     told = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in facts.items()}
-    rows = "".join(f"<tr><td>{_safe(k)}</td><td>{_safe(v)}</td></tr>" for k, v in told.items())
+    rows = "".join(f"<tr><td>{_escape_html(k)}</td><td>{_escape_html(v)}</td></tr>" for k, v in told.items())
     return (
-        f'<article id="{_safe(name)}"><h3>{_safe(name)}</h3><div class="pictures">{pictures}</div>'
-        f'<p class="caption">{_safe(fields["caption"])}</p><p class="formats">{links}</p>'
+        f'<article id="{_escape_html(name)}"><h3>{_escape_html(name)}</h3><div class="pictures">{pictures}</div>'
+        f'<p class="caption">{_escape_html(fields["caption"])}</p><p class="formats">{links}</p>'
         f"<details><summary>Provenance</summary><table>{rows}</table></details></article>\n"
     )
 
 
-def _picture(name: str, files: list[str], suffix: str, size: str, px: int) -> str:
+def _picture_html(name: str, files: list[str], suffix: str, size: str, px: int) -> str:
     source = next((f"{name}{suffix}.{fmt}" for fmt in ("svg", "png") if f"{name}{suffix}.{fmt}" in files), None)
     if source is None:
         return ""
     target = f"{name}.html" if f"{name}.html" in files else source
-    shown = f'<img src="{_link(source)}" width="{px}" alt="{_safe(name)}, {size} wide" loading="lazy">'
-    return f'<figure><a href="{_link(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
+    shown = f'<img src="{_quote_link(source)}" width="{px}" alt="{_escape_html(name)}, {size} wide" loading="lazy">'
+    return f'<figure><a href="{_quote_link(target)}">{shown}</a><figcaption>{size}</figcaption></figure>'
 
 
-def _link(file: str) -> str:
+def _quote_link(file: str) -> str:
     """Link to a file of the directory: no name of a file is an address."""
     return quote(file, errors="replace")
 
 
-def _safe(value: object) -> str:
+def _escape_html(value: object) -> str:
     return html.escape(str(value))

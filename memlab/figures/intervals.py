@@ -9,7 +9,7 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._rows import marked_rows
-from memlab.figures._text import clean, p_text, signed
+from memlab.figures._text import format_p, format_signed, printable_line
 
 _ALPHA = 0.05
 
@@ -33,21 +33,21 @@ def means(
     >>> len(intervals.means(pl.DataFrame([row])).data)
     1
     """
-    style.need(frame, (rows, series, "n", "mean", "low", "high"), "means")
-    names, marks = style.series(frame, series), []
+    style.check_columns(frame, (rows, series, "n", "mean", "low", "high"), "means")
+    names, marks = style.distinct_values(frame, series), []
     write = "{:.0%}".format if digits is None else f"{{:.{digits}f}}".format
     per_row = frame[rows].n_unique() > 1 and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
     of_rows = per_row and frame["n"].n_unique() > 1
-    for head, part in style.parts(frame, rows):
-        name = f"{clean(head)} (n = {part['n'][0]:,})" if of_rows else clean(head)
+    for head, part in style.rows_by_value(frame, rows):
+        name = f"{printable_line(head)} (n = {part['n'][0]:,})" if of_rows else printable_line(head)
         for row in part.iter_rows(named=True):
             i = names.index(row[series])
             look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]}
             marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": write(row["mean"]),
                           "series": row[series]})  # fmt: skip
-    counted = [f"{name} (n = {style.counts(part['n'])})" for name, part in style.parts(frame, series)]
+    counted = [f"{name} (n = {style.format_counts(part['n'])})" for name, part in style.rows_by_value(frame, series)]
     span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    key = style.key(names if of_rows else counted) if len(names) > 1 or not of_rows else ""
+    key = style.shape_key(names if of_rows else counted) if len(names) > 1 or not of_rows else ""
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 
@@ -64,18 +64,21 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     :param measure: what the differences are in; of several measures what they have in common, such as
         ``recall_all@k``.
     """
-    style.need(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
+    style.check_columns(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
     frame = frame.drop_nulls("difference").filter(pl.col("system") != pl.col("baseline"))
-    style.need(frame, (), "forest (without the baseline's own row)")
+    style.check_columns(frame, (), "forest (without the baseline's own row)")
     frame = frame if "measure" in frame.columns else frame.with_columns(measure=pl.lit(measure))
-    measures = style.series(frame, "measure")
+    measures = style.distinct_values(frame, "measure")
     marks = [
-        {**row, "name": row["system"], "series": row["measure"], "x": row["difference"], "numbers": _tested(row),
-         "symbol": style.SYMBOLS[measures.index(row["measure"])], **_verdict(row)}
+        {**row, "name": row["system"], "series": row["measure"], "x": row["difference"],
+        "numbers": _difference_text(row),
+         "symbol": style.SYMBOLS[measures.index(row["measure"])], **_verdict_colours(row)}
         for row in frame.to_dicts()
     ]  # fmt: skip
-    xlabel = f"difference in {measure} to {clean(frame['baseline'][0])} (n = {style.counts(frame['n'])})"
-    key = f"{style.key(measures)}; " * (len(measures) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
+    xlabel = (
+        f"difference in {measure} to {printable_line(frame['baseline'][0])} (n = {style.format_counts(frame['n'])})"
+    )
+    key = f"{style.shape_key(measures)}; " * (len(measures) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
     return marked_rows(marks, xlabel=xlabel, key=key)
 
 
@@ -98,23 +101,24 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     1
     """
     columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm")
-    style.need(frame, columns, "ablation")
+    style.check_columns(frame, columns, "ablation")
     frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
-    groups, steps = style.series(frame, "group"), style.series(frame, "system")
+    groups, steps = style.distinct_values(frame, "group"), style.distinct_values(frame, "system")
     marks = [
-        {"name": clean(row["system"]) + _ms(row.get("ms")), "series": row["group"], "x": row["mean"],
-         "low": row["mean_low"], "high": row["mean_high"], "symbol": style.SYMBOLS[groups.index(row["group"])],
-         "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _tested(row)]).rstrip(), **_verdict(row)}
+        {"name": printable_line(row["system"]) + _milliseconds_text(row.get("ms")), "series": row["group"],
+         "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
+         "symbol": style.SYMBOLS[groups.index(row["group"])], **_verdict_colours(row),
+         "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]).rstrip()}
         for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"])))
     ]  # fmt: skip
-    about = [f"{group} (n = {rows['n'][0]:,})" for group, rows in style.parts(frame, "group")]
-    key = f"{style.key(about)}; right: mean, and gain on the step before; "
+    about = [f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")]
+    key = f"{style.shape_key(about)}; right: mean, and gain on the step before; "
     key += "ms: median time of one question; " * ("ms" in frame.columns)
     key += f"filled: p < {_ALPHA:g} against the step before, after Holm's correction"
     return marked_rows(marks, xlabel=measure, key=key, xaxis={"zeroline": False})
 
 
-def _verdict(row: dict[str, Any]) -> dict[str, str]:
+def _verdict_colours(row: dict[str, Any]) -> dict[str, str]:
     """Give the colours of a paired difference: blue better, vermilion worse; grey and open where it is not sure."""
     if row["p_holm"] is None or row["difference"] is None or row["p_holm"] >= _ALPHA:
         return {"tint": style.GREY, "fill": "white"}
@@ -122,13 +126,15 @@ def _verdict(row: dict[str, Any]) -> dict[str, str]:
     return {"tint": tint, "fill": tint}
 
 
-def _tested(row: dict[str, Any]) -> str:
+def _difference_text(row: dict[str, Any]) -> str:
     """Write a difference with its interval and p, as far as there are any."""
     if row["difference"] is None:
         return ""
-    span = "" if row["low"] is None else f" [{signed(row['low'])}, {signed(row['high'])}]"
-    return f"{signed(row['difference'])}{span}" + ("" if row["p_holm"] is None else f" {p_text(row['p_holm'])}")
+    span = "" if row["low"] is None else f" [{format_signed(row['low'])}, {format_signed(row['high'])}]"
+    return f"{format_signed(row['difference'])}{span}" + (
+        "" if row["p_holm"] is None else f" {format_p(row['p_holm'])}"
+    )
 
 
-def _ms(value: float | None) -> str:
+def _milliseconds_text(value: float | None) -> str:
     return "" if value is None else f", {value:,.1f} ms" if value < 10 else f", {value:,.0f} ms"

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text import clean, escape, fit, place, plain, text_px
+from memlab.figures._text import cut_to_width, drawable_text, escape, place_labels, printable_line, text_px
 
 _COLOURED = 6  # black is for the stars
 _MOST_POINTS = 6_000
@@ -65,14 +65,14 @@ def embedding_map(
     >>> [trace.name for trace in maps.embedding_map(points, terms=names).data]
     ['garden · seeds', 'evidence, missed']
     """
-    style.need(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
+    style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
     if not turns.select(pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()).item():
         raise DataError("embedding_map got a coordinate that is not finite; project the embeddings again")
-    turns, asked = _closer(turns, question)
+    turns, asked = _narrow_gaps(turns, question)
     sizes = turns.group_by("label").agg(size=pl.len(), evidence=pl.col("evidence").any()).filter(pl.col("label") >= 0)
     coloured = sizes.sort("evidence", "size", "label", descending=[True, True, False])["label"].head(_COLOURED)
-    names = {label: clean(text) for label, text in terms.select("label", "terms").iter_rows()}
+    names = {label: printable_line(text) for label, text in terms.select("label", "terms").iter_rows()}
     tints = {label: style.colour(i) for i, label in enumerate(coloured.sort())}
     named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
@@ -88,9 +88,11 @@ def embedding_map(
         *((name, crowd.filter(pl.col("label") == label), {"size": 4, "color": tint, "opacity": 0.75})
           for label, (tint, name) in sorted(named.items())),
     ]  # fmt: skip
-    traces = [_dots(name, rows, look | {"line": {"width": 0}}) for name, rows, look in clouds if rows.height]
-    traces += [_dots(name[2:], rows, _MARKS[name]) for name, rows in marks.items()]
-    xy, marked_xy = (_places(rows) for rows in (drawn, pl.concat([turns.clear(), *marks.values()], how="diagonal")))
+    traces = [_draw_dots(name, rows, look | {"line": {"width": 0}}) for name, rows, look in clouds if rows.height]
+    traces += [_draw_dots(name[2:], rows, _MARKS[name]) for name, rows in marks.items()]
+    xy, marked_xy = (
+        _point_coordinates(rows) for rows in (drawn, pl.concat([turns.clear(), *marks.values()], how="diagonal"))
+    )
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
     low, high = every.min(axis=0), every.max(axis=0)
     key = [(f"{name} ({rows.height:,})" if rows is not asked else name, "black") for name, rows in marks.items()]
@@ -107,7 +109,7 @@ def embedding_map(
         for text in texts:
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
         lines = _key_lines(key, px)
-        texts.append(style.note("<br>".join(lines), 0, 0, yshift=-3, align="left",
+        texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
                                 font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
         box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
         return style.layout(
@@ -117,17 +119,17 @@ def embedding_map(
             yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
         )  # fmt: skip
 
-    return style.finish(traces, layout_for)
+    return style.finish_figure(traces, layout_for)
 
 
-def _places(rows: pl.DataFrame) -> np.ndarray:
+def _point_coordinates(rows: pl.DataFrame) -> np.ndarray:
     return rows.select("x", "y").to_numpy()
 
 
-def _closer(turns: pl.DataFrame, question: tuple[float, float] | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _narrow_gaps(turns: pl.DataFrame, question: tuple[float, float] | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Narrow what is empty between points, along each axis, to a share of its range; of the turns and the question."""
     asked = np.empty((0, 2)) if question is None else np.array([question], dtype=float)
-    places = np.vstack([_places(turns), asked])
+    places = np.vstack([_point_coordinates(turns), asked])
     for axis in places.T:
         known = np.unique(axis)
         if known.size > 2:
@@ -137,12 +139,12 @@ def _closer(turns: pl.DataFrame, question: tuple[float, float] | None) -> tuple[
     return turns.with_columns(moved.head(turns.height)), moved.tail(len(asked))
 
 
-def _dots(name: str, rows: pl.DataFrame, marker: dict[str, Any]) -> go.Scatter:
+def _draw_dots(name: str, rows: pl.DataFrame, marker: dict[str, Any]) -> go.Scatter:
     x, y = (rows[axis].round(4).to_list() for axis in "xy")
     told = rows.select(c for c in ("turn_id", "session_id", "text") if c in rows.columns)
-    hover = ["<br>".join(escape(fit(v, 520, 11)) for v in row if v is not None) for row in told.iter_rows()]
-    return go.Scatter(x=x, y=y, name=plain(name), mode="markers", marker=marker, text=hover, hoverinfo="text+name",
-                      showlegend=False)  # fmt: skip
+    hover = ["<br>".join(escape(cut_to_width(v, 520, 11)) for v in row if v is not None) for row in told.iter_rows()]
+    return go.Scatter(x=x, y=y, name=drawable_text(name), mode="markers", marker=marker, text=hover,
+                      hoverinfo="text+name", showlegend=False)  # fmt: skip
 
 
 def _cluster_labels(
@@ -158,7 +160,7 @@ def _cluster_labels(
     obstacles = np.vstack([points, starred])
     weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), 20.0)])
     radii = (0, 6, 12, 18, 24, 30, 38, 46, 56, 68, 86)
-    centres = place(anchors, sizes, obstacles, area=(area[0], area[1]), radii=radii, weights=weights)
+    centres = place_labels(anchors, sizes, obstacles, area=(area[0], area[1]), radii=radii, weights=weights)
     return [
         {"at": centre, "text": f"<b>{escape(text)}</b>", "font": {"size": style.SMALL, "color": style.darker(tint)},
          "bgcolor": "rgba(255,255,255,0.82)", "borderpad": 1, "showarrow": False}
@@ -171,7 +173,7 @@ def _shorten(name: str, px: int) -> str:
     terms = name.split(_BETWEEN)
     while len(terms) > 1 and text_px(_BETWEEN.join(terms), style.SMALL, bold=True) > px:
         terms.pop()
-    return fit(_BETWEEN.join(terms), px, style.SMALL, bold=True)
+    return cut_to_width(_BETWEEN.join(terms), px, style.SMALL, bold=True)
 
 
 def _key_lines(entries: list[tuple[str, str]], px: int) -> list[str]:

@@ -15,40 +15,43 @@ from typing import Any
 
 from memlab.errors import ExportError
 
-RUNNING = "MEMLAB_NOTEBOOK"
+NOTEBOOK_VARIABLE = "MEMLAB_NOTEBOOK"
 """The variable in which a kernel reads which notebook it runs, and with what."""
 _KINDS = {"name": str, "caption": str, "files": list, "provenance": dict, "made_by": dict, "versions": dict}
 
 
-def origin() -> dict[str, Any]:
+def figure_origin() -> dict[str, Any]:
     """Say what makes the figures of this process: enough to make them again.
 
     ``notebook`` with ``source`` (the digest of its cells), ``parameters`` and ``commit`` where ``memlab notebooks``
     runs it; ``notebook`` and ``commit`` in a Jupyter session; else the name of the ``script``. Paths are relative to
     where memlab was run, so that no folder of the machine is shown.
 
-    >>> from memlab.figures.origin import origin
-    >>> "notebook" in origin() or "script" in origin()
+    >>> from memlab.figures.origin import figure_origin
+    >>> "notebook" in figure_origin() or "script" in figure_origin()
     True
     """
-    if told := os.environ.get(RUNNING):
+    if told := os.environ.get(NOTEBOOK_VARIABLE):
         return dict(json.loads(told))
     if session := os.environ.get("JPY_SESSION_NAME"):
-        return {"notebook": Path(session).name} | _commit(Path.cwd())
+        return {"notebook": Path(session).name} | _name_commit(Path.cwd())
     script = Path(getattr(sys.modules["__main__"], "__file__", None) or "interactive")
-    return {"script": script.name} | _commit(script.resolve().parent)
+    return {"script": script.name} | _name_commit(script.resolve().parent)
 
 
 @contextmanager
-def running(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
+def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
     """Tell the kernels that start meanwhile which notebook they run.
 
     :param parameters: what was set; paths are written relative to the working directory.
     """
-    told = {name: portable(value) for name, value in parameters.items()}
+    told = {name: relative_path(value) for name, value in parameters.items()}
     about = {"notebook": notebook.name, "source": source_digest(notebook), "parameters": told}
     # A bar of progress would stay in the executed notebook, a line for each of its steps.
-    new = {RUNNING: json.dumps(about | _commit(notebook.resolve().parent), default=str), "TQDM_DISABLE": "1"}
+    new = {
+        NOTEBOOK_VARIABLE: json.dumps(about | _name_commit(notebook.resolve().parent), default=str),
+        "TQDM_DISABLE": "1",
+    }
     before = {name: os.environ.get(name) for name in new}
     os.environ.update(new)
     try:
@@ -58,7 +61,7 @@ def running(notebook: Path, parameters: Mapping[str, Any]) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
-def sidecar(path: Path) -> dict[str, Any] | None:
+def read_sidecar(path: Path) -> dict[str, Any] | None:
     """Read a sidecar that :func:`memlab.figures.export` wrote; ``None`` for the JSON of another tool.
 
     ``made_by`` and ``versions`` are there, as mappings, and ``files`` are names, whatever the file holds.
@@ -87,13 +90,13 @@ def source_digest(notebook: Path) -> str:
     return hashlib.sha256(json.dumps([cell["source"] for cell in cells]).encode()).hexdigest()[:12]
 
 
-def portable(value: Any, folder: Path | None = None) -> Any:
+def relative_path(value: Any, folder: Path | None = None) -> Any:
     """Make a path relative to a folder, or to the working directory: what was executed may be handed on."""
     return os.path.relpath(value, folder) if isinstance(value, str) and os.path.isabs(value) else value
 
 
 @cache
-def _commit(folder: Path) -> dict[str, str]:
+def _name_commit(folder: Path) -> dict[str, str]:
     """Name the commit of a folder, ``-dirty`` where its files differ from it; nothing where git knows none."""
     ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import clean, escape, fit, wrap
+from memlab.figures._text import cut_to_width, escape, printable_line, wrap
 
 _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}
@@ -20,7 +20,7 @@ _TINTS = ("#C3DBEC", "#8CBBDC")
 _LAST = r"[,:] [^,:]*$"
 
 
-def _laid(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the nodes of a forest from the top, each with its depth and the rows that it covers.
 
     Every leaf has a row of its own, in the order of the frame, and every other node the rows of its leaves.
@@ -61,8 +61,8 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     >>> len(rollup.icicle(pl.DataFrame(nodes)).data)
     2
     """
-    style.need(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
-    nodes = _laid(frame)
+    style.check_columns(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
+    nodes = _lay_out_nodes(frame)
     deepest, leaves = max(node["depth"] for node in nodes), max(node["end"] for node in nodes)
     # The labels of the lowest nodes say most.
     wide = np.array([1.0] * deepest + [2.4 if deepest else 1.0])
@@ -71,7 +71,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     by, traces = "depth" if nodes[-1]["branch"] == 0 else "branch", []
     for odd, tint in enumerate(_TINTS):
         boxes = [row for row in nodes if row[by] % 2 == odd]
-        hover = [style.broken([*wrap(row["label"], 360, style.TEXT, lines=4), f"{row['n_turns']:,} turns"])
+        hover = [style.join_lines([*wrap(row["label"], 360, style.TEXT, lines=4), f"{row['n_turns']:,} turns"])
                  for row in boxes]  # fmt: skip
         traces.append(
             go.Bar(
@@ -82,29 +82,29 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
                 y=[row["middle"] for row in boxes], width=[row["end"] - row["first"] for row in boxes],
             )
         )  # fmt: skip
-    heads = {row["depth"]: clean(row["kind"]) for row in nodes} if "kind" in frame.columns else {}
+    heads = {row["depth"]: printable_line(row["kind"]) for row in nodes} if "kind" in frame.columns else {}
 
     def layout_for(px: int) -> dict[str, Any]:
         row_px = min(float(_ROW_PX), _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / leaves)
         rooms = np.diff(edges) * (px - 2 * _SIDE_PX)
-        notes = [_label(row, edges[row["depth"]], rooms[row["depth"]] - 8, (row["end"] - row["first"]) * row_px)
+        notes = [_box_label(row, edges[row["depth"]], rooms[row["depth"]] - 8, (row["end"] - row["first"]) * row_px)
                  for row in nodes if (row["end"] - row["first"]) * row_px >= _LEGIBLE_PX]  # fmt: skip
         for depth, name in heads.items():
-            heading = escape(fit(name, rooms[depth], style.SMALL, bold=True))
-            notes.append(style.note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x"))
+            heading = escape(cut_to_width(name, rooms[depth], style.SMALL, bold=True))
+            notes.append(style.text_note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x"))
         return style.layout(
             px, plot_px=round(row_px * leaves), left=_SIDE_PX, right=_SIDE_PX, bottom=8,
             head_px=_HEAD_PX * bool(heads), annotations=notes, barmode="overlay", bargap=0,
             xaxis={"visible": False, "range": [0, 1]}, yaxis={"visible": False, "range": [leaves, 0]},
         )  # fmt: skip
 
-    return style.finish(traces, layout_for)
+    return style.finish_figure(traces, layout_for)
 
 
-def _label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:
+def _box_label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:
     """Write as many topics of a label into its box as have room."""
     most, label = max(1, min(4, int((high - 2) // 11))), str(row["label"])
     while (lines := wrap(label, room, style.SMALL, lines=most))[-1].endswith("…") and re.search(_LAST, label):
         label = re.sub(_LAST, "", label)
-    return style.note(style.broken(lines), left, row["middle"], "left middle", xref="x", yref="y", xshift=3,
+    return style.text_note(style.join_lines(lines), left, row["middle"], "left middle", xref="x", yref="y", xshift=3,
                       align="left")  # fmt: skip

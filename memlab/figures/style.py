@@ -2,8 +2,8 @@
 
 A figure is drawn for print: 336 px are 3.5 in (a column) and 672 px are 7 in (a page), so a font of 10 px is 7.5 pt
 at either width. What must change with the width (where labels sit, how long a snippet is) a chart says through
-:func:`finish`; :func:`for_width` gives the figure at one width. Nothing is registered with plotly: a notebook's own
-figures keep their look.
+:func:`finish_figure`; :func:`copy_for_width` gives the figure at one width. Nothing is registered with plotly: a
+notebook's own figures keep their look.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures._font import FAMILY
-from memlab.figures._text import clean, escape, text_px, wrap
+from memlab.figures._text import escape, printable_line, text_px, wrap
 
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}
-TALLEST = 432
+TALLEST_PX = 432
 """Pixels that a picture at column width takes down the page at most: 4.5 in."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -89,7 +89,7 @@ def darker(hex_colour: str, share: float = 0.3) -> str:
     return "#" + "".join(f"{c:02X}" for c in channels)
 
 
-def need(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> None:
+def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> None:
     """Check that a frame has what a chart draws.
 
     :raises DataError: when a column is missing or there are no rows.
@@ -101,32 +101,32 @@ def need(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> None:
         raise DataError(f"{chart} has nothing to draw: the frame has no rows; check the filter that made it")
 
 
-def series(frame: pl.DataFrame, column: str) -> list[Any]:
+def distinct_values(frame: pl.DataFrame, column: str) -> list[Any]:
     """Give the distinct values of a column in order of first appearance, which is the order of the colours."""
     return frame[column].unique(maintain_order=True).to_list()
 
 
-def parts(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
-    """Give each distinct value of a column with its rows, in the order of :func:`series`."""
+def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
+    """Give each distinct value of a column with its rows, in the order of :func:`distinct_values`."""
     return [(value, rows) for (value,), rows in frame.group_by(column, maintain_order=True)]
 
 
-def named(name: object) -> str:
+def legend_name(name: object) -> str:
     """Give the name of a series as the legend draws it: a long one on two lines."""
-    return broken(wrap(name, _NAME_PX, SMALL))
+    return join_lines(wrap(name, _NAME_PX, SMALL))
 
 
-def broken(lines: Iterable[str]) -> str:
+def join_lines(lines: Iterable[str]) -> str:
     """Escape lines of text and put them under each other."""
     return "<br>".join(map(escape, lines))
 
 
-def counts(values: pl.Series) -> str:
+def format_counts(values: pl.Series) -> str:
     """Write a number of questions, or the range of several."""
     return "–".join(dict.fromkeys(f"{n:,}" for n in values.sort().gather([0, -1])))
 
 
-def note(text: str, x: float, y: float, anchor: str = "left top", **own: Any) -> dict[str, Any]:
+def text_note(text: str, x: float, y: float, anchor: str = "left top", **own: Any) -> dict[str, Any]:
     """Give a text that stands in the plot, at shares of its width and height; ``own`` may name other axes.
 
     :param anchor: which corner of the text stands there.
@@ -181,7 +181,7 @@ def layout(
     lines = wrap(title, px - 16, 11, lines=3, bold=True)
     top = 10 + 14 * len(lines) + head_px
     # plotly cuts off the first line of a title that has two; an annotation keeps both.
-    texts = [note("<br>".join(f"<b>{escape(line)}</b>" for line in lines), 0, 1, xshift=8 - left, yshift=top - 4,
+    texts = [text_note("<br>".join(f"<b>{escape(line)}</b>" for line in lines), 0, 1, xshift=8 - left, yshift=top - 4,
                   align="left", font={"size": 11})] if lines else []  # fmt: skip
     legend, legend_px = legend_below(names, px) if names else ({}, 0)
     # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in plot units.
@@ -193,13 +193,13 @@ def layout(
     }  # fmt: skip
 
 
-def axes(panel: int) -> dict[str, Any]:
+def panel_axes(panel: int) -> dict[str, Any]:
     """Name the axes of the i-th panel, for its traces."""
     key = str(panel + 1) if panel else ""
     return {"xaxis": f"x{key}", "yaxis": f"y{key}"}
 
 
-def panels(
+def panels_layout(
     px: int, facets: Sequence[dict[str, Any]], *, columns: int, high: float, gap: tuple[float, float],
     left: float = 42, right: float = 12, **own: Any,
 ) -> dict[str, Any]:  # fmt: skip
@@ -217,11 +217,11 @@ def panels(
     for p, facet in enumerate(facets):
         row, column = divmod(p, columns)
         start, upper = column * (wide + gap[0]) / across, 1 - (high + gap[1]) * row / plot_px
-        x, y = axes(p).values()
+        x, y = panel_axes(p).values()
         spans = [start, min(1.0, start + wide / across)], [max(0.0, upper - high / plot_px), upper]
         placed[f"xaxis{x[1:]}"] = {"domain": spans[0], "anchor": y, **facet["xaxis"]}
         placed[f"yaxis{y[1:]}"] = {"domain": spans[1], "anchor": x, **facet["yaxis"]}
-        heads.append(note(facet["head"], start, upper, "left bottom", yshift=2, align="left"))
+        heads.append(text_note(facet["head"], start, upper, "left bottom", yshift=2, align="left"))
     return layout(px, plot_px=plot_px, left=left, right=right, annotations=heads, **placed, **own)
 
 
@@ -231,18 +231,18 @@ def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, da
     return go.Scatter(x=list(x), y=list(y), name=name, **{"mode": "lines", "line": look, **own})
 
 
-def marked(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
+def draw_marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
     """Draw the line of the i-th series, with marks of its shape; its dash changes when the colours start again."""
     marker, dash = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}, ("solid", "dash", "dot")[i // len(PALETTE) % 3]
-    return line(x, y, named(name), colour(i), dash=dash, **{"mode": "lines+markers", "marker": marker, **own})
+    return line(x, y, legend_name(name), colour(i), dash=dash, **{"mode": "lines+markers", "marker": marker, **own})
 
 
-def key(names: Iterable[object]) -> str:
+def shape_key(names: Iterable[object]) -> str:
     """Say which drawn shape stands for which of several names."""
-    return ", ".join(f"{shape} {clean(name)}" for shape, name in zip("●■◆▲✚", names, strict=False) if name)
+    return ", ".join(f"{shape} {printable_line(name)}" for shape, name in zip("●■◆▲✚", names, strict=False) if name)
 
 
-def interval(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
+def interval_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     """Give the bar of an interval around a value, or around a column of them."""
     columns = [v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)]
     up, down = (columns[2] - columns[0]).to_list(), (columns[0] - columns[1]).to_list()
@@ -251,10 +251,10 @@ def interval(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
 
 def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
     """Make a figure whose :func:`layout` differs between the widths by its legend alone."""
-    return finish(traces, lambda px: layout(px, **fixed))
+    return finish_figure(traces, lambda px: layout(px, **fixed))
 
 
-def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
+def finish_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
     """Make a figure of traces and a layout that depends on the width in pixels.
 
     :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for each paper width.
@@ -267,7 +267,7 @@ def finish(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -
     return go.Figure(data=list(traces), layout=about | layouts["full"])
 
 
-def for_width(fig: go.Figure, width: Width) -> go.Figure:
+def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:
     """Give a copy of a figure laid out for a paper width.
 
     A figure that no chart function of memlab made gets the template and keeps its shape.
@@ -275,7 +275,7 @@ def for_width(fig: go.Figure, width: Width) -> go.Figure:
     >>> import polars as pl
     >>> from memlab.figures import bars, style
     >>> fig = bars.shares(pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, 3], "share": [0.25, 0.75]}))
-    >>> style.for_width(fig, "column").layout.width
+    >>> style.copy_for_width(fig, "column").layout.width
     336
     """
     copy = go.Figure(fig)

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import clean, escape, fit, plain, wrap
+from memlab.figures._text import cut_to_width, drawable_text, escape, printable_line, wrap
 
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
 
@@ -30,18 +30,19 @@ def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str
     >>> [trace.name for trace in sweeps.sweep(rows).data]
     ['plain top-k', 'with the parameter']
     """
-    style.need(frame, ("parameter", "value", "mean", "low", "high", "baseline", "system"), "sweep")
+    style.check_columns(frame, ("parameter", "value", "mean", "low", "high", "baseline", "system"), "sweep")
     names = ["with the parameter", reference]
     traces, heads = list[Any](), list[tuple[str, str]]()
-    for p, (head, rows) in enumerate(style.parts(frame.sort("value", maintain_order=True), "system")):
-        error = style.interval(rows["mean"], rows["low"], rows["high"], thickness=0.8, width=2)
-        own: dict[str, Any] = {"showlegend": p == 0, **style.axes(p)}
+    for p, (head, rows) in enumerate(style.rows_by_value(frame.sort("value", maintain_order=True), "system")):
+        error = style.interval_bar(rows["mean"], rows["low"], rows["high"], thickness=0.8, width=2)
+        own: dict[str, Any] = {"showlegend": p == 0, **style.panel_axes(p)}
         traces += [
-            style.line(rows["value"], rows["baseline"], style.named(reference), width=1.2, dash="dash",
+            style.line(rows["value"], rows["baseline"], style.legend_name(reference), width=1.2, dash="dash",
                        legendgroup=reference, legendrank=1001, **own),
-            style.marked(rows["value"], rows["mean"], names[0], 0, error_y=error, legendgroup=names[0], **own),
+            style.draw_marked_line(rows["value"], rows["mean"], names[0], 0, error_y=error,
+                                   legendgroup=names[0], **own),
         ]  # fmt: skip
-        heads.append((clean(head), plain(rows["parameter"][0])))
+        heads.append((printable_line(head), drawable_text(rows["parameter"][0])))
     most = frame.select(pl.max_horizontal("high", "mean", "baseline").max()).item() * 1.08 or 1.0
     top = min(most, 1.03) if most < 1.2 else most
 
@@ -54,17 +55,17 @@ def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str
         header = _HEADER_PX + _SECOND_LINE_PX * (max(map(len, lines)) > 1)
         high = 190 if down == 1 else 105
         if column:
-            room = style.TALLEST - 10 - style.legend_below(names, px)[1]
+            room = style.TALLEST_PX - 10 - style.legend_below(names, px)[1]
             high = max(48, min(high, room // down - header - _FOOT_PX))
-        label = escape(fit(measure, high + header, style.TEXT))
+        label = escape(cut_to_width(measure, high + header, style.TEXT))
         facets = [
-            {"head": f"<b>{style.broken(lines[p])}</b>",
+            {"head": f"<b>{style.join_lines(lines[p])}</b>",
              "xaxis": {"title": {"text": parameter}, "nticks": 6},
              "yaxis": {"range": [0, top], "showticklabels": p % columns == 0, "nticks": 6,
                        "title": {"text": "" if p % columns else label}}}
             for p, (_, parameter) in enumerate(heads)
         ]  # fmt: skip
-        return style.panels(px, facets, columns=columns, high=high, gap=(_GAP_PX, header + _FOOT_PX), names=names,
-                            head_px=header, bottom=_FOOT_PX)  # fmt: skip
+        return style.panels_layout(px, facets, columns=columns, high=high, gap=(_GAP_PX, header + _FOOT_PX),
+                            names=names, head_px=header, bottom=_FOOT_PX)  # fmt: skip
 
-    return style.finish(traces, layout_for)
+    return style.finish_figure(traces, layout_for)

@@ -10,9 +10,9 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from memlab.evaluate.significance import wilson
+from memlab.evaluate.significance import wilson_interval
 from memlab.figures import style
-from memlab.figures._text import clean, escape, fit, plain
+from memlab.figures._text import cut_to_width, drawable_text, escape, printable_line
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 
@@ -32,39 +32,39 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     >>> [trace.name for trace in fig.data if trace.showlegend]
     ['bm25']
     """
-    style.need(table, ("system", "n", "recall_all@10", "p50 ms"), "trade_off")
+    style.check_columns(table, ("system", "n", "recall_all@10", "p50 ms"), "trade_off")
     budgets = {int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))}
     tokens, names = sorted(budgets), table["system"].to_list()
     traces = []
     for i, row in enumerate(table.iter_rows(named=True)):
         recall = [row[budgets[budget]] for budget in tokens]
-        traces.append(style.marked(tokens, recall, row["system"], i, showlegend=True,
-                                   hovertemplate="%{x:,} tokens: %{y:.3f}", **style.axes(0)))  # fmt: skip
+        traces.append(style.draw_marked_line(tokens, recall, row["system"], i, showlegend=True,
+                                   hovertemplate="%{x:,} tokens: %{y:.3f}", **style.panel_axes(0)))  # fmt: skip
     timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
     best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
         pl.col("recall_all@10") > pl.col("recall_all@10").cum_max().shift(fill_value=-1)
     )
     if best.height > 1:
         traces.append(style.line(best["p50 ms"], best["recall_all@10"], "", dash="dot", width=1, hoverinfo="skip",
-                                 showlegend=False, **style.axes(1)))  # fmt: skip
+                                 showlegend=False, **style.panel_axes(1)))  # fmt: skip
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
-        ((low,), (high,)) = wilson(np.array([share * row["n"]]), np.array([row["n"]]))
+        ((low,), (high,)) = wilson_interval(np.array([share * row["n"]]), np.array([row["n"]]))
         traces.append(go.Scatter(
-            x=[row["p50 ms"]], y=[share], mode="markers", name=plain(row["system"]), showlegend=False,
+            x=[row["p50 ms"]], y=[share], mode="markers", name=drawable_text(row["system"]), showlegend=False,
             marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
-            error_y=style.interval(share, low, high, color=tint),
-            hovertemplate=f"%{{y:.3f}} [{low:.3f}, {high:.3f}], %{{x:,.1f}} ms", **style.axes(1),
+            error_y=style.interval_bar(share, low, high, color=tint),
+            hovertemplate=f"%{{y:.3f}} [{low:.3f}, {high:.3f}], %{{x:,.1f}} ms", **style.panel_axes(1),
         ))  # fmt: skip
     n, untimed = max(table["n"].to_list()), table.filter(pl.col("p50 ms").is_null())["system"].to_list()
-    timeless = f"(no time: {', '.join(map(clean, untimed))})" if untimed else ""
+    timeless = f"(no time: {', '.join(map(printable_line, untimed))})" if untimed else ""
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
     decades = [10.0**power for power in range(lowest, highest + 1)]
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"]
-        high = 190 if beside else min(150, (style.TALLEST - 122 - style.legend_below(names, px)[1]) / 2)
+        high = 190 if beside else min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2)
         recall = {"range": [0, 1.0], "tick0": 0, "dtick": 0.2}
         facets = [
             {
@@ -74,13 +74,13 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
                 "yaxis": {**recall, "title": {"text": "all evidence there"}},
             },
             {
-                "head": f"<b>in the first ten turns</b> {escape(fit(timeless, 150, style.SMALL))}",
+                "head": f"<b>in the first ten turns</b> {escape(cut_to_width(timeless, 150, style.SMALL))}",
                 "xaxis": {"type": "log", "range": [lowest, highest], "tickvals": decades,
                           "ticktext": [f"{t:,g}" for t in decades], "title": {"text": "median time of a search, ms"}},
                 "yaxis": {**recall, "title": {"text": "" if beside else "recall_all@10"}},
             },
         ]  # fmt: skip
-        return style.panels(px, facets, columns=1 + beside, high=high, gap=(40, 58), head_px=18, left=46, right=18,
-                            names=names)  # fmt: skip
+        return style.panels_layout(px, facets, columns=1 + beside, high=high, gap=(40, 58), head_px=18, left=46,
+                            right=18, names=names)  # fmt: skip
 
-    return style.finish(traces, layout_for)
+    return style.finish_figure(traces, layout_for)

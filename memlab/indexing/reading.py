@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.knowledge import Resolved, patterns, recall, resolve
-from memlab.store import MemoryStore, cached
+from memlab.store import MemoryStore, cache_encoder
 from memlab.terminal import short
 
 _FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
@@ -33,7 +33,7 @@ def resolved_facts(
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
     pairs = current_undos(store, dataset, facts).values()
-    return resolve(facts, encoder=cached(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
+    return resolve(facts, encoder=cache_encoder(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
 
 
 def current_undos(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:

@@ -19,7 +19,7 @@ from memlab.embed import Encoder
 from memlab.errors import ModelError
 from memlab.indexing.reading import cache_vectors, current_undos
 from memlab.knowledge import extraction
-from memlab.llm import RECORDED, Service, configured, recording
+from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
@@ -99,7 +99,7 @@ def index(
 
     chosen = settings or IndexSettings()
     if isinstance(service, str) and service != RECORDED:
-        service = configured(service)
+        service = configured_service(service)
     store.knowledge.sweep(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
@@ -124,7 +124,7 @@ def _recipe_version(settings: IndexSettings, service: str | Service | None) -> s
     model = service.model if isinstance(service, Service) else None
     parts |= {"code": CODE_VERSION, "model": model, "asked": [extraction.VERSION, SESSION.version]}
     if service == RECORDED:
-        parts["recordings"] = recording.identity()
+        parts["recordings"] = recording.recordings_digest()
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     return f"{settings.version}-{extraction.service_name(service) or EXTRACTIVE}-{digest}"
 

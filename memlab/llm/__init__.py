@@ -1,15 +1,15 @@
 """Language-model services: any OpenAI-compatible HTTP endpoint, and nothing unless the user named one.
 
 :func:`ask` takes :class:`Request` and gives :class:`Answer`, from a :class:`Service` or from a recording of what one
-answered; :func:`embeddings` gives vectors.
+answered; :func:`embed_texts` gives vectors.
 """
 
-from memlab.llm.asking import MISFIT, Answer, Request, ask, check, unanswered
-from memlab.llm.embeddings import embeddings
-from memlab.llm.service import RECORDED, Service, configured
-from memlab.llm.spending import Spent, count, spending
+from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
+from memlab.llm.embeddings import embed_texts
+from memlab.llm.service import RECORDED, Service, configured_service
+from memlab.llm.spending import ModelSpending, add_to_spending, track_spending
 
 __all__ = [
-    "MISFIT", "RECORDED", "Answer", "Request", "Service", "Spent", "ask", "check", "configured", "count", "embeddings",
-    "spending", "unanswered",
+    "MISFIT", "RECORDED", "Answer", "ModelSpending", "Request", "Service", "add_to_spending", "ask", "check_service",
+    "configured_service", "describe_unanswered", "embed_texts", "track_spending",
 ]  # fmt: skip

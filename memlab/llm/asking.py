@@ -15,9 +15,9 @@ from tqdm import tqdm
 
 from memlab.errors import ModelError
 from memlab.llm import recording
-from memlab.llm.reply import counts, read
-from memlab.llm.service import Service, chosen
-from memlab.llm.spending import CHARS, WRITTEN, count, estimated
+from memlab.llm.reply import read_completion, token_counts
+from memlab.llm.service import Service, resolve_service
+from memlab.llm.spending import CHARS, WRITTEN, add_to_spending, is_estimating
 
 if TYPE_CHECKING:
     from memlab.llm.client import Client
@@ -52,7 +52,7 @@ class Request:
     @property
     def key(self) -> str:
         """The key of its recorded answer."""
-        return recording.key(self.task, self.version, self.about)
+        return recording.recording_key(self.task, self.version, self.about)
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class Answer:
     seconds: float = 0.0
 
 
-def unanswered(answers: Sequence[Answer], what: str) -> str:
+def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
     """Say in one line how many requests have no answer, why the first has none, and what to do; nothing if all have.
 
     :param what: what was asked for, in the plural, such as ``rewrites``.
 
-    >>> from memlab.llm import Answer, unanswered
-    >>> unanswered([Answer("yes"), Answer(None, "not recorded")], "rewrites")
+    >>> from memlab.llm import Answer, describe_unanswered
+    >>> describe_unanswered([Answer("yes"), Answer(None, "not recorded")], "rewrites")
     '1 of 2 rewrites came from no model (not recorded); service="NAME" or --service NAME asks one'
     """
     errors = [answer.error for answer in answers if answer.value is None]
@@ -110,42 +110,44 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     """
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
-    asked, rows = {request.key: request for request in requests}, recording.rows(service)
-    answers = {key: answer for key, request in asked.items() if (answer := _recorded(request, rows.get(key)))}
+    asked, rows = {request.key: request for request in requests}, recording.recorded_rows(service)
+    answers = {
+        key: answer for key, request in asked.items() if (answer := _read_recorded_answer(request, rows.get(key)))
+    }
     new = {key: request for key, request in asked.items() if key not in answers}
-    if (model := chosen(service)) is not None and new:
-        answers |= _guessed(new) if estimated() else _ask_unrecorded(new, model, progress)
-    paid = {key: answers[key] for key in (new if estimated() else asked) if key in answers}
+    if (model := resolve_service(service)) is not None and new:
+        answers |= _estimate_answers(new) if is_estimating() else _ask_unrecorded(new, model, progress)
+    paid = {key: answers[key] for key in (new if is_estimating() else asked) if key in answers}
     spent = {(asked[key].task, key): a.tokens for key, a in paid.items() if a.value is not None or any(a.tokens)}
     lacking = sum(key not in answers or answers[key].value is None for key in asked)
-    count(spent, unanswered=lacking, seconds=sum(answer.seconds for answer in answers.values()))
+    add_to_spending(spent, unanswered=lacking, seconds=sum(answer.seconds for answer in answers.values()))
     missing = Answer(None, "not recorded")
     return [answers.get(request.key, missing) for request in requests]
 
 
-def check(service: str | Service | None) -> None:
+def check_service(service: str | Service | None) -> None:
     """See that a service can be asked, before work begins that needs its answers.
 
     :raises ModelError: for no such name, no address or no key.
     """
     from memlab.llm.client import Client
 
-    if (model := chosen(service)) is not None:
+    if (model := resolve_service(service)) is not None:
         Client(model, limit=MAX_BYTES)
 
 
-def _recorded(request: Request, row: dict[str, Any] | None) -> Answer | None:
+def _read_recorded_answer(request: Request, row: dict[str, Any] | None) -> Answer | None:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
     if row is None:
         return None
     try:
-        return Answer(request.shape.model_validate_json(json.dumps(row["answer"])), tokens=counts(row["tokens"]))
+        return Answer(request.shape.model_validate_json(json.dumps(row["answer"])), tokens=token_counts(row["tokens"]))
     except ValidationError:
         return None
 
 
-def _guessed(new: Mapping[str, Request]) -> dict[str, Answer]:
-    """Say about what answers would cost, see :func:`memlab.llm.spending`."""
+def _estimate_answers(new: Mapping[str, Request]) -> dict[str, Answer]:
+    """Say about what answers would cost, see :func:`memlab.llm.track_spending`."""
     read = {key: (len(request.system) + len(request.prompt)) // CHARS for key, request in new.items()}
     return {key: Answer(None, "not asked: an estimate", (tokens, WRITTEN)) for key, tokens in read.items()}
 
@@ -161,7 +163,7 @@ def _ask_unrecorded(new: Mapping[str, Request], service: Service, progress: str)
     async def worker() -> None:
         for key, request in waiting:
             if len(failures) < PATIENCE:
-                answer = answers[key] = await _answer(client, request)
+                answer = answers[key] = await _ask_with_repair(client, request)
                 failures[:] = [] if answer.value is not None else [*failures, answer.error]
                 if answer.value is not None:
                     value = answer.value.model_dump(mode="json")
@@ -180,14 +182,14 @@ def _ask_unrecorded(new: Mapping[str, Request], service: Service, progress: str)
     return answers
 
 
-async def _answer(client: Client, request: Request) -> Answer:
+async def _ask_with_repair(client: Client, request: Request) -> Answer:
     """Ask once, and once more where the answer does not fit; whatever comes back, this raises nothing."""
     service, begun, tokens = client.service, time.perf_counter(), (0, 0)
     limit, repair = service.timeout * (service.max_retries + ATTEMPTS), list[dict[str, str]]()
     try:
         async with asyncio.timeout(limit):
             for _ in range(ATTEMPTS):
-                reply = read(await _posted(client, request, repair), request.shape, key=client.key)
+                reply = read_completion(await _post_request(client, request, repair), request.shape, key=client.key)
                 tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
                 if reply.value is not None:
                     return Answer(reply.value, "", tokens, time.perf_counter() - begun)
@@ -202,7 +204,7 @@ async def _answer(client: Client, request: Request) -> Answer:
     return Answer(None, failure, tokens, time.perf_counter() - begun)
 
 
-async def _posted(client: Client, request: Request, repair: list[dict[str, str]]) -> bytes:
+async def _post_request(client: Client, request: Request, repair: list[dict[str, str]]) -> bytes:
     """Post a request; where the server takes no schema, it stands below the prompt, there and from then on."""
     service, schema, with_schema = client.service, request.shape.model_json_schema(), client.takes_schema
     if service.max_input and len(request.prompt) > service.max_input:
@@ -223,4 +225,4 @@ async def _posted(client: Client, request: Request, repair: list[dict[str, str]]
         if not with_schema or not re.search("response_format|json_schema", str(error)):
             raise
     client.takes_schema = False
-    return await _posted(client, request, repair)
+    return await _post_request(client, request, repair)

@@ -17,7 +17,7 @@ import httpx
 from memlab.errors import ModelError
 from memlab.llm.service import Service
 
-RETRIED = (408, 409, 429)  # and 5xx
+RETRIED_STATUSES = (408, 409, 429)  # and 5xx
 LONGEST_PAUSE = 60.0  # seconds, whatever a server asks for
 
 Result = TypeVar("Result")
@@ -69,7 +69,7 @@ class Client:
                 if response.is_success:
                     return answer
                 failure = f"HTTP {response.status_code}: {answer.decode('utf-8', 'replace')}"
-                if response.status_code not in RETRIED and not response.is_server_error:
+                if response.status_code not in RETRIED_STATUSES and not response.is_server_error:
                     break
                 with suppress(ValueError):
                     pause = min(max(0.0, float(response.headers.get("retry-after", ""))), LONGEST_PAUSE)

@@ -8,7 +8,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, FailFast, Field, FiniteFloat, ValidationError
 
-from memlab.llm.reply import fault
+from memlab.llm.reply import describe_first_fault
 from memlab.llm.service import Service
 
 BATCH = 32
@@ -27,7 +27,7 @@ class _Vectors(BaseModel):
     data: Annotated[list[_Vector], Field(max_length=BATCH), FailFast()]
 
 
-def embeddings(
+def embed_texts(
     service: Service, texts: Sequence[str], *, done: Callable[[np.ndarray], object] | None = None
 ) -> np.ndarray:
     """Embed texts through a service, over one connection.
@@ -50,7 +50,7 @@ def embeddings(
             body = {"model": service.model, "input": batch, "encoding_format": "float"}
             answer = await client.post("/embeddings", body)
             try:
-                parts.append(_vectors(answer, len(batch)))
+                parts.append(_read_vectors(answer, len(batch)))
             except ValueError as error:
                 raise client.error(str(error)) from None
             if parts[-1].shape[1] != parts[0].shape[1]:
@@ -62,7 +62,7 @@ def embeddings(
     return np.concatenate(parts) if parts else np.empty((0, 0), dtype=np.float32)
 
 
-def _vectors(body: bytes, n: int) -> np.ndarray:
+def _read_vectors(body: bytes, n: int) -> np.ndarray:
     """Read n vectors off an answer, in the order of the request; some servers leave the index out.
 
     :raises ValueError: for anything else; says what is wrong, without quoting it.
@@ -70,7 +70,7 @@ def _vectors(body: bytes, n: int) -> np.ndarray:
     try:
         rows = _Vectors.model_validate_json(body).data
     except ValidationError as error:
-        raise ValueError(fault(error)) from None
+        raise ValueError(describe_first_fault(error)) from None
     order = [i if row.index is None else row.index for i, row in enumerate(rows)]
     if sorted(order) != list(range(n)) or len({len(row.embedding) for row in rows}) > 1:
         raise ValueError(f"{len(rows)} vectors with indexes {order[:8]}; expected {n} of one width")

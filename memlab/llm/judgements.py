@@ -8,12 +8,12 @@ from typing import Any
 
 from memlab.llm import asking, recording
 from memlab.llm.asking import Request
-from memlab.llm.reply import counts
-from memlab.llm.service import Service, chosen
-from memlab.llm.spending import count, estimated
+from memlab.llm.reply import token_counts
+from memlab.llm.service import Service, resolve_service
+from memlab.llm.spending import add_to_spending, is_estimating
 
 
-def recorded_or_asked(
+def collect_judgements(
     items: Sequence[tuple[str, int, tuple[str, ...]]],
     lists: Callable[[list[int]], Iterable[tuple[list[int], Request]]],
     read: Callable[[Any, int], list[Any]],
@@ -28,14 +28,14 @@ def recorded_or_asked(
     :param service: see :func:`memlab.llm.ask`; each judgement is recorded for itself.
     :returns: a judgement for each item, ``None`` where there is none; and why the first of those has none.
     """
-    model, rows = chosen(service), recording.rows(service)
-    keys = [recording.key(*item) for item in items]
-    found = {key: (rows[key]["answer"], counts(rows[key]["tokens"])) for key in keys if key in rows}
+    model, rows = resolve_service(service), recording.recorded_rows(service)
+    keys = [recording.recording_key(*item) for item in items]
+    found = {key: (rows[key]["answer"], token_counts(rows[key]["tokens"])) for key in keys if key in rows}
     missing = [at for at, key in enumerate(keys) if key not in found]
-    if not estimated():
+    if not is_estimating():
         tasks = {key: task for key, (task, _, _) in zip(keys, items, strict=True)}
         lacking = len(missing) if model is None else 0  # lists are counted where they are asked
-        count({(tasks[key], key): tokens for key, (_, tokens) in found.items()}, unanswered=lacking)
+        add_to_spending({(tasks[key], key): tokens for key, (_, tokens) in found.items()}, unanswered=lacking)
     error = "not recorded"
     if missing and model is not None:
         asked = list(lists(missing))

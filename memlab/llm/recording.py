@@ -14,43 +14,43 @@ from typing import Any
 
 from memlab.errors import DataError
 from memlab.files import digest
-from memlab.llm.service import Service, chosen
+from memlab.llm.service import Service, resolve_service
 
 # Of the checkout; an installed package has none.
 _DATA = Path(__file__).parents[2] / "data"
-DEFAULT = (_DATA / "sample" / "recorded.jsonl", _DATA / "heldout" / "recorded" / "answers.jsonl")
+DEFAULT_RECORDINGS = (_DATA / "sample" / "recorded.jsonl", _DATA / "heldout" / "recorded" / "answers.jsonl")
 
 
-def key(task: str, version: int, about: Iterable[str]) -> str:
+def recording_key(task: str, version: int, about: Iterable[str]) -> str:
     """Name what was asked: 24 hex digits of the SHA-256 of the compact JSON of ``[task, version, *about]``.
 
-    >>> from memlab.llm.recording import key
-    >>> key("summary", 1, ["s1", "Hello"])
+    >>> from memlab.llm.recording import recording_key
+    >>> recording_key("summary", 1, ["s1", "Hello"])
     'c8e09513a75ca3b0bdaa2727'
     """
     text = json.dumps([task, version, *about], separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
 
 
-def files() -> list[Path]:
+def recording_files() -> list[Path]:
     """Give the files that recorded answers are read from: those of the settings, then those of the checkout."""
     from memlab.config import settings
 
-    return [*map(Path, settings()[0].llm.recordings), *DEFAULT]
+    return [*map(Path, settings()[0].llm.recordings), *DEFAULT_RECORDINGS]
 
 
-def identity() -> str:
+def recordings_digest() -> str:
     """Name what is recorded in those files."""
-    return " ".join(digest(path) for path in files() if os.path.isfile(path))
+    return " ".join(digest(path) for path in recording_files() if os.path.isfile(path))
 
 
-def rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
-    """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of :func:`files`."""
-    model = chosen(service)
-    return read(files() if model is None else [Path(model.record)] if model.record else [])
+def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
+    """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all recordings."""
+    model = resolve_service(service)
+    return read_recordings(recording_files() if model is None else [Path(model.record)] if model.record else [])
 
 
-def read(paths: Iterable[Path]) -> Mapping[str, dict[str, Any]]:
+def read_recordings(paths: Iterable[Path]) -> Mapping[str, dict[str, Any]]:
     """Read recorded rows by their keys; the first file that has a key wins, the last line of a key within a file.
 
     :raises DataError: when a file cannot be read; one that is not there has no rows.
@@ -59,7 +59,7 @@ def read(paths: Iterable[Path]) -> Mapping[str, dict[str, Any]]:
     for path in paths:
         try:
             stat = path.stat()
-            parts.append(_rows(path, stat.st_mtime_ns, stat.st_size))
+            parts.append(_read_rows(path, stat.st_mtime_ns, stat.st_size))
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -68,7 +68,7 @@ def read(paths: Iterable[Path]) -> Mapping[str, dict[str, Any]]:
 
 
 @lru_cache(maxsize=4)
-def _rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]]:
+def _read_rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]]:
     """Read one file; a line that is cut off or damaged is no row."""
     rows = {}
     with path.open(encoding="utf-8", errors="replace") as lines:

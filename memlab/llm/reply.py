@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
 
-_SECRET = 12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
+_SHORTEST_SECRET = 12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
 
 
 class Reply(NamedTuple):
@@ -33,41 +33,41 @@ class _Completion(BaseModel):
     usage: Any = None
 
 
-def read(body: bytes, shape: type[BaseModel], *, key: str = "") -> Reply:
+def read_completion(body: bytes, shape: type[BaseModel], *, key: str = "") -> Reply:
     """Read a completion, without a fence or words around the JSON.
 
     :param key: of the service. An answer that repeats it would carry it into recordings and stores: it becomes ``***``.
 
-    >>> from memlab.llm.reply import read
-    >>> read(b'{"choices": []}', BaseModel).fault
+    >>> from memlab.llm.reply import read_completion
+    >>> read_completion(b'{"choices": []}', BaseModel).fault
     'choices: List should have at least 1 item after validation, not 0'
     """
     try:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
-        return Reply(fault=fault(error))
+        return Reply(fault=describe_first_fault(error))
     choice, usage = completion.choices[0], completion.usage
-    text, tokens = choice.message.content, counts(usage)
+    text, tokens = choice.message.content, token_counts(usage)
     if choice.finish_reason == "length":
         return Reply(None, "cut at the longest output: raise max_output", text, tokens)
     first, last = text.find("{"), text.rfind("}")
     try:
         value = shape.model_validate_json(text[first : last + 1] if 0 <= first < last else text)
         secret, written = json.dumps(key, ensure_ascii=False)[1:-1], value.model_dump_json()
-        if len(key) >= _SECRET and secret in written:
+        if len(key) >= _SHORTEST_SECRET and secret in written:
             value = shape.model_validate_json(written.replace(secret, "***"))
     except ValidationError as error:
-        return Reply(None, fault(error), text, tokens)
+        return Reply(None, describe_first_fault(error), text, tokens)
     return Reply(value, "", text, tokens)
 
 
-def fault(error: ValidationError) -> str:
+def describe_first_fault(error: ValidationError) -> str:
     """Say what the first fault is and where, never the input itself: it may echo the request with its key."""
     first = error.errors(include_input=False, include_url=False, include_context=False)[0]
     return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
 
 
-def counts(usage: Any) -> tuple[int, int]:
+def token_counts(usage: Any) -> tuple[int, int]:
     """Take the tokens read and written of a usage, or of a recording; what is no sensible count is 0."""
     if isinstance(usage, dict):
         usage = usage.get("prompt_tokens"), usage.get("completion_tokens")

@@ -56,7 +56,7 @@ class Service:
         return f"service {self.name!r} ({address}, model {self.model!r})"
 
 
-def configured(name: str) -> Service:
+def configured_service(name: str) -> Service:
     """Give a service of the settings: ``[llm.services.NAME]`` in ``memlab.toml``.
 
     :raises ModelError: when there is none of that name; says what to write.
@@ -73,8 +73,8 @@ def configured(name: str) -> Service:
     )
 
 
-def chosen(service: str | Service | None) -> Service | None:
+def resolve_service(service: str | Service | None) -> Service | None:
     """Give the service that is asked, by its name or as it is; ``None`` where only recordings are read."""
     if isinstance(service, str):
-        return None if service == RECORDED else configured(service)
+        return None if service == RECORDED else configured_service(service)
     return service

@@ -12,7 +12,7 @@ CHARS, WRITTEN = 4, 100
 
 
 @dataclass
-class Spent:
+class ModelSpending:
     """Answers that were read or asked for.
 
     :param tokens: read and written, by task and key of the answer; one that two stages use counts once.
@@ -33,8 +33,8 @@ class Spent:
     def by_task(self) -> dict[str, list[int]]:
         """Give of each task how many answers there were, and the tokens that were read and written for them.
 
-        >>> from memlab.llm import Spent
-        >>> Spent({("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}).by_task()
+        >>> from memlab.llm import ModelSpending
+        >>> ModelSpending({("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}).by_task()
         {'summary': [2, 70, 5]}
         """
         sums: dict[str, list[int]] = {}
@@ -48,23 +48,23 @@ class Spent:
         return {"tasks": self.by_task(), "unanswered": self.unanswered, "seconds": round(self.seconds, 3)}
 
 
-_OPEN: ContextVar[tuple[Spent, ...]] = ContextVar("_OPEN", default=())
+_OPEN: ContextVar[tuple[ModelSpending, ...]] = ContextVar("_OPEN", default=())
 _ESTIMATED: ContextVar[bool] = ContextVar("_ESTIMATED", default=False)
 
 
 @contextmanager
-def spending(*, estimate: bool = False) -> Iterator[Spent]:
+def track_spending(*, estimate: bool = False) -> Iterator[ModelSpending]:
     """Count what is asked of language models inside a ``with`` block, recorded answers too.
 
     :param estimate: ask no service; what is not recorded counts as it would about cost, and has no answer.
 
     >>> from memlab import llm
-    >>> with llm.spending() as spent:
+    >>> with llm.track_spending() as spent:
     ...     _ = llm.ask([], None)
     >>> spent.by_task()
     {}
     """
-    spent = Spent()
+    spent = ModelSpending()
     tokens = _OPEN.set((*_OPEN.get(), spent)), _ESTIMATED.set(estimate or _ESTIMATED.get())
     try:
         yield spent
@@ -73,12 +73,14 @@ def spending(*, estimate: bool = False) -> Iterator[Spent]:
         _ESTIMATED.reset(tokens[1])
 
 
-def estimated() -> bool:
+def is_estimating() -> bool:
     """Say whether services are not to be asked."""
     return _ESTIMATED.get()
 
 
-def count(tokens: Mapping[tuple[str, str], tuple[int, int]], *, unanswered: int = 0, seconds: float = 0.0) -> None:
+def add_to_spending(
+    tokens: Mapping[tuple[str, str], tuple[int, int]], *, unanswered: int = 0, seconds: float = 0.0
+) -> None:
     """Add answers to every count that is open."""
     for spent in _OPEN.get():
         spent.add(tokens, unanswered, seconds)

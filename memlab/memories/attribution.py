@@ -10,12 +10,12 @@ import polars as pl
 
 from memlab.embed import Encoder
 from memlab.embed.text import turn_texts
-from memlab.memories.collecting import Returned
+from memlab.memories.collecting import ReturnedTexts
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.text.analysis import tokenize
 from memlab.text.sentences import sentences
 
-THRESHOLD = 0.5
+LEAST_SIMILARITY = 0.5
 """Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""
 NEAR_COPY = 0.9
 _FEWEST_WORDS = 4
@@ -25,13 +25,13 @@ _SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 
 
-def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
+def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Find the turns behind each returned text.
 
     ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it. Otherwise the
     source of each sentence is the turn with the highest mean of cosine and share of its words, weighted by rarity, that
-    the turn holds, where that is :data:`THRESHOLD` or more: ``copy`` where the turns hold :data:`NEAR_COPY` of every
-    sentence's words, else ``matched``. ``none``: no turn is similar enough, and the text counts as no evidence.
+    the turn holds, where that is :data:`LEAST_SIMILARITY` or more: ``copy`` where the turns hold :data:`NEAR_COPY` of
+    every sentence's words, else ``matched``. ``none``: no turn is similar enough, and the text counts as no evidence.
 
     :param encoder: gives the cosines; with ``None`` sentences are matched by words alone.
     :returns: ``query_id``, ``rank``, ``how`` and ``turn_ids``, in the order of the rows.
@@ -39,7 +39,7 @@ def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.
     scopes = data.questions.select("query_id", "scope")
     rows = returned.rows.join(scopes, on="query_id", how="left", maintain_order="left")
     texts = rows.filter(pl.col("source_ids").is_null()).select("scope", "text").unique(maintain_order=True)
-    parts = [_sources(part, data, encoder) for part in texts.partition_by("scope", maintain_order=True)]
+    parts = [_attribute_scope(part, data, encoder) for part in texts.partition_by("scope", maintain_order=True)]
     found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
     named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
     given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
@@ -51,41 +51,41 @@ def attribute(returned: Returned, data: Dataset, encoder: Encoder | None) -> pl.
     )
 
 
-def _sources(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
+def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
-    ids, normalised = turns["turn_id"].to_list(), [_normalised(text) for text in turns["text"]]
+    ids, normalised = turns["turn_id"].to_list(), [_normalise_text(text) for text in turns["text"]]
     hows, found, unmatched = list[str](), list[list[str]](), list[tuple[int, str]]()
     for row, text in enumerate(texts["text"]):
-        plain = _normalised(text)
-        found.append([turn for turn, other in zip(ids, normalised, strict=True) if _spans(plain, other)])
+        plain = _normalise_text(text)
+        found.append([turn for turn, other in zip(ids, normalised, strict=True) if _contains_verbatim(plain, other)])
         hows.append("span" if found[-1] else "none")
         unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
     if unmatched:
         stated = [sentence for _, sentence in unmatched]
-        share = score = shared_words(stated, turns["text"].to_list(), data.language)
+        share = score = shared_word_shares(stated, turns["text"].to_list(), data.language)
         if encoder is not None:
             embedded = encoder.encode(turn_texts(turns), progress=False)
             score = (share + encoder.encode(stated, progress=False) @ embedded.T) / 2
         for (row, _), turn, shares, scores in zip(unmatched, score.argmax(1), share, score, strict=True):
-            if scores[turn] >= THRESHOLD:
+            if scores[turn] >= LEAST_SIMILARITY:
                 hows[row] = "copy" if shares[turn] >= NEAR_COPY and hows[row] != "matched" else "matched"
                 found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
     how = pl.Series("how", hows, _SCHEMA["how"])
     return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
 
 
-def _normalised(text: str) -> str:
+def _normalise_text(text: str) -> str:
     return " " + " ".join(re.findall(r"[^\W_]+", text.lower())) + " "
 
 
-def _spans(text: str, turn: str) -> bool:
+def _contains_verbatim(text: str, turn: str) -> bool:
     """Say whether one stands in the other word for word, by :data:`_FEWEST_WORDS` words or more, or whole."""
     short, long = (text, turn) if len(text) < len(turn) else (turn, text)
     return short in long and (short.count(" ") > _FEWEST_WORDS or short == long)
 
 
-def shared_words(texts: list[str], turns: list[str], language: str) -> np.ndarray:
+def shared_word_shares(texts: list[str], turns: list[str], language: str) -> np.ndarray:
     """Give the share of each text's words, weighted by rarity among the turns, that each turn holds: (texts, turns)."""
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -100,7 +100,7 @@ def shared_words(texts: list[str], turns: list[str], language: str) -> np.ndarra
     return (weighted @ spoken.T).toarray() / np.maximum(np.asarray(weighted.sum(1)), 1e-9)
 
 
-def ranked(returned: Returned, attributed: pl.DataFrame) -> Run:
+def rank_source_turns(returned: ReturnedTexts, attributed: pl.DataFrame) -> Run:
     """Give the turns in the order in which the returned texts bring them: what measures read.
 
     :param attributed: what :func:`attribute` gave.

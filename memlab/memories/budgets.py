@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.conversation.tokens import add_token_counts
-from memlab.memories.collecting import Returned
+from memlab.memories.collecting import ReturnedTexts
 
 
-def written(returned: Returned) -> pl.DataFrame:
+def dated_lines(returned: ReturnedTexts) -> pl.DataFrame:
     """Write each returned text under its day, and count the tokens up to it.
 
     :returns: the rows with ``line``, its ``n_tokens``, and ``after``: tokens of the question's lines so far.
@@ -19,10 +19,10 @@ def written(returned: Returned) -> pl.DataFrame:
     return rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
 
 
-def within(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.DataFrame:
+def fit_to_budget(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> pl.DataFrame:
     """Give each question the first texts that fit into a budget: ``query_id``, ``text`` (empty for none), ``n_tokens``.
 
-    :param lines: what :func:`written` gave.
+    :param lines: what :func:`dated_lines` gave.
     """
     fitting = lines.filter(pl.col("after") <= budget).group_by("query_id", maintain_order=True)
     made = fitting.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())

@@ -13,16 +13,16 @@ import polars as pl
 
 from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError
-from memlab.memories.reading import Unanswered, in_time
+from memlab.memories.reading import Unanswered, call_with_timeout
 from memlab.terminal import short
 
-LARGEST = 16_000_000
+LARGEST_BYTES = 16_000_000
 """The largest answer and the largest request, in bytes."""
-PART = 500
+TURNS_PER_REQUEST = 500
 """Turns of one request."""
 
 
-def bearer(token: str | None = None) -> str:
+def read_bearer_token(token: str | None = None) -> str:
     """Check a token, by default the environment variable :data:`memlab.config.TOKEN_VARIABLE`; empty where it is unset.
 
     :raises DataError: when no header can carry it; does not show it.
@@ -36,12 +36,12 @@ def bearer(token: str | None = None) -> str:
 class HttpMemory:
     """A memory that answers at an address, by the contract of ``docs/memory-openapi.json``.
 
-    A redirect is an error, so that nothing goes elsewhere; answers are read uncompressed, to :data:`LARGEST` bytes.
-
-    :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage`` may be.
-    :param token: sent as a bearer token, see :func:`bearer`.
-    :param timeout: seconds for one request, to the last byte of its answer.
-    :raises DataError: when it is no address, or the token cannot be sent.
+        A redirect is an error, so that nothing goes elsewhere; answers are read uncompressed, to :data:`LARGEST_BYTES`
+    bytes.
+        :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage`` may be.
+        :param token: sent as a bearer token, see :func:`read_bearer_token`.
+        :param timeout: seconds for one request, to the last byte of its answer.
+        :raises DataError: when it is no address, or the token cannot be sent.
     """
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 600.0) -> None:
@@ -53,7 +53,7 @@ class HttpMemory:
             address = httpx.URL()
         if not address.host or (address.port or 80) > 65535 or address.userinfo or address.query or address.fragment:
             raise DataError(f"{short(url, 80)!r} is no address of a memory; expected http://HOST:PORT")
-        self.url, self._token, self._timeout = url.rstrip("/"), bearer(token), timeout
+        self.url, self._token, self._timeout = url.rstrip("/"), read_bearer_token(token), timeout
         self.settings = {"url": self.url}
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
         self._client = httpx.Client(headers=headers, timeout=timeout, follow_redirects=False, trust_env=False)
@@ -62,7 +62,7 @@ class HttpMemory:
         self._post("reset", {"scope": scope})
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
-        for part in turns.iter_slices(PART):
+        for part in turns.iter_slices(TURNS_PER_REQUEST):
             rows = [row | {"time": row["time"] and row["time"].isoformat()} for row in part.iter_rows(named=True)]
             self._post("ingest", {"scope": scope, "turns": rows})
 
@@ -79,7 +79,7 @@ class HttpMemory:
     def _post(self, verb: str, body: dict[str, Any], *, optional: bool = False) -> Any:
         place = f"{self.url}/{verb}"
         # A header may trickle too, which no time-out of a single read ends.
-        status, content = in_time(self._timeout, place, lambda: self._exchange(place, body))[0]
+        status, content = call_with_timeout(self._timeout, place, lambda: self._exchange(place, body))[0]
         if 300 <= status < 400:
             raise Unanswered(f"{place} redirects elsewhere, which is not followed; give the address itself")
         if optional and status == 404:
@@ -101,8 +101,8 @@ class HttpMemory:
             with self._client.stream("POST", place, json=body) as response:
                 for chunk in response.iter_raw():
                     received += chunk
-                    if len(received) > LARGEST:
-                        raise Unanswered(f"{place} answers with more than {LARGEST:,} bytes")
+                    if len(received) > LARGEST_BYTES:
+                        raise Unanswered(f"{place} answers with more than {LARGEST_BYTES:,} bytes")
                     if time.monotonic() > until:
                         raise Unanswered(f"{place} gave no whole answer within {self._timeout:g} s")
         except httpx.HTTPError as error:

@@ -15,25 +15,25 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.files import atomic
 from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.reading import Failure, Unanswered, in_time, read_rows, rows_of
+from memlab.memories.reading import Failure, Unanswered, call_with_timeout, list_returned_rows, read_rows
 from memlab.records import Dataset
 from memlab.terminal import short
 
-USAGE = ("bytes", "tokens_read", "tokens_written")
-RETURNED = {
+USAGE_COLUMNS = ("bytes", "tokens_read", "tokens_written")
+RETURNED_SCHEMA = {
     "query_id": pl.String(), "rank": pl.Int32(), "text": pl.String(), "score": pl.Float64(),
     "source_ids": pl.List(pl.String()), "time": pl.String(),
 }  # fmt: skip
-COSTS = {
+COSTS_SCHEMA = {
     "scope": pl.String(), "n_turns": pl.Int64(), "n_queries": pl.Int64(), "ingest_seconds": pl.Float64(),
-    "wait_seconds": pl.Float64(), "query_ms": pl.List(pl.Float64()), **dict.fromkeys(USAGE, pl.Int64()),
+    "wait_seconds": pl.Float64(), "query_ms": pl.List(pl.Float64()), **dict.fromkeys(USAGE_COLUMNS, pl.Int64()),
 }  # fmt: skip
-PROBLEMS = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
-_TABLES: dict[str, Any] = {"rows": RETURNED, "costs": COSTS, "problems": PROBLEMS}
+PROBLEMS_SCHEMA = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
+_TABLES: dict[str, Any] = {"rows": RETURNED_SCHEMA, "costs": COSTS_SCHEMA, "problems": PROBLEMS_SCHEMA}
 
 
 @dataclass(frozen=True, eq=False)
-class Returned:
+class ReturnedTexts:
     """What a memory returned for the questions of a dataset.
 
     :param name: of the system, in tables.
@@ -48,8 +48,8 @@ class Returned:
 
     name: str
     rows: pl.DataFrame
-    costs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COSTS))
-    problems: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROBLEMS))
+    costs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COSTS_SCHEMA))
+    problems: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROBLEMS_SCHEMA))
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -59,15 +59,15 @@ class Returned:
         return self.problems.filter(unasked)["scope"].to_list()
 
 
-def problem(name: str, scope: str, query_id: str | None, text: Any) -> tuple[str, str | None, str]:
-    """Make a row of :data:`PROBLEMS`, whose text says where it was."""
+def problem_row(name: str, scope: str, query_id: str | None, text: Any) -> tuple[str, str | None, str]:
+    """Make a row of :data:`PROBLEMS_SCHEMA`, whose text says where it was."""
     place = name + (f", scope {scope}" if scope else "") + (f", query {query_id}" if query_id else "")
     return scope, query_id, f"{place}: {text}".encode("utf-8", "replace").decode()
 
 
 def collect(
     system: Any, data: Dataset, *, name: str, k: int = 50, folder: str | Path | None = None, timeout: float = 600.0
-) -> Returned:
+) -> ReturnedTexts:
     """Fill a memory with each scope's turns and ask it the scope's questions, one at a time.
 
     A row that cannot be used, an answer that is no rows, and a search that fails cost no more than themselves, with a
@@ -93,40 +93,40 @@ def collect(
         raise DataError(f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds")
     system = memory(system, timeout=timeout)
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
-    done = [_frames({table: [] for table in _TABLES})]
+    done = [_make_frames({table: [] for table in _TABLES})]
     for asked in tqdm(data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2):
         scope = asked["scope"][0]
-        key = json.dumps([about, scope, [*COSTS]], sort_keys=True, default=str)
+        key = json.dumps([about, scope, [*COSTS_SCHEMA]], sort_keys=True, default=str)
         place = folder and Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-        part = _kept(place) if place else None
+        part = _read_finished_scope(place) if place else None
         if part is None:
             try:
-                tables = _scope(system, scope, data, asked, k, timeout)
+                tables = _run_scope(system, scope, data, asked, k, timeout)
             except Failure as error:
                 tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
-            tables["problems"] = [problem(name, scope, *each) for each in tables["problems"]]
+            tables["problems"] = [problem_row(name, scope, *each) for each in tables["problems"]]
             if place and tables["costs"]:
                 with atomic(place) as stream:
                     stream.write(json.dumps(tables).encode())
-            part = _frames(tables)
+            part = _make_frames(tables)
         done.append(part)
     rows, costs, problems = (pl.concat([part[table] for part in done]) for table in _TABLES)
-    return Returned(name, rows, costs, problems, {**about, "dataset": data.name})
+    return ReturnedTexts(name, rows, costs, problems, {**about, "dataset": data.name})
 
 
-def _frames(tables: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
+def _make_frames(tables: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     return {table: pl.DataFrame(tables[table], schema=schema, orient="row") for table, schema in _TABLES.items()}
 
 
-def _kept(place: Path) -> dict[str, pl.DataFrame] | None:
+def _read_finished_scope(place: Path) -> dict[str, pl.DataFrame] | None:
     """Read a scope that was done; one whose file is damaged is run again."""
     try:
-        return _frames(json.loads(place.read_bytes())) if place.exists() else None
+        return _make_frames(json.loads(place.read_bytes())) if place.exists() else None
     except Exception:  # whatever stands in the file
         return None
 
 
-def _turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, str]]:
+def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, str]]:
     """Give what a memory takes in, in order of time, and the turns that its ids stand for.
 
     The ids tell the place alone, since some benchmarks' own give the evidence away.
@@ -142,19 +142,19 @@ def _turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, str]]:
     return turns.cast(TURNS), known  # type: ignore[arg-type]
 
 
-def _scope(
+def _run_scope(
     system: Memory, scope: str, data: Dataset, asked: pl.DataFrame, k: int, timeout: float
 ) -> dict[str, list[Any]]:
     """Fill one scope and ask its questions."""
-    turns, known = _turns(data, scope)
-    in_time(timeout, "reset", lambda: system.reset(scope))
-    ingest = in_time(timeout, "ingest", lambda: system.ingest(scope, turns))[1]
-    wait = in_time(timeout, "wait", system.wait)[1]
+    turns, known = _anonymise_turns(data, scope)
+    call_with_timeout(timeout, "reset", lambda: system.reset(scope))
+    ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))[1]
+    wait = call_with_timeout(timeout, "wait", system.wait)[1]
     rows, problems, spent, in_a_row = [], list[Any](), [], 0
     for query_id, text, when in asked.select("query_id", "text", "timestamp").iter_rows():
         try:
             search = partial(system.search, scope, text, k, when)
-            found, seconds = in_time(timeout, "search", lambda search=search: rows_of(search(), k))  # type: ignore[misc]
+            found, seconds = call_with_timeout(timeout, "search", lambda search=search: list_returned_rows(search(), k))  # type: ignore[misc]
         except Failure as error:
             problems.append((query_id, str(error)))
             in_a_row = in_a_row + 1 if isinstance(error, Unanswered) else 0
@@ -167,12 +167,12 @@ def _scope(
         rows += [(query_id, *row) for row in read]
         problems += [(query_id, line) for line in odd]
     try:
-        said = dict(in_time(timeout, "usage", lambda: system.usage(scope))[0])
-        used = [None if said.get(name) is None else int(said[name]) for name in USAGE]
+        said = dict(call_with_timeout(timeout, "usage", lambda: system.usage(scope))[0])
+        used = [None if said.get(name) is None else int(said[name]) for name in USAGE_COLUMNS]
         if not all(n is None or 0 <= n < 2**63 for n in used):
             raise ValueError("a number below 0 or beyond 2^63")
     except Exception as error:  # an answer of somebody else's code
         problems.append((None, f"usage cannot be read: {short(error)}"))
-        used = [None] * len(USAGE)
+        used = [None] * len(USAGE_COLUMNS)
     costs = [(scope, turns.height, asked.height, ingest, wait, spent, *used)]
     return {"rows": rows, "costs": costs, "problems": problems}

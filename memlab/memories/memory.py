@@ -38,68 +38,68 @@ class Memory:
     def __init__(self, system: Any) -> None:
         self._system, self._turns, self._objects = system, dict[str, pl.DataFrame](), dict[str, Any]()
         name, first = getattr(system, "__name__", type(system).__name__), self._make()
-        search, given = _search_of(first), _asking("", "", 1, None)
+        search, given = _find_search(first), _search_arguments("", "", 1, None)
         if search is None:
             raise DataError(f"{name} has no search; a memory is a function or has search(query, k)")
-        takes = _names(search)
+        takes = _read_parameters(search)
         strange = [each for each, needed in takes.items() if needed and each not in given]
         if len(strange) > ("query" not in takes):
             raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(given)}")
         self._scoped = not takes.keys().isdisjoint(_SCOPE)
         self._each = inspect.isclass(system) and not self._scoped
-        keeps = _verb(first, "ingest") or _verb(first, "add")
-        if keeps and not (_verb(first, "reset") or self._scoped or self._each):
+        keeps = _find_method(first, "ingest") or _find_method(first, "add")
+        if keeps and not (_find_method(first, "reset") or self._scoped or self._each):
             raise DataError(f"the search of {name} takes no scope or user_id; give the class: an object for each scope")
         self._objects = {} if self._each else {"": first}
-        self.settings = _described(system, first)
+        self.settings = _describe_memory(system, first)
 
     def reset(self, scope: str) -> None:
         """Forget everything of a scope: one user, one memory."""
         self._turns.pop(scope, None)
         self._objects.pop(scope, None)
         system = self._object(scope)
-        reset = _verb(system, "reset")
+        reset = _find_method(system, "reset")
         # Where scopes stand side by side, never one that forgets them all.
-        if reset and (not self._scoped or not _names(reset).keys().isdisjoint(_SCOPE)):
-            _call(reset, _who(scope))
-        if initialize := _verb(system, "initialize"):
-            _call(initialize, _who(scope))
+        if reset and (not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE)):
+            _call_by_name(reset, _scope_arguments(scope))
+        if initialize := _find_method(system, "initialize"):
+            _call_by_name(initialize, _scope_arguments(scope))
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns, :data:`TURNS`, in order of time; may be called again with later ones."""
         self._turns[scope] = pl.concat([self._turns[scope], turns]) if scope in self._turns else turns
         system = self._object(scope)
-        if ingest := _verb(system, "ingest"):
-            _call(ingest, _who(scope), turns=turns)
-        elif add := _verb(system, "add"):
+        if ingest := _find_method(system, "ingest"):
+            _call_by_name(ingest, _scope_arguments(scope), turns=turns)
+        elif add := _find_method(system, "add"):
             for turn in turns.iter_rows(named=True):
                 text = f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"]
                 about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
                 about["time"] = turn["time"] and turn["time"].isoformat()
                 own = {"id": turn["id"], "metadata": about, "messages": [{"role": "user", "content": text}]}
-                _call(add, {**_who(scope), **about, **own}, text=text)
+                _call_by_name(add, {**_scope_arguments(scope), **about, **own}, text=text)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
         for system in self._objects.values():
-            if wait := _verb(system, "wait"):
+            if wait := _find_method(system, "wait"):
                 wait()
 
     def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
-        """Give at most ``k`` texts, best first, in any shape that :func:`memlab.memories.rows_of` reads.
+        """Give at most ``k`` texts, best first, in any shape that :func:`memlab.memories.list_returned_rows` reads.
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
-        search = _search_of(self._object(scope))
-        given = _asking(scope, query, k, now) | {"turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))}
-        if "queries" in _names(search):  # one that takes several, each with its time
+        search = _find_search(self._object(scope))
+        given = _search_arguments(scope, query, k, now) | {"turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))}
+        if "queries" in _read_parameters(search):  # one that takes several, each with its time
             given |= {"now": [now]}
-        return _call(search, given, query=query)
+        return _call_by_name(search, given, query=query)
 
     def usage(self, scope: str) -> Any:
         """Say what a scope takes on disk and what models read and wrote for it, where the system does."""
-        usage = _verb(self._object(scope), "usage")
-        return _call(usage, _who(scope)) if usage else {}
+        usage = _find_method(self._object(scope), "usage")
+        return _call_by_name(usage, _scope_arguments(scope)) if usage else {}
 
     def _object(self, scope: str) -> Any:
         key = scope if self._each else ""
@@ -154,7 +154,7 @@ def names_module(text: str) -> bool:
     return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
 
 
-def _described(system: Any, made: Any) -> dict[str, Any]:
+def _describe_memory(system: Any, made: Any) -> dict[str, Any]:
     """Say what a memory is, for provenance: what changes with its code, as far as that can be read here."""
     code = system if inspect.isroutine(system) or inspect.isclass(system) else type(system)
     try:
@@ -167,18 +167,18 @@ def _described(system: Any, made: Any) -> dict[str, Any]:
     return about | ({"settings": dict(settings)} if isinstance(settings, Mapping) else {})
 
 
-def _verb(system: Any, name: str) -> Callable[..., Any] | None:
+def _find_method(system: Any, name: str) -> Callable[..., Any] | None:
     verb = getattr(system, name, None)
     return verb if callable(verb) else None
 
 
-def _search_of(system: Any) -> Any:
+def _find_search(system: Any) -> Any:
     """Find what searches: of a retriever of LangChain that is ``invoke``, of LlamaIndex ``retrieve``."""
-    named = [verb for name in ("search", "retrieve", "invoke") if (verb := _verb(system, name))]
+    named = [verb for name in ("search", "retrieve", "invoke") if (verb := _find_method(system, name))]
     return named[0] if named else system if callable(system) else None
 
 
-def _names(function: Callable[..., Any]) -> dict[str, bool]:
+def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
     """Give the names of a function's parameters, and whether each is needed."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -188,19 +188,19 @@ def _names(function: Callable[..., Any]) -> dict[str, bool]:
     return {each.name: each.default is each.empty for each in parameters if each.kind not in several}
 
 
-def _call(function: Callable[..., Any], given: Mapping[str, Any], **first: Any) -> Any:
+def _call_by_name(function: Callable[..., Any], given: Mapping[str, Any], **first: Any) -> Any:
     """Call a function with what it names; ``first`` goes to its first other parameter where none has its name."""
-    names, given = _names(function), {**given, **first}
+    names, given = _read_parameters(function), {**given, **first}
     other = [name for name in names if name not in given]
     if other and names.keys().isdisjoint(first):
         given |= dict(zip(other, first.values(), strict=False))
     return function(**{name: given[name] for name in names if name in given})
 
 
-def _who(scope: str) -> dict[str, Any]:
+def _scope_arguments(scope: str) -> dict[str, Any]:
     return {"scope": scope, "user_id": scope, "filters": {"user_id": scope}}
 
 
-def _asking(scope: str, query: str, k: int, now: datetime | None) -> dict[str, Any]:
+def _search_arguments(scope: str, query: str, k: int, now: datetime | None) -> dict[str, Any]:
     what = {"query": query, "queries": [query], "turns": None, "now": now, "query_timestamp": now}
-    return {**what, "k": k, "top_k": k, "limit": k, **_who(scope)}
+    return {**what, "k": k, "top_k": k, "limit": k, **_scope_arguments(scope)}

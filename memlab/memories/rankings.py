@@ -11,19 +11,19 @@ import polars as pl
 
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.memories.collecting import PROBLEMS, RETURNED, Returned, problem
-from memlab.memories.reading import read_rows, rows_of
-from memlab.records import Dataset, Run, raw_part
+from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, problem_row
+from memlab.memories.reading import list_returned_rows, read_rows
+from memlab.records import Dataset, Run, decode_id_part
 from memlab.terminal import short
 
 
-def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
+def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTexts:
     """Read what a system returned for the questions of a dataset, elsewhere.
 
     By the end of the name: ``.json`` holds ``{query_id: [turn ids]}``, ``.jsonl`` one ``{"query_id", "text"}`` a line,
     best first, with ``score``, ``source_ids`` and ``time`` where there are any. A message of a chat log may be called
-    by its own id. A TREC run is read by :func:`memlab.evaluate.read_run` and comes here through :func:`as_returned`.
-    What cannot be used of it is left out, with a line in ``problems``.
+    by its own id. A TREC run is read by :func:`memlab.evaluate.read_run` and comes here through
+    :func:`run_to_returned`. What cannot be used of it is left out, with a line in ``problems``.
 
     :raises DataError: for a file that is none of these, and one of which nothing can be used: names three of its ids.
     """
@@ -48,20 +48,20 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> Returned:
             f"{place}: {short(error)}; expected JSON, {{query_id: [ids of turns, best first]}}, or in .jsonl a line of "
             "JSON with query_id and text for each text"
         ) from None
-    return _returned(place.stem, asked, odd, data, {"file": place.name}, k=k)
+    return _make_returned(place.stem, asked, odd, data, {"file": place.name}, k=k)
 
 
-def as_returned(run: Run, data: Dataset, name: str) -> Returned:
+def run_to_returned(run: Run, data: Dataset, name: str) -> ReturnedTexts:
     """Read a ranking of turns as texts that name their turn, like :func:`read_ranking`."""
     asked: dict[str, list[Any]] = {}
     for query, turn, score in run.frame.select("query_id", "doc_id", "score").iter_rows():
         asked.setdefault(query, []).append({"source_ids": turn, "score": score})
-    return _returned(name, asked, [], data, run.provenance, k=max(1, run.frame.height))
+    return _make_returned(name, asked, [], data, run.provenance, k=max(1, run.frame.height))
 
 
-def _returned(
+def _make_returned(
     name: str, asked: Mapping[str, list[Any]], odd: list[str], data: Dataset, provenance: Mapping[str, Any], *, k: int
-) -> Returned:
+) -> ReturnedTexts:
     """Take what is of the dataset's questions and of the turns of their scopes.
 
     :param odd: what was wrong so far.
@@ -71,22 +71,26 @@ def _returned(
     texts = {turn: (text, time) for (turn, time), text in zip(turns.iter_rows(), turn_texts(data.turns), strict=True)}
     known: dict[str, dict[str, str]] = {}
     for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
-        own = {raw_part(turn.removeprefix(f"{scope}/")): turn for turn in ids}  # as the chat log calls its messages
+        own = {
+            decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids
+        }  # as the chat log calls its messages
         known[scope] = own | {turn: turn for turn in ids}
     if strange := [query for query in asked if query not in scopes]:
         shown = ", ".join(repr(short(query, 60)) for query in strange[:3])
         odd = [*odd, f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out"]
-    problems, rows = [problem(name, "", "", line) for line in odd], []
+    problems, rows = [problem_row(name, "", "", line) for line in odd], []
     for query in (each for each in asked if each in scopes):
-        scope, given = scopes[query], rows_of(asked[query][:k], k)
+        scope, given = scopes[query], list_returned_rows(asked[query][:k], k)
         for row in given:
             if row.get("text") is None and isinstance(row.get("source_ids"), str):
                 row["text"], row["time"] = texts.get(known.get(scope, {}).get(row["source_ids"], ""), (None, None))
         read, lines = read_rows(given, known.get(scope, {}), k)
         rows += [(query, *row) for row in read]
-        problems += [problem(name, scope, query, line) for line in lines]
+        problems += [problem_row(name, scope, query, line) for line in lines]
     if problems and not rows:
         example = f"its questions look like {next(iter(scopes), None)!r}, its turns like {next(iter(texts), None)!r}"
         raise DataError(f"nothing is of {data.name!r}: {problems[0][2]}; {example}")
-    frame = pl.DataFrame(rows, schema=RETURNED, orient="row")
-    return Returned(name, frame, problems=pl.DataFrame(problems, PROBLEMS, orient="row"), provenance=provenance)
+    frame = pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row")
+    return ReturnedTexts(
+        name, frame, problems=pl.DataFrame(problems, PROBLEMS_SCHEMA, orient="row"), provenance=provenance
+    )

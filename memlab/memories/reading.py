@@ -26,7 +26,7 @@ class Unanswered(Failure):
     """A call that failed, or gave nothing in time."""
 
 
-def in_time(seconds: float, verb: str, call: Callable[[], Any]) -> tuple[Any, float]:
+def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tuple[Any, float]:
     """Call somebody else's code and time it; give up waiting after a while, whatever it goes on doing.
 
     :raises Failure: as the call does, and Unanswered for any other error and for none in time.
@@ -52,7 +52,7 @@ def in_time(seconds: float, verb: str, call: Callable[[], Any]) -> tuple[Any, fl
     return outcome[0], time.perf_counter() - started
 
 
-def rows_of(answer: Any, k: int) -> list[dict[str, Any]]:
+def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
     """List what a search gave: ``text``, ``score``, ``source_ids``, ``time``, ``query`` and ``id``, or None for each.
 
     :param answer: texts, mappings, documents of LangChain or nodes of LlamaIndex; a frame, or a mapping with these
@@ -61,18 +61,18 @@ def rows_of(answer: Any, k: int) -> list[dict[str, Any]]:
     :returns: at most one row more than k; a row that cannot be read has its ``problem`` instead.
     :raises Failure: when it is none of these.
 
-    >>> from memlab.memories import rows_of
-    >>> rows_of({"results": [{"memory": "Ann moved.", "metadata": {"id": "turn-1"}}]}, 3)[0]["id"]
+    >>> from memlab.memories import list_returned_rows
+    >>> list_returned_rows({"results": [{"memory": "Ann moved.", "metadata": {"id": "turn-1"}}]}, 3)[0]["id"]
     'turn-1'
     """
     rows = answer.get("rows", answer.get("results")) if isinstance(answer, Mapping) else answer
     rows = rows.head(k + 1).to_dicts() if isinstance(rows, pl.DataFrame) else rows
     if isinstance(rows, (str, bytes)) or not hasattr(rows, "__iter__"):
         raise Failure(f"search gave {type(answer).__name__}; expected rows, each a text or with text")
-    return [_row(row) for row in islice(rows, k + 1)]
+    return [_read_row(row) for row in islice(rows, k + 1)]
 
 
-def _row(row: Any) -> dict[str, Any]:
+def _read_row(row: Any) -> dict[str, Any]:
     try:
         if isinstance(row, str):
             row = {"text": row}
@@ -98,7 +98,7 @@ def _row(row: Any) -> dict[str, Any]:
 def read_rows(given: list[dict[str, Any]], known: Mapping[str, str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Take the rows of one question that can be used, and a line for what was wrong with each other.
 
-    :param given: as :func:`rows_of` lists them.
+    :param given: as :func:`list_returned_rows` lists them.
     :param known: the ids that it may name, and the turns that they stand for.
     :returns: rows of rank, text, score, turns (or None) and time; and the lines.
     """
@@ -107,7 +107,7 @@ def read_rows(given: list[dict[str, Any]], known: Mapping[str, str], k: int) -> 
     left, seen = LONGEST_ANSWER, set[str]()
     for place, row in enumerate(given[:k], 1):
         try:
-            text, score, turns, when, lines = _usable(row, known, seen, min(left, LONGEST_TEXT))
+            text, score, turns, when, lines = _read_usable_row(row, known, seen, min(left, LONGEST_TEXT))
         except Exception as error:  # whatever a value does
             odd.append(f"row {place}: {short(error, 200)}, left out")
             continue
@@ -118,7 +118,7 @@ def read_rows(given: list[dict[str, Any]], known: Mapping[str, str], k: int) -> 
     return rows, odd
 
 
-def _usable(row: Mapping[str, Any], known: Mapping[str, str], seen: set[str], longest: int) -> tuple[Any, ...]:
+def _read_usable_row(row: Mapping[str, Any], known: Mapping[str, str], seen: set[str], longest: int) -> tuple[Any, ...]:
     """Give text, score, turns (None where it names none) and time of a row, and a line for each thing left out."""
     if "problem" in row:
         raise ValueError(row["problem"])
@@ -138,18 +138,21 @@ def _usable(row: Mapping[str, Any], known: Mapping[str, str], seen: set[str], lo
         raise ValueError(f"turn {turns[0]!r} again")
     if len(row["text"]) > longest:
         lines.append(f"a text of {len(row['text']):,} characters, cut to {longest:,}")
-    score, when = _number(row["score"]), None if row["time"] is None else _text(short(row["time"], 40))
+    score, when = (
+        _finite_number(row["score"]),
+        None if row["time"] is None else _replace_surrogates(short(row["time"], 40)),
+    )
     if score is None and row["score"] is not None:
         lines.append("a score that is no finite number, left out")
-    return _text(row["text"][:longest]), score, turns, when, lines
+    return _replace_surrogates(row["text"][:longest]), score, turns, when, lines
 
 
-def _text(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace what UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode()
 
 
-def _number(score: Any) -> float | None:
+def _finite_number(score: Any) -> float | None:
     try:
         value = math.nan if isinstance(score, (str, bytes)) else float(score)
     except (TypeError, ValueError, OverflowError):

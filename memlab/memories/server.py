@@ -16,9 +16,9 @@ import polars as pl
 
 from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError, MemlabError
-from memlab.memories.client import LARGEST, bearer
+from memlab.memories.client import LARGEST_BYTES, read_bearer_token
 from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.reading import rows_of
+from memlab.memories.reading import list_returned_rows
 from memlab.terminal import short
 
 CLIENTS, PATIENCE = 64, 10.0
@@ -50,7 +50,7 @@ def server(system: Any, *, host: str = "127.0.0.1", port: int = 0, token: str | 
     if host not in _LOOPBACK and not token:
         raise DataError(f"serving {host} without a token opens a memory to everybody; set {TOKEN_VARIABLE}")
     made = Server((host, port), _Handler)
-    made.memory, made.token, made.loopback = memory(system), bearer(token or ""), host in _LOOPBACK
+    made.memory, made.token, made.loopback = memory(system), read_bearer_token(token or ""), host in _LOOPBACK
     return made
 
 
@@ -95,15 +95,15 @@ class _Handler(BaseHTTPRequestHandler):
         size = self.headers.get("Content-Length", "")
         if not re.fullmatch(r"[0-9]{1,12}", size) or "Transfer-Encoding" in self.headers:
             return self._answer(400, {"error": "send one Content-Length"})
-        if int(size) > LARGEST:
-            return self._answer(413, {"error": f"send at most {LARGEST:,} bytes"})
+        if int(size) > LARGEST_BYTES:
+            return self._answer(413, {"error": f"send at most {LARGEST_BYTES:,} bytes"})
         content = self.rfile.read(int(size))
         self.server.silent.pop(self.request, None)
         if refused := self._refused():
             return self._answer(*refused)
         try:
             with self.server.one_at_a_time:
-                answer = _run(self.server.memory, self.path.rpartition("/")[2], json.loads(content or b"{}"))
+                answer = _run_verb(self.server.memory, self.path.rpartition("/")[2], json.loads(content or b"{}"))
             return self._answer(200, answer)
         except (ValueError, TypeError, LookupError, RecursionError, pl.exceptions.PolarsError, MemlabError) as error:
             return self._answer(400, {"error": short(f"{type(error).__name__}: {error}", 300)})
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: a memory's queries are private."""
 
 
-def _run(system: Memory, verb: str, body: dict[str, Any]) -> dict[str, Any]:
+def _run_verb(system: Memory, verb: str, body: dict[str, Any]) -> dict[str, Any]:
     if verb == "wait":
         system.wait()
     elif verb == "reset":
@@ -151,7 +151,7 @@ def _run(system: Memory, verb: str, body: dict[str, Any]) -> dict[str, Any]:
         queries, k, rows = [str(query) for query in body["queries"]], int(body["k"]), []
         for n, (query, now) in enumerate(zip(queries, body.get("now") or [None] * len(queries), strict=True)):
             found = system.search(str(body["scope"]), query, k, now and datetime.fromisoformat(now))
-            rows += [row | {"query": n, "metadata": {"id": row.get("id")}} for row in rows_of(found, k)[:k]]
+            rows += [row | {"query": n, "metadata": {"id": row.get("id")}} for row in list_returned_rows(found, k)[:k]]
         return {"rows": rows}
     elif verb == "usage":
         return dict(system.usage(str(body["scope"])))

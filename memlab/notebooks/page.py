@@ -9,8 +9,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from memlab.figures.export import put
-from memlab.figures.gallery import STYLE, rendered
+from memlab.figures.export import write_together
+from memlab.figures.gallery import STYLE, render_markdown
 
 _MODEL = re.compile(r"\(model='[^']*'\)")
 _CELLS = """
@@ -41,7 +41,7 @@ def write_page_beside(notebook: Any, target: Path) -> None:
     exporter = HTMLExporter(template_name="basic", embed_images=True)
     body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
     style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
-    put(target.parent, {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)})
+    write_together(target.parent, {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)})
 
 
 def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path) -> Path:
@@ -65,7 +65,7 @@ def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str
     links += [f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>' for path in reports]
     body = f"<header><h1>Results</h1><p>{' · '.join(links)}</p></header><main>"
     body += f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
-    put(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
+    write_together(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
     return folder / "index.html"
 
 
@@ -82,14 +82,14 @@ def _report_table(report: Path) -> str:
     """Give the table of a report with the recall of each pipeline by number of evidence sessions."""
     text = report.read_text(encoding="utf-8")
     tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\.\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
-    return f"<div>{rendered(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""
+    return f"<div>{render_markdown(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""
 
 
 def _notebook_section(path: Path, folder: Path) -> str:
     import nbformat
 
     question = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].removeprefix("# ")
-    points = rendered("\n".join(f"- {point}" for point in findings(path)[:3]))
+    points = render_markdown("\n".join(f"- {point}" for point in findings(path)[:3]))
     place = os.path.relpath(path.with_suffix(".html"), folder)
     return f'<section><h2><a href="{place}">{html.escape(question)}</a></h2>{points}</section>'
 

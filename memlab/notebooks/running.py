@@ -20,8 +20,8 @@ from typing import Any
 import memlab
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, needs
-from memlab.figures.export import put
-from memlab.figures.origin import portable, running, sidecar, source_digest
+from memlab.figures.export import write_together
+from memlab.figures.origin import announce_notebook, read_sidecar, relative_path, source_digest
 from memlab.notebooks.page import write_page_beside
 
 
@@ -130,7 +130,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
     :raises ExportError: when there is none, or the notebook fails or exports no such figure; the old files stay.
     """
     place = Path(figures) / f"{name}.json"
-    made_by = (sidecar(place) or {}).get("made_by", {})
+    made_by = (read_sidecar(place) or {}).get("made_by", {})
     if not (isinstance(made_by.get("parameters"), dict) and made_by.get("notebook")):
         by = made_by.get("notebook") or made_by.get("script") or "something that left no name"
         raise DataError(f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again")
@@ -146,7 +146,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
         raise ExportError(f"{notebook} ran and exported no figure {name!r}; its cells have changed since")
     places = {file: Path(figures) / file for file in files}
     changed = [f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]]
-    put(Path(figures), files)
+    write_together(Path(figures), files)
     return sorted(changed), source_digest(notebook) != made_by.get("source")
 
 
@@ -191,10 +191,10 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     try:
         inputs, notebook = _input_digest(path, values), papermill.iorw.load_notebook_node(str(path))
         known = papermill.inspect_notebook(str(path))
-        parameters = {name: portable(value, path.parent) for name, value in values.items() if name in known}
+        parameters = {name: relative_path(value, path.parent) for name, value in values.items() if name in known}
         last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
         notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
-        with running(path, {name: value for name, value in values.items() if name != "figures"}):
+        with announce_notebook(path, {name: value for name, value in values.items() if name != "figures"}):
             executed = papermill.execute_notebook(
                 notebook, target, parameters,
                 cwd=str(path.parent), progress_bar=False, extra_arguments=["--log-level=40"],

@@ -159,15 +159,15 @@ def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
 _UNSAFE = re.compile(r"[\s/%\x00-\x1f\x7f\ud800-\udfff]")
 
 
-def id_part(raw: str) -> str:
+def encode_id_part(raw: str) -> str:
     """Make one part of an id: what would break ``<scope>/<session>/<n>`` or a TREC file is percent-encoded.
 
-    Injective, so two different names never meet; :func:`raw_part` undoes it.
+    Injective, so two different names never meet; :func:`decode_id_part` undoes it.
 
-    >>> from memlab.records import id_part
-    >>> id_part("work/2026 plan")
+    >>> from memlab.records import encode_id_part
+    >>> encode_id_part("work/2026 plan")
     'work%2F2026%20plan'
-    >>> id_part("'; --")
+    >>> encode_id_part("'; --")
     "';%20--"
     """
     if not raw:
@@ -182,15 +182,15 @@ def known_scope(given: str, scopes: Sequence[str]) -> str:
     >>> known_scope("a%2Fb", ["a%2Fb", "a%252Fb"]), known_scope("a%2Fb", ["a%2Fb"]), known_scope("a/b", ["a%2Fb"])
     ('a%252Fb', 'a%2Fb', 'a%2Fb')
     """
-    encoded = id_part(given) if given else given
+    encoded = encode_id_part(given) if given else given
     return given if given in scopes and encoded not in scopes else encoded
 
 
-def raw_part(part: str) -> str:
-    """Undo :func:`id_part`.
+def decode_id_part(part: str) -> str:
+    """Undo :func:`encode_id_part`.
 
-    >>> from memlab.records import id_part, raw_part
-    >>> raw_part(id_part("50 % off/today"))
+    >>> from memlab.records import encode_id_part, decode_id_part
+    >>> decode_id_part(encode_id_part("50 % off/today"))
     '50 % off/today'
     """
     return unquote(part, errors="surrogatepass")

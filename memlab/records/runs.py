@@ -28,7 +28,7 @@ class Qrels:
     level: Level
 
 
-def session_of(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
+def session_id_expr(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
     """Give the session of a column of turn ids; without the turns, as the benchmarks' ids name it."""
     if turns is None:
         return pl.col(turn).str.replace(r"/[^/]*$", "")
@@ -42,7 +42,7 @@ def qrels(questions: pl.DataFrame, level: Level, turns: pl.DataFrame | None = No
     :param turns: say which session a turn is of; without them its id does, as in the layouts of the benchmarks.
     """
     column = {"turn": "evidence", "session": "evidence_sessions"}[level]
-    session = pl.col("doc_id") if level == "session" else session_of("doc_id", turns)
+    session = pl.col("doc_id") if level == "session" else session_id_expr("doc_id", turns)
     rows = (
         questions.filter(~pl.col("abstention"))
         .select("query_id", doc_id=pl.col(column).list.unique(maintain_order=True))
@@ -94,7 +94,7 @@ class Run:
             return f"<p>{html.escape(title)}</p>{shown._repr_html_()}"
 
 
-def top(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def top_columns(scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Find the ``k`` best columns of each row, and every column that ties with the last of them.
 
     :param scores: (q, n).
@@ -148,7 +148,7 @@ def run_from_scores(
     )
     first = ranked["first"].to_numpy()
     place = np.arange(len(first)) - np.searchsorted(first, first)
-    strict = strictly_decreasing(ranked["score"].to_numpy(), first)
+    strict = make_strictly_decreasing(ranked["score"].to_numpy(), first)
     made = {"query_id": ranked["query_id"], "doc_id": ranked["doc_id"], "rank": place + 1, "score": strict}
     return Run(pl.DataFrame(made, schema=RUN_SCHEMA).filter(place < k), level)
 
@@ -156,7 +156,7 @@ def run_from_scores(
 _LOWEST, _LARGEST = -(2.0**127), float(np.finfo(np.float32).max)
 
 
-def strictly_decreasing(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
+def make_strictly_decreasing(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Lower each score to at least one float32 step below the one before it in its group.
 
     float32, because trec_eval holds scores so. Floats of one sign order like their bit patterns, so "one step lower"

@@ -8,18 +8,18 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenVectors
-from memlab.rerank._words import neighbour, speakers
+from memlab.rerank._words import neighbour_values, speakers
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import starts
-from memlab.retrieve.late import ScopeTokens, question_of, totals
+from memlab.retrieve.arrays import group_starts
+from memlab.retrieve.late import ScopeTokens, question_per_token, sum_per_question
 
-RAW = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
+ABSOLUTE_FEATURES = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
 """Those whose size, and not only how it compares within the scope, says something."""
 
 MARGIN = 0.05
 
 
-def matches(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> dict[str, np.ndarray]:
+def token_match_features(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> dict[str, np.ndarray]:
     """Compare the tokens of questions with those of the turns of a scope, their neighbours and their sessions.
 
     :param session: (n,) number of each turn's session.
@@ -30,10 +30,10 @@ def matches(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> di
         in the session.
     """
     best, weights = tokens.best(asked), tokens.weights(asked)
-    previous, following, before = (neighbour(best, session, step, absent=0.0) for step in (1, -1, 2))
-    first = starts(session)
+    previous, following, before = (neighbour_values(best, session, step, absent=0.0) for step in (1, -1, 2))
+    first = group_starts(session)
     whole = np.repeat(np.maximum.reduceat(best, first, axis=1), np.diff(first, append=len(session)), axis=1)
-    question, of_question = question_of(asked), np.diff(asked.start)
+    question, of_question = question_per_token(asked), np.diff(asked.start)
     equal = np.repeat(1 / np.maximum(of_question, 1), of_question).astype(np.float32)
     place = np.empty(len(question), np.int64)
     place[np.lexsort((-weights, question))] = np.arange(len(question)) - asked.start[question]
@@ -52,14 +52,14 @@ def matches(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> di
         "late_equal": (best, equal),
         "late_near_best_of_session": (np.maximum(best - whole + MARGIN, 0.0), weights),
     }
-    columns = {name: totals(values, weight, asked) for name, (values, weight) in parts.items()}
+    columns = {name: sum_per_question(values, weight, asked) for name, (values, weight) in parts.items()}
     least, filled = np.zeros_like(columns["late"]), np.flatnonzero(of_question)
     if len(filled):
         least[filled] = np.minimum.reduceat(np.where(rarest[:, None], best, 1.0), asked.start[filled], axis=0)
     return columns | {"late_rarest_least": least}
 
 
-def first_person(bench: Bench) -> Bench:
+def rephrase_in_first_person(bench: Bench) -> Bench:
     """Put the questions as a speaker of the scope would: ``What did Ann buy?`` becomes ``What did I buy?``.
 
     Who speaks says "I" of himself, and an encoder hears the difference.

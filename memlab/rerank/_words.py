@@ -10,15 +10,15 @@ import polars as pl
 
 from memlab.embed.text import ROLES
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import starts
-from memlab.retrieve.bench import once
-from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant
-from memlab.retrieve.word_statistics import idf, numbered
+from memlab.retrieve.arrays import group_starts
+from memlab.retrieve.bench import cache_per_bench
+from memlab.retrieve.speakers import ASKS_ASSISTANT, assistant_turn_mask
+from memlab.retrieve.word_statistics import idf, number_words
 from memlab.text.analysis import tokenize
 from memlab.text.dates import date_range, dates
 from memlab.text.words import MONTHS
 
-TURN_SHAPES = {
+TURN_PATTERNS = {
     "asks": r"\?",
     "exclaims": "!",
     "digits": r"\d+",
@@ -31,7 +31,7 @@ TURN_SHAPES = {
 }
 """Patterns that are counted in a turn."""
 
-QUESTION_SHAPES = {
+QUESTION_PATTERNS = {
     **{
         f"asks_{word}": rf"(?i)^\W*(?:[^?]*, )?{word}\b"
         for word in ("what", "which", "who", "where", "when", "why", "how")
@@ -41,13 +41,13 @@ QUESTION_SHAPES = {
     "asks_time": r"(?i)\b(?:when|how long|(?:what|which) (?:date|day|month|year|time))\b",
     "asks_plural": r"(?i)\b(?:what|which)(?: \w+){0,2} \w+s\b|"
     r"\b(?:all|both|each|every|many|list|different|types?|kinds?)\b",
-    "asks_of_assistant": OF_ASSISTANT,
+    "asks_of_assistant": ASKS_ASSISTANT,
     "asks_opinion": r"(?i)\b(?:would|might|could|likely|probably|considered)\b",
 }
 """Patterns that are looked for in a question."""
 
 
-def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+def word_overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
     """Compare the words of questions with those of the turns of their scope, whose speakers' names are none of them.
 
     :returns: shares (q, n) of the question's words, weighted by idf, that stand in the turn, in it and the one before,
@@ -57,7 +57,7 @@ def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) 
     names = set(chain(*tokenize(people, language=bench.language)))
     texts = [[word for word in bench.query_words[row] if word not in names] for row in rows]
     number: dict[str, int] = {}
-    words, of_scope = numbered(texts, number), bench.documents("turn").words_in(turns)
+    words, of_scope = number_words(texts, number), bench.documents("turn").words_in(turns)
     asked = np.zeros((len(rows), len(number)), np.float32)
     asked[np.repeat(np.arange(len(rows)), [len(own) for own in texts]), words] = 1
     known = np.array([of_scope.number.get(word, -1) for word in number], np.int64)
@@ -66,8 +66,8 @@ def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) 
     frequency = of_scope.weight @ here
     weights = asked * idf(frequency, of_scope.n).astype(np.float32)
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
-    near = {step: neighbour(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
-    first = starts(session)
+    near = {step: neighbour_values(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
+    first = group_starts(session)
     within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(first, append=len(session)), axis=0)
     inside = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
     places = {
@@ -82,7 +82,7 @@ def overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) 
     return shares | {"question_weight": total, "question_known": inside / total}
 
 
-def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:
+def neighbour_values(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:
     """Give each turn what the turn ``step`` places before it in its session has: (q, n), of the same type.
 
     :param absent: for a turn that has no such neighbour.
@@ -94,66 +94,66 @@ def neighbour(values: np.ndarray, session: np.ndarray, step: int, *, absent: flo
     return moved
 
 
-@once
+@cache_per_bench
 def speakers(bench: Bench) -> dict[str, list[str]]:
     """Give the named speakers of each scope that has any."""
     named = bench.turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
     return dict(named.iter_rows())
 
 
-@once
-def _turns(bench: Bench) -> pl.DataFrame:
+@cache_per_bench
+def _describe_turns(bench: Bench) -> pl.DataFrame:
     """Give the turns in the order of the documents: ``speaker``, ``captioned``, shapes as log(1 + n), ``length``."""
     documents = bench.documents("turn")
     ordered = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
-    counts = [pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_SHAPES.items()]
+    counts = [pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_PATTERNS.items()]
     length = pl.Series(documents.n_tokens).log1p()
     return ordered.select("speaker", *counts, length=length, captioned=pl.col("caption").is_not_null())
 
 
-@once
-def turn_shapes(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
+@cache_per_bench
+def turn_features(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
-    about, session = _turns(bench)[start:stop], bench.documents("turn").session[start:stop]
-    shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_SHAPES, "length")}
-    shapes["by_assistant"] = by_assistant(bench)[start:stop].astype(np.float32)
+    about, session = _describe_turns(bench)[start:stop], bench.documents("turn").session[start:stop]
+    shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_PATTERNS, "length")}
+    shapes["by_assistant"] = assistant_turn_mask(bench)[start:stop].astype(np.float32)
     shapes["captioned"] = about["captioned"].to_numpy().astype(np.float32)
-    shapes["answers"] = neighbour(shapes["asks"][None], session, 1, absent=0.0)[0]
+    shapes["answers"] = neighbour_values(shapes["asks"][None], session, 1, absent=0.0)[0]
     return shapes
 
 
-def question_shapes(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+def question_features(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
     """Describe the questions, and how the turns' speakers and dates fit them: (q, 1) or (q, n) each."""
     text = bench.queries["text"][rows]
     shapes: dict[str, Any] = {
         name: text.str.contains(pattern).to_numpy().astype(np.float32)[:, None]
-        for name, pattern in QUESTION_SHAPES.items()
+        for name, pattern in QUESTION_PATTERNS.items()
     }
-    asked = np.array([_named(question) for question in text]).reshape(len(text), 3)
+    asked = np.array([_first_named_date(question) for question in text]).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
     shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
     people = speakers(bench).get(bench.queries["scope"][int(rows[0])], [])
-    speaks = _turns(bench)["speaker"][turns].to_numpy() == np.array(people, object)[:, None]
+    speaks = _describe_turns(bench)["speaker"][turns].to_numpy() == np.array(people, object)[:, None]
     named = [[name.lower() in question for name in people] for question in text.str.to_lowercase()]
     called = np.array(named, np.float32).reshape(len(rows), len(people))
     shapes["speaker_named"] = called @ speaks.astype(np.float32)
     shapes["n_named"] = called.sum(axis=1, keepdims=True)
     shapes["other_named"] = shapes["n_named"] - shapes["speaker_named"]
-    return shapes | {name: values[:, session] for name, values in _dates(bench, asked, turns, session).items()}
+    return shapes | {name: values[:, session] for name, values in _compare_dates(bench, asked, turns, session).items()}
 
 
-@once
-def _starts(bench: Bench) -> np.ndarray:
+@cache_per_bench
+def _session_dates(bench: Bench) -> np.ndarray:
     """Give month, year and day since 1970 of each session: (3, n sessions), NaN where it has no date."""
     when = bench.sessions.sort("scope", "n", maintain_order=True)["start"].dt
     return np.array([part.cast(pl.Float64).to_numpy() for part in (when.month(), when.year(), when.epoch("d"))])
 
 
-def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
-    """Compare what :func:`_named` gives (q, 3) with the dates of the scope's sessions: (q, n_sessions) each."""
+def _compare_dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+    """Compare the dates that questions name (q, 3) with those of the scope's sessions: (q, n_sessions) each."""
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
-    of_month, of_year, of_day = _starts(bench)[:, None, start : int(numbers[-1]) + 1]
+    of_month, of_year, of_day = _session_dates(bench)[:, None, start : int(numbers[-1]) + 1]
     year, month, day = asked.T[:, :, None]
     same_year = np.isnan(year) | (year == of_year)
     # Days since 1970 of the day that is named, in the year of the session where none is named.
@@ -168,7 +168,7 @@ def _dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -
     }
 
 
-def _named(text: str) -> list[float]:
+def _first_named_date(text: str) -> list[float]:
     """Give year, month and day of the first date that a question names, NaN for what it leaves out."""
     values = [read.value for read in dates(text) if read.value[0].isdigit()]
     if not values:

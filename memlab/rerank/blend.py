@@ -8,10 +8,10 @@ from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import ranking
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import scaled
+from memlab.retrieve.ranking import min_max_scale
 
 
-def position_aware(run: Run, reranked: Run, bench: Bench) -> Run:
+def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
     """Blend a ranking with what a reranker made of it: w · retrieval + (1 − w) · reranker, scores scaled to [0, 1].
 
     A reranker that is wrong with confidence can bury an exact match: w is .75 for the first three of the retrieval,
@@ -26,8 +26,8 @@ def position_aware(run: Run, reranked: Run, bench: Bench) -> Run:
     """
     if run.level != reranked.level:
         raise DataError(f"the run ranks {run.level}s and the reranked one {reranked.level}s; blend at one level")
-    second = reranked.frame.select("query_id", "doc_id", reranker=scaled("score"))
+    second = reranked.frame.select("query_id", "doc_id", reranker=min_max_scale("score"))
     w = pl.when(pl.col("rank") <= 3).then(0.75).when(pl.col("rank") <= 10).then(0.6).otherwise(0.4)
-    blended = w * scaled("score") + (1 - w) * pl.col("reranker").fill_null(0.0)
+    blended = w * min_max_scale("score") + (1 - w) * pl.col("reranker").fill_null(0.0)
     rows = run.frame.join(second, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    return ranking.reranked(run, bench, rows.with_columns(score=blended))
+    return ranking.rerank_by_scores(run, bench, rows.with_columns(score=blended))

@@ -15,7 +15,7 @@ from memlab.errors import ModelError, at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import reranked
+from memlab.retrieve.ranking import rerank_by_scores
 
 
 @stage
@@ -43,8 +43,8 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     memlab.errors.ModelError: no cross-encoder 'no-such-model': there is no such directory; expected ...
     """
     at_least(1, candidates=candidates)
-    path, name, _ = models.find(model, what="cross-encoder")
-    reader = _loaded(path.resolve(), name, models.weights_digest(path))
+    path, name, _ = models.find_model(model, what="cross-encoder")
+    reader = _load_model(path.resolve(), name, models.weights_digest(path))
     documents, rows = bench.documents(run.level), bench.asked(run.frame, "text")
     # What is not scored is worth as much as the least of the scored, and a tie leaves it behind them.
     scores = np.full(rows.height, np.nan)
@@ -52,14 +52,14 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     for (question, _), part in first.group_by("text", "query_id", maintain_order=True):
         texts = check_texts([documents.texts[i] for i in documents.at(part["doc_id"])], "document")
         distinct = list(dict.fromkeys(texts))  # equal texts score equal
-        found = dict(zip(distinct, _scores(reader, str(question), distinct, name), strict=True))
+        found = dict(zip(distinct, _score_pairs(reader, str(question), distinct, name), strict=True))
         scores[part["at"].to_numpy()] = [found[text] for text in texts]
     least = pl.col("score").min().over("query_id")
     scored = rows.with_columns(score=pl.Series(scores).fill_nan(None))
-    return reranked(run, bench, scored.with_columns(pl.col("score").fill_null(least)))
+    return rerank_by_scores(run, bench, scored.with_columns(pl.col("score").fill_null(least)))
 
 
-def _scores(reader: Any, question: str, texts: list[str], name: str) -> np.ndarray:
+def _score_pairs(reader: Any, question: str, texts: list[str], name: str) -> np.ndarray:
     import torch
 
     pairs = [(question, text) for text in texts]
@@ -72,6 +72,6 @@ def _scores(reader: Any, question: str, texts: list[str], name: str) -> np.ndarr
 
 
 @lru_cache(maxsize=2)
-def _loaded(path: Path, name: str, digest: str) -> Any:
+def _load_model(path: Path, name: str, digest: str) -> Any:
     """Load a model, once in a process as long as the digest of its weights stays the same."""
-    return models.load(path, name, what="cross-encoder")
+    return models.load_model(path, name, what="cross-encoder")

@@ -13,22 +13,22 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.tokens import TokenVectors
-from memlab.rerank._matches import RAW, first_person, matches
-from memlab.rerank._words import neighbour, overlaps, question_shapes, turn_shapes
+from memlab.rerank._matches import ABSOLUTE_FEATURES, rephrase_in_first_person, token_match_features
+from memlab.rerank._words import neighbour_values, question_features, turn_features, word_overlaps
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import best_of, cosines, lowered, ordered, standardised, starts
+from memlab.retrieve.arrays import best_per_group, cosines, group_starts, lower_scores, rank_columns, standardise_rows
 from memlab.retrieve.best import best
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.late import ScopeTokens, query_tokens, scope_tokens, totals
-from memlab.retrieve.speakers import lowered_by
+from memlab.retrieve.late import ScopeTokens, query_tokens, scope_tokens, sum_per_question
+from memlab.retrieve.speakers import assistant_penalty
 from memlab.retrieve.two_stage import summary_vectors
 
-BLOCK = 1_000_000
+BLOCK_CELLS = 1_000_000
 """Pairs of question and passage that are looked at together, so that a large memory does not need large arrays."""
 
-SIMILAR_TO = (5, 10)
-NEIGHBOURS = (1, -1, 2, -2)
+SIMILARITY_DEPTHS = (5, 10)
+NEIGHBOUR_STEPS = (1, -1, 2, -2)
 ABSENT = -3.0
 """What a neighbour scores that is not there: less than nearly all, in standard deviations."""
 
@@ -59,14 +59,14 @@ class Candidates:
         return self.values[..., self.names.index(name)]
 
 
-def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
+def describe_candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
     """Look at candidates, scope by scope and some questions at a time.
 
     :param places: (n queries, c) places of each question's candidates among the turns, padded at the end.
     :param mask: (n queries, c) whether there is a candidate.
     :raises DataError: when the bench's encoder gives no token embeddings.
     """
-    summaries, rewritten = summary_vectors(bench), first_person(bench)
+    summaries, rewritten = summary_vectors(bench), rephrase_in_first_person(bench)
     asked_tokens = query_tokens(bench), query_tokens(rewritten)
     scored = zip(
         dense_scores(bench, level="turn"),
@@ -77,11 +77,11 @@ def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[C
     )
     for (rows, turns, dense), (_, _, own_dense), (_, _, bm25), (_, sessions, of_sessions) in scored:
         texts = scope_tokens(bench, turns)
-        size = max(1, BLOCK // max(1, len(texts.inverse)))
+        size = max(1, BLOCK_CELLS // max(1, len(texts.inverse)))
         for start in range(0, len(rows), size):
             part = slice(start, start + size)
             asked = rows[part]
-            scope = _Scope(bench, asked, turns, sessions)
+            scope = _ScopeFeatures(bench, asked, turns, sessions)
             late = scope.late(texts, *(tokens.take(asked) for tokens in asked_tokens))
             scope.own("dense", own_dense[part])
             scope.scores({"dense": dense[part], "bm25": bm25[part], "late": late}, of_sessions[part])
@@ -93,13 +93,13 @@ def candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[C
             )
 
 
-def first_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
+def best_candidate_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Choose the first ``n`` candidates of ``best``: places (n queries, c) and whether there is a candidate; c ≤ n."""
-    return run_places(best(bench, k=n).frame, bench)
+    return ranking_to_places(best(bench, k=n).frame, bench)
 
 
-def run_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
-    """Lay a ranking of turns out as one row a question of the bench; see :func:`candidates`.
+def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
+    """Lay a ranking of turns out as one row a question of the bench; see :func:`describe_candidates`.
 
     :raises DataError: for a question that the bench does not hold.
     """
@@ -111,7 +111,7 @@ def run_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarra
     return places, mask
 
 
-class _Scope:
+class _ScopeFeatures:
     """Features of every question (rows) and every turn (columns) of a scope, by name."""
 
     def __init__(self, bench: Bench, rows: np.ndarray, turns: slice, sessions: slice) -> None:
@@ -119,7 +119,7 @@ class _Scope:
         self.session = bench.documents("turn").session[turns] - sessions.start
         self.n_sessions = sessions.stop - sessions.start
         self.shape = (len(rows), turns.stop - turns.start)
-        self.first = starts(self.session)
+        self.first = group_starts(self.session)
         self.count = np.diff(self.first, append=self.shape[1])
         self.place = np.arange(self.shape[1]) - np.repeat(self.first, self.count)
         self.columns: dict[str, np.ndarray] = {}
@@ -129,25 +129,25 @@ class _Scope:
 
     def z(self, scores: np.ndarray) -> np.ndarray:
         """Standardise scores of turns: (q, n)."""
-        return standardised(scores, self.bench.documents("turn").weight_in(self.turns))
+        return standardise_rows(scores, self.bench.documents("turn").weight_in(self.turns))
 
     def z_of_session(self, scores: np.ndarray) -> np.ndarray:
         """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n)."""
-        return standardised(scores, self.bench.documents("session").weight_in(self.of_sessions))[:, self.session]
+        return standardise_rows(scores, self.bench.documents("session").weight_in(self.of_sessions))[:, self.session]
 
     def best(self, scores: np.ndarray) -> np.ndarray:
         """Take the best turn of each session: (q, n) → (q, n_sessions)."""
-        return best_of(scores, self.session, self.n_sessions)
+        return best_per_group(scores, self.session, self.n_sessions)
 
     def late(self, tokens: ScopeTokens, asked: TokenVectors, rewritten: TokenVectors) -> np.ndarray:
         """How the words of the question match those of turn, neighbours and session; gives late interaction's score."""
-        columns = matches(tokens, asked, self.session)
+        columns = token_match_features(tokens, asked, self.session)
         for name, scores in columns.items():
             if name != "late":
                 self.add(f"{name}_z", self.z(scores))
-            if name in RAW:
+            if name in ABSOLUTE_FEATURES:
                 self.add(name, scores)
-        self.own("late", totals(tokens.best(rewritten), tokens.weights(rewritten), rewritten))
+        self.own("late", sum_per_question(tokens.best(rewritten), tokens.weights(rewritten), rewritten))
         return columns["late"]
 
     def own(self, name: str, scores: np.ndarray) -> None:
@@ -159,13 +159,13 @@ class _Scope:
     def scores(self, scorers: dict[str, np.ndarray], of_sessions: np.ndarray) -> None:
         """How well turn, neighbours and session match, by scorer; and how similar the turn is to the first hits."""
         documents, total = self.bench.documents("turn"), np.zeros(self.shape)
-        less = lowered_by(self.bench, self.rows, self.turns)
+        less = assistant_penalty(self.bench, self.rows, self.turns)
         for name, scores in scorers.items():
             of_turn, of_best = self.z(scores), self.z_of_session(self.best(scores))
             if less is None:
                 total += of_turn + of_best
             else:
-                down = lowered(scores, less, documents.weight_in(self.turns))
+                down = lower_scores(scores, less, documents.weight_in(self.turns))
                 total += self.z(down) + self.z_of_session(self.best(down))
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
@@ -174,15 +174,15 @@ class _Scope:
             self.add(f"{name}_best_of_session", of_best)
             self.add(f"{name}_three_of_session", self.z_of_session(self.three_best(scores)))
             self.add(f"{name}_below_best_of_session", of_turn - self.best(of_turn)[:, self.session])
-            for step in NEIGHBOURS:
-                self.add(f"{name}_at{-step:+d}", neighbour(of_turn, self.session, step, absent=ABSENT))
+            for step in NEIGHBOUR_STEPS:
+                self.add(f"{name}_at{-step:+d}", neighbour_values(of_turn, self.session, step, absent=ABSENT))
         session = self.z_of_session(of_sessions)
         total += session
         self.add("bm25_of_session", session)
         self.add("sum", total)
         vectors = documents.vectors()[self.turns]
-        order = ordered(total, documents.lot[self.turns])
-        for n in SIMILAR_TO:
+        order = rank_columns(total, documents.lot[self.turns])
+        for n in SIMILARITY_DEPTHS:
             self.add(f"similar_to_first_{n}", cosines(vectors[order[:, :n]].mean(axis=1), vectors))
 
     def three_best(self, scores: np.ndarray) -> np.ndarray:
@@ -201,9 +201,9 @@ class _Scope:
             summary = self.z_of_session(cosines(self.bench.query_vectors[self.rows], summaries[self.of_sessions]))
         columns = {
             "summary": summary,
-            **overlaps(self.bench, self.rows, self.turns, self.session),
-            **turn_shapes(self.bench, self.turns.start, self.turns.stop),
-            **question_shapes(self.bench, self.rows, self.turns, self.session),
+            **word_overlaps(self.bench, self.rows, self.turns, self.session),
+            **turn_features(self.bench, self.turns.start, self.turns.stop),
+            **question_features(self.bench, self.rows, self.turns, self.session),
             "place_in_session": np.log1p(self.place),
             "share_of_session": self.place / of_session,
             "turns_of_session": np.log1p(of_session),

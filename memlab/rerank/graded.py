@@ -12,13 +12,13 @@ from pydantic import BaseModel, Field
 
 from memlab import llm
 from memlab.errors import at_least, between
-from memlab.llm.judgements import recorded_or_asked
+from memlab.llm.judgements import collect_judgements
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.rerank.blend import position_aware
+from memlab.rerank.blend import blend_by_position
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import of_turns, reranked
-from memlab.retrieve.reading import passages
+from memlab.retrieve.ranking import require_turn_run, rerank_by_scores
+from memlab.retrieve.reading import write_passages
 
 SYSTEM = (
     "You judge which messages of earlier conversations a complete answer to a question needs. The user message is "
@@ -59,7 +59,7 @@ def rerank_llm(
     :param window: turns that the model sees at once, in an order drawn by ``seed``.
     :param least: turns with a lower grade are left out, and those after the graded ones; where none has it, the
         question keeps its first turn. 0 keeps all.
-    :param blend: whether the first places of the ranking are trusted more, see :func:`memlab.rerank.position_aware`.
+    :param blend: whether the first places of the ranking are trusted more, see :func:`memlab.rerank.blend_by_position`.
     :raises DataError: for a ranking of sessions, a number of turns below 1 or a grade that is none.
     :raises ModelError: when no such service is set.
 
@@ -73,24 +73,26 @@ def rerank_llm(
     >>> rerank_llm(plain, bench, candidates=3).frame.height == plain.frame.height
     True
     """
-    of_turns(run, "rerank_llm")
+    require_turn_run(run, "rerank_llm")
     at_least(1, candidates=candidates, window=window)
     between(0, 3, least=least)
-    grades = _grades(run.frame.filter(pl.col("rank") <= candidates), bench, service, window, seed)
+    grades = _grade_turns(run.frame.filter(pl.col("rank") <= candidates), bench, service, window, seed)
     graded = run.frame.join(grades, on=["query_id", "doc_id"], how="left", maintain_order="left")
     enough = (pl.col("grade") >= least).fill_null(least == 0)
     graded = graded.filter(enough | ((pl.col("rank") == 1) & ~enough.any().over("query_id")))
     if blend:
-        return position_aware(run, reranked(run, bench, graded.with_columns(score=pl.col("grade").fill_null(0))), bench)
+        return blend_by_position(
+            run, rerank_by_scores(run, bench, graded.with_columns(score=pl.col("grade").fill_null(0))), bench
+        )
     # The places of the graded turns are dealt out again among them; one without a grade keeps its own.
     graded = graded.with_columns(question=pl.col("query_id").rle_id())
     judged = graded.filter(pl.col("grade").is_not_null())
     best_first = judged.sort("question", "grade", descending=[False, True], maintain_order=True)
     placed = pl.concat([best_first.with_columns(judged["rank"]), graded.filter(pl.col("grade").is_null())])
-    return reranked(run, bench, placed.sort("question", "rank").with_columns(score=1 / pl.col("rank")))
+    return rerank_by_scores(run, bench, placed.sort("question", "rank").with_columns(score=1 / pl.col("rank")))
 
 
-def _grades(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int) -> pl.DataFrame:
+def _grade_turns(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: int) -> pl.DataFrame:
     """Grade turns: ``query_id``, ``doc_id``, ``grade``, which is null where the model gave none."""
     documents, on = bench.documents("turn"), pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null("")
     asked = bench.asked(first.select("query_id", "doc_id"), "text", "timestamp").with_row_index("row")
@@ -99,7 +101,7 @@ def _grades(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: 
     items = [("grade", 1, about) for about in asked.select("question", "on", "doc_id", "text").rows()]
 
     def lists(missing: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
-        for (query,), shown in passages(asked[missing], bench).group_by("query_id", maintain_order=True):
+        for (query,), shown in write_passages(asked[missing], bench).group_by("query_id", maintain_order=True):
             random.Random(f"{seed}:{query}").shuffle(rows := shown.rows(named=True))
             for part in (rows[i : i + window] for i in range(0, len(rows), window)):
                 of = {"question": part[0]["question"], "asked_on": part[0]["on"]}
@@ -112,7 +114,7 @@ def _grades(first: pl.DataFrame, bench: Bench, service: str, window: int, seed: 
         given = {each.id: each.grade for each in reversed(answer.grades)}
         return [given.get(number, 0) for number in range(1, n + 1)]
 
-    found, error = recorded_or_asked(items, lists, read, service)
+    found, error = collect_judgements(items, lists, read, service)
     if missing := sum(grade is None for grade in found):
         counted = f"{missing:,} of {len(found):,} turns have no grade ({error}) and keep their places"
         warnings.warn(counted, stacklevel=4)

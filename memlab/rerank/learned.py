@@ -16,14 +16,14 @@ from memlab.errors import DataError, ModelError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import features
-from memlab.rerank.features import Candidates, run_places
+from memlab.rerank.features import Candidates, ranking_to_places
 from memlab.rerank.listwise import predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
 from memlab.retrieve.candidates import PATH
-from memlab.retrieve.ranking import of_turns, placed
+from memlab.retrieve.ranking import rank_scored_pairs, require_turn_run
 
-BOX = Path(__file__).with_name("box.safetensors")
+BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
 """The model that comes with memlab; its card is ``box.md`` beside it, ``scripts/box.py`` makes it again."""
 
 
@@ -56,24 +56,24 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     >>> learned(run, bench, model=path, level="session").level
     'session'
     """
-    of_turns(run, "learned")
+    require_turn_run(run, "learned")
     at_least(1, candidates=candidates)
-    models = models_of(model, bench)
-    places, mask = run_places(run.top(candidates).frame, bench)
+    models = models_by_scope(model, bench)
+    places, mask = ranking_to_places(run.top(candidates).frame, bench)
     found = []
-    for part in features.candidates(bench, places, mask):
+    for part in features.describe_candidates(bench, places, mask):
         scope = bench.queries["scope"][int(part.rows[0])]
         if list(part.names) != list(models[scope].about["features"]):
             raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
-        values = apply(models[scope], part, level=level)
+        values = score_candidates(models[scope], part, level=level)
         row, column = np.nonzero(np.isfinite(values))
         at = part.at[row, column] if level == "turn" else bench.documents("session").spans[scope][0] + column
         order = np.lexsort((bench.documents(level).lot[at], row))
         found.append((part.rows[row[order]], at[order], values[row, column][order]))
-    return placed(bench, found, level=level, k=max(candidates, 200))
+    return rank_scored_pairs(bench, found, level=level, k=max(candidates, 200))
 
 
-def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
+def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
     """Score candidates, or the sessions that they stand in, which rank by the sum of their turns' shares.
 
     A model that says so (``about["sum"]``, by level) adds so much of the untrained sum, both in standard deviations
@@ -93,10 +93,10 @@ def apply(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarra
         shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(best.shape)
         there = np.bincount(cell[part.mask], minlength=n).reshape(best.shape) > 0
         scores = np.where(there, np.log(np.maximum(shares, 1e-300)), -np.inf)
-    return _standard(scores) + weight * _standard(untrained) if weight else scores
+    return _standardise_scores(scores) + weight * _standardise_scores(untrained) if weight else scores
 
 
-def _standard(scores: np.ndarray) -> np.ndarray:
+def _standardise_scores(scores: np.ndarray) -> np.ndarray:
     """Put the finite scores of each row in standard deviations from their mean: (q, n)."""
     there = np.isfinite(scores)
     n = np.maximum(there.sum(axis=1, keepdims=True), 1)
@@ -105,12 +105,12 @@ def _standard(scores: np.ndarray) -> np.ndarray:
     return np.where(there, apart / (np.sqrt((apart**2).sum(axis=1, keepdims=True) / n) + 1e-6), -np.inf)
 
 
-def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
+def models_by_scope(path: str | Path, bench: Bench) -> dict[str, Model]:
     """Give the model of each scope that has questions; without a path the bundled one."""
     scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
-    path = Path(path) if str(path) else BOX
+    path = Path(path) if str(path) else BUNDLED_MODEL
     if not os.path.isdir(path):
-        return dict.fromkeys(scopes, _fitting(path, bench))
+        return dict.fromkeys(scopes, _load_fitting_model(path, bench))
     if bench.provenance.get("path") == PATH:
         raise DataError(
             f"the models in {str(path)!r} are cross-validated, and of this memory only what stands around the question "
@@ -121,7 +121,7 @@ def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
     if not files:
         what = "holds no models of this data; make them: memlab evaluate --cross-validate scope"
         raise ModelError(f"folder {str(path)!r} {what}")
-    models, prints = [_fitting(file, bench) for file in files], scope_fingerprints(bench.turns, scopes)
+    models, prints = [_load_fitting_model(file, bench) for file in files], scope_fingerprints(bench.turns, scopes)
     honest = {scope: [m for m in models if prints.get(scope) not in m.about["scopes"]] for scope in scopes}
     if seen := [scope for scope in scopes if not honest[scope]]:
         raise DataError(
@@ -131,14 +131,14 @@ def models_of(path: str | Path, bench: Bench) -> dict[str, Model]:
     return {scope: fitting[0] for scope, fitting in honest.items()}
 
 
-def _fitting(path: Path, bench: Bench) -> Model:
+def _load_fitting_model(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if os.path.isfile(path) else None
     model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
     own: dict[str, Any] = {"encoder": bench.provenance.get("encoder"), "header": list(bench.header)}
-    name = "header" if _exact(model.about["encoder"]) == _exact(own["encoder"]) else "encoder"
+    name = "header" if _strip_encoder_name(model.about["encoder"]) == _strip_encoder_name(own["encoder"]) else "encoder"
     if name == "encoder" or model.about["header"] != own["header"]:
-        whose = "the model that comes with memlab" if path == BOX else f"model {str(path)!r}"
+        whose = "the model that comes with memlab" if path == BUNDLED_MODEL else f"model {str(path)!r}"
         raise ModelError(
             f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own[name]!r}: take the same "
             f"{name}, or train a model (memlab train FILE)"
@@ -146,20 +146,22 @@ def _fitting(path: Path, bench: Bench) -> Model:
     return model
 
 
-def box_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
+def bundled_model_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
     """Say whether the bundled reranker works with an encoder and a contextual header.
 
     >>> import memlab
-    >>> from memlab.rerank import box_fits
-    >>> box_fits(memlab.embed.load("hashing:32"), ()), box_fits(None, ())
+    >>> from memlab.rerank import bundled_model_fits
+    >>> bundled_model_fits(memlab.embed.load("hashing:32"), ()), bundled_model_fits(None, ())
     (False, False)
     """
-    about = _load(str(BOX), 0, 0).about
-    same = encoder is not None and _exact(about["encoder"]) == _exact(encoder.identity.describe())
+    about = _load(str(BUNDLED_MODEL), 0, 0).about
+    same = encoder is not None and _strip_encoder_name(about["encoder"]) == _strip_encoder_name(
+        encoder.identity.describe()
+    )
     return same and about["header"] == list(header)
 
 
-def _exact(encoder: str | None) -> str | None:
+def _strip_encoder_name(encoder: str | None) -> str | None:
     """Give what two descriptions of one encoder share: the digest of the weights, not the name that they go by.
 
     Vectors in half precision are near enough to the exact ones for a reranker.

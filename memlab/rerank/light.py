@@ -10,7 +10,7 @@ from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
-from memlab.retrieve.ranking import reranked, scaled
+from memlab.retrieve.ranking import min_max_scale, rerank_by_scores
 
 RELEVANCE, RECENCY, SHARED = 0.7, 0.1, 0.2
 LIFT, LIFTED = 1.25, 3
@@ -46,20 +46,24 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     at = documents.at(run.frame["doc_id"])
     session = bench.documents("session").ids[documents.session[at]]
     rows = run.frame.with_columns(at=pl.Series(at, dtype=pl.Int64), session_id=pl.Series(session, dtype=pl.String))
-    rows = _recency(bench.asked(rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours)
+    rows = _add_recency(bench.asked(rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours)
     wanted = [frozenset(words) for words in bench.query_words]
     held = {d: frozenset(documents.words[d]) for d in np.unique(at).tolist()}
     pairs = rows.select("row", "at").iter_rows()
     shares = [len(wanted[q] & held[d]) / max(1, len(wanted[q])) for q, d in pairs]
-    total = scaled("score") * RELEVANCE + pl.col("recency") * RECENCY + pl.Series(shares, dtype=pl.Float64) * SHARED
-    rows = rows.join(_fitting(bench), on=["query_id", "session_id"], how="left", maintain_order="left")
+    total = (
+        min_max_scale("score") * RELEVANCE + pl.col("recency") * RECENCY + pl.Series(shares, dtype=pl.Float64) * SHARED
+    )
+    rows = rows.join(_find_fitting_sessions(bench), on=["query_id", "session_id"], how="left", maintain_order="left")
     rows = rows.with_columns(score=total * pl.when("fits").then(LIFT).otherwise(1.0))
     if run.level == "turn":
-        rows = rows.with_columns(score=pl.col("score") * pl.when(_covered(rows, window)).then(covered).otherwise(1.0))
-    return reranked(run, bench, rows)
+        rows = rows.with_columns(
+            score=pl.col("score") * pl.when(_find_covered_turns(rows, window)).then(covered).otherwise(1.0)
+        )
+    return rerank_by_scores(run, bench, rows)
 
 
-def _recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float) -> pl.DataFrame:
+def _add_recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float) -> pl.DataFrame:
     """Add 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
     starts = bench.sessions.select("session_id", "start", "end")
     turns = bench.turns.join(starts, on="session_id", how="left").with_columns(time=pl.coalesce("timestamp", "start"))
@@ -74,7 +78,7 @@ def _recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: fl
     return rows.with_columns(pl.col("recency").fill_null(pl.col("recency").mean().over("query_id")).fill_null(0.0))
 
 
-def _fitting(bench: Bench) -> pl.DataFrame:
+def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
     """Find the sessions whose summaries share most with each question: ``query_id``, ``session_id``, ``fits``."""
     summarised = bench.sessions.filter(pl.col("summary").str.strip_chars() != "")
     role = pl.lit("other")
@@ -90,7 +94,7 @@ def _fitting(bench: Bench) -> pl.DataFrame:
     return best.select("query_id", session_id="doc_id", fits=True)
 
 
-def _covered(rows: pl.DataFrame, window: int) -> pl.Series:
+def _find_covered_turns(rows: pl.DataFrame, window: int) -> pl.Series:
     """Find the turns that have a better one of their session within ``window`` turns."""
     ranked = rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
     found = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)

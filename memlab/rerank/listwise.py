@@ -45,23 +45,23 @@ def fit(
 
     seen = values[mask]
     mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
-    items = torch.from_numpy(_scaled(values, mean, spread))
-    wanted, group_of, of_groups = _shares(positive & mask), None, None
+    items = torch.from_numpy(_scale_features(values, mean, spread))
+    wanted, group_of, of_groups = _equal_shares(positive & mask), None, None
     if group is not None:
         row, column = np.nonzero(positive & mask)
         there = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
         there[row, group[row, column]] = True
-        group_of, of_groups = torch.from_numpy(group.astype(np.int64)), _shares(there)
+        group_of, of_groups = torch.from_numpy(group.astype(np.int64)), _equal_shares(there)
     empty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
     weights = {
         name: ((torch.rand(shape, generator=generator) * 2 - 1) / inputs**0.5).requires_grad_()
-        for name, (shape, inputs) in _layers(values.shape[2]).items()
+        for name, (shape, inputs) in _layer_shapes(values.shape[2]).items()
     }
     optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
     steps = EPOCHS * -(-len(items) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
-    with _one_thread():
+    with _use_one_thread():
         for rows in (r for _ in range(EPOCHS) for r in torch.randperm(len(items), generator=generator).split(BATCH)):
             shares = torch.log_softmax(_forward(weights, items[rows], generator) + empty[rows], dim=-1)
             loss = -(shares * wanted[rows]).sum(-1).mean(1).sum()
@@ -81,19 +81,19 @@ def predict(network: Network, values: np.ndarray) -> np.ndarray:
     import torch
 
     weights = {name: torch.from_numpy(np.array(w)) for name, w in network.items() if name not in ("mean", "spread")}
-    items = torch.from_numpy(_scaled(values, network["mean"], network["spread"]))
+    items = torch.from_numpy(_scale_features(values, network["mean"], network["spread"]))
     with torch.inference_mode():
         parts = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
         return torch.cat(parts).numpy() if parts else np.zeros(values.shape[:2], np.float32)
 
 
-def shapes(n_features: int) -> dict[str, tuple[int, ...]]:
+def array_shapes(n_features: int) -> dict[str, tuple[int, ...]]:
     """Give the shapes of all arrays of a network."""
-    of_weights = {name: shape for name, (shape, _) in _layers(n_features).items()}
+    of_weights = {name: shape for name, (shape, _) in _layer_shapes(n_features).items()}
     return {"mean": (n_features,), "spread": (n_features,), **of_weights}
 
 
-def _layers(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
+def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
     """Give the shape of the weights of each layer, with its inputs: (members, in, out) and (members, 1, out)."""
     made: dict[str, tuple[tuple[int, ...], int]] = {}
     for i, (n, m) in enumerate(itertools.pairwise((n_features, HIDDEN, HIDDEN // 2, 1))):
@@ -101,7 +101,7 @@ def _layers(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
     return made
 
 
-def _shares(wanted: np.ndarray) -> Any:
+def _equal_shares(wanted: np.ndarray) -> Any:
     """Give what is wanted of each list equal shares: (q, n) float32."""
     import torch
 
@@ -109,12 +109,12 @@ def _shares(wanted: np.ndarray) -> Any:
     return shares / shares.sum(1, keepdim=True)
 
 
-def _scaled(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _scale_features(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
     return np.clip((values - mean) / spread, -CLIP, CLIP).astype(np.float32)
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def _use_one_thread() -> Iterator[None]:
     """Keep torch to one thread: on small arrays threads wait for each other, and sums would depend on their number."""
     import torch
 

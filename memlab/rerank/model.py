@@ -17,7 +17,7 @@ import polars as pl
 from memlab.errors import ModelError
 from memlab.files import atomic
 from memlab.records import LEVELS
-from memlab.rerank.listwise import Network, shapes
+from memlab.rerank.listwise import Network, array_shapes
 
 FORMAT = 2
 NETWORKS = ("turns", "sessions")
@@ -67,7 +67,9 @@ class Model:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             version, added = about.pop("format", None), about.get("sum", dict.fromkeys(LEVELS, 0.0))
             parts = {p: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(p + ".")} for p in NETWORKS}
-            whole = {"features", "encoder", "header", "scopes"} <= set(about) and all(map(_whole, parts.values()))
+            whole = {"features", "encoder", "header", "scopes"} <= set(about) and all(
+                map(_is_complete_network, parts.values())
+            )
             whole &= all(math.isfinite(added[level]) for level in LEVELS)
         except Exception as error:
             what = f"cannot be read ({type(error).__name__}: {error}); expected what memlab train writes"
@@ -78,9 +80,9 @@ class Model:
         return cls(**parts, about=about)
 
 
-def _whole(network: Network) -> bool:
+def _is_complete_network(network: Network) -> bool:
     """Say whether a network has every array, in its shape and finite."""
-    wanted = shapes(network["mean"].size if "mean" in network else 0)
+    wanted = array_shapes(network["mean"].size if "mean" in network else 0)
     return {n: w.shape for n, w in network.items()} == wanted and all(np.isfinite(w).all() for w in network.values())
 
 

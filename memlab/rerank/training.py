@@ -12,7 +12,7 @@ import polars as pl
 from memlab.distributed import spread
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
-from memlab.rerank.features import Candidates, candidates, first_places
+from memlab.rerank.features import Candidates, best_candidate_places, describe_candidates
 from memlab.rerank.listwise import fit, predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
@@ -20,11 +20,11 @@ from memlab.retrieve import Bench
 CANDIDATES, HARD, SOME = 200, 50, 0.15
 """First candidates of a question; those of them that are learned from in any case, and the share of the others."""
 
-HELD_OUT = 3
+N_HELD_OUT_FOLDS = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class TrainingLists:
     """Questions with candidates and what of them is evidence: what a model learns from.
 
     :param candidates: of one scope.
@@ -43,7 +43,7 @@ class Lists:
     n_evidence: np.ndarray
 
 
-def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
+def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     """Gather the questions of a dataset that have evidence, with their first candidates.
 
     :raises DataError: when no question has evidence in a turn.
@@ -57,23 +57,23 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[Lists]:
     n, (row, at) = len(documents.ids), pairs.to_numpy().T
     counts, prints = np.bincount(row, minlength=len(bench.queries)), scope_fingerprints(bench.turns, dataset.scopes)
     lists = []
-    for part in candidates(bench, *first_places(bench, CANDIDATES)):
+    for part in describe_candidates(bench, *best_candidate_places(bench, CANDIDATES)):
         keep = counts[part.rows] > 0
         if keep.any():
             of_queries = ("rows", "at", "mask", "session", "values")
             part = replace(part, **{name: getattr(part, name)[keep] for name in of_queries})
             scope, encoder = bench.queries["scope"][int(part.rows[0])], str(bench.provenance.get("encoder"))
             turns = np.isin(part.rows[:, None] * n + part.at, row * n + at) & part.mask
-            lists.append(Lists(part, prints[scope], encoder, bench.header, turns, counts[part.rows]))
+            lists.append(TrainingLists(part, prints[scope], encoder, bench.header, turns, counts[part.rows]))
     return lists
 
 
-def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
+def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
     """Train a reranker on questions with evidence.
 
     :raises DataError: when there are no lists, or no question has its evidence among its candidates.
     """
-    values, wanted, mask, session = _examples(lists, seed)
+    values, wanted, mask, session = _sample_examples(lists, seed)
     about = {
         "features": list(lists[0].candidates.names),
         "encoder": lists[0].encoder,
@@ -85,7 +85,7 @@ def train(lists: Sequence[Lists], *, seed: int = 0) -> Model:
     return Model(fit(values, wanted, mask, seed=seed), fit(values, wanted, mask, group=session, seed=seed), about)
 
 
-def _examples(lists: Sequence[Lists], seed: int) -> list[np.ndarray]:
+def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarray]:
     """Give evidence, hard others and some of the rest: features (q, c, f); evidence, presence and session (q, c)."""
     if not lists:
         raise DataError("there are no questions to learn from; give conversations whose questions name evidence turns")
@@ -111,15 +111,17 @@ def _examples(lists: Sequence[Lists], seed: int) -> list[np.ndarray]:
     return [x[learnable] for x in (values, wanted, mask, session)]
 
 
-def held_out_scores(lists: Sequence[Lists], *, seed: int = 0) -> dict[str, float]:
+def held_out_scores(lists: Sequence[TrainingLists], *, seed: int = 0) -> dict[str, float]:
     """Measure complete recall of conversations, each ranked by a network that did not learn from it.
 
     :returns: recall_all at 10 and 20 turns; empty where there is one conversation alone.
     """
-    number = np.unique([part.scope for part in lists], return_inverse=True)[1] % HELD_OUT
+    number = np.unique([part.scope for part in lists], return_inverse=True)[1] % N_HELD_OUT_FOLDS
     complete: dict[int, list[np.ndarray]] = {10: [], 20: []}
     for fold in np.unique(number) if number.max(initial=0) else []:
-        values, wanted, mask, _ = _examples([part for part, f in zip(lists, number, strict=True) if f != fold], seed)
+        values, wanted, mask, _ = _sample_examples(
+            [part for part, f in zip(lists, number, strict=True) if f != fold], seed
+        )
         network = fit(values, wanted, mask, seed=seed)
         for part in (part for part, f in zip(lists, number, strict=True) if f == fold):
             scores = np.where(part.candidates.mask, predict(network, part.candidates.values), -np.inf)
@@ -130,7 +132,7 @@ def held_out_scores(lists: Sequence[Lists], *, seed: int = 0) -> dict[str, float
 
 
 def cross_validate(
-    lists: Sequence[Lists], directory: str | Path, *, folds: int = 10, seed: int = 0, engine: str = "local"
+    lists: Sequence[TrainingLists], directory: str | Path, *, folds: int = 10, seed: int = 0, engine: str = "local"
 ) -> Path:
     """Train one model for each fold of conversations, on all the others, and write them to a folder.
 
@@ -149,12 +151,12 @@ def cross_validate(
     for old in directory.glob("fold-*.safetensors"):
         old.unlink()
     n = min(folds, len(scopes))
-    models = spread(_fold, range(n), list(lists), fold_of, seed, engine=engine)
+    models = spread(_train_fold, range(n), list(lists), fold_of, seed, engine=engine)
     for fold, model in enumerate(tqdm(models, total=n, desc="training folds")):
         model.save(directory / f"fold-{fold}.safetensors")
     return directory
 
 
-def _fold(fold: int, lists: list[Lists], fold_of: dict[str, int], seed: int) -> Model:
+def _train_fold(fold: int, lists: list[TrainingLists], fold_of: dict[str, int], seed: int) -> Model:
     """Train the model of a fold, on all other conversations."""
     return train([part for part in lists if fold_of[part.scope] != fold], seed=seed)

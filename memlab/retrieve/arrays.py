@@ -20,33 +20,33 @@ def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     return scores
 
 
-def units(vectors: np.ndarray) -> np.ndarray:
+def scale_to_unit(vectors: np.ndarray) -> np.ndarray:
     """Scale rows to length 1, in their own type; rows of zeros stay."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
-def standardised(scores: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def standardise_rows(scores: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Give each row mean 0 and standard deviation 1; a row of equal scores gives zeros.
 
     :param scores: (q, n).
     :param weight: (n,) how many each column stands for, where not for itself alone.
 
     >>> import numpy as np
-    >>> from memlab.retrieve.arrays import standardised
-    >>> standardised(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
+    >>> from memlab.retrieve.arrays import standardise_rows
+    >>> standardise_rows(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
-    centred, spread = _spread(scores, weight)
+    centred, spread = _centre_and_deviation(scores, weight)
     return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
 
 
-def lowered(scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def lower_scores(scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
     """Subtract standard deviations of its row from each score: (q, n), ``by`` (q, n) of them; ``weight`` as above."""
-    return scores - by * _spread(scores, weight)[1]
+    return scores - by * _centre_and_deviation(scores, weight)[1]
 
 
-def _spread(scores: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _centre_and_deviation(scores: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Give each row's distances from its mean (q, n), and their standard deviation (q, 1)."""
     if weight is None:
         centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
@@ -56,21 +56,21 @@ def _spread(scores: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, 
     return centred, np.sqrt(centred**2 @ share)
 
 
-def starts(group: np.ndarray) -> np.ndarray:
+def group_starts(group: np.ndarray) -> np.ndarray:
     """Give where each group of equal neighbours begins; ``[0]`` where there is nothing."""
     return np.flatnonzero(np.r_[True, group[1:] != group[:-1]])
 
 
-def best_of(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+def best_per_group(scores: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     """Take the best score of each group of neighbouring columns: (q, n) → (q, n_groups); an empty group gets −1."""
     best = np.full((len(scores), n_groups), -1.0, scores.dtype)
     if scores.size:
-        first = starts(group)
+        first = group_starts(group)
         best[:, group[first]] = np.maximum.reduceat(scores, first, axis=1)
     return best
 
 
-def ordered(scores: np.ndarray, lot: np.ndarray) -> np.ndarray:
+def rank_columns(scores: np.ndarray, lot: np.ndarray) -> np.ndarray:
     """Give the columns of each row, the best first: (q, n) → (q, n); ``lot`` (n,) is the order of columns that tie."""
     order: np.ndarray = np.lexsort((np.broadcast_to(lot, scores.shape), -scores), axis=1)
     return order

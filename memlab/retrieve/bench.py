@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from memlab import llm
-from memlab.embed.base import some_direction
+from memlab.embed.base import check_nonzero_vectors
 from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
 from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels
-from memlab.retrieve.documents import Documents, documents_of
+from memlab.retrieve.documents import Documents, build_documents
 from memlab.text.analysis import tokenize
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Bench:
     language: str = "en"
     progress: bool = True
     provenance: dict[str, Any] = field(default_factory=dict)
-    remembered: dict[tuple[Any, ...], tuple[Run, llm.Spent]] = field(default_factory=dict, init=False)
+    remembered: dict[tuple[Any, ...], tuple[Run, llm.ModelSpending]] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
     _part_of: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
 
@@ -92,7 +92,7 @@ class Bench:
         """
         from memlab import datasets, embed
         from memlab.config import settings
-        from memlab.store import MemoryStore, cached
+        from memlab.store import MemoryStore, cache_encoder
 
         data = dataset if isinstance(dataset, Dataset) else datasets.load(dataset)
         if not data.turns.height:
@@ -108,7 +108,7 @@ class Bench:
         if store is not None:
             if ingest and not store.read_only:
                 store.ingest(data)
-            encoder = encoder and cached(store, encoder)
+            encoder = encoder and cache_encoder(store, encoder)
             provenance["versions"] = store.versions()
             if len(store.scopes(data.name)) > len(data.scopes):
                 provenance["scopes"] = data.scopes
@@ -151,9 +151,9 @@ class Bench:
         :param rows: of the questions.
         :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
         """
-        from memlab.store import uncached
+        from memlab.store import unwrap_encoder
 
-        raw = {} if stored else {"store": None, "encoder": uncached(self.encoder)}
+        raw = {} if stored else {"store": None, "encoder": unwrap_encoder(self.encoder)}
         part = self.but(queries=self.queries[rows], **raw)
         vars(part)["_part_of"] = self, rows
         return part
@@ -161,7 +161,7 @@ class Bench:
     @cached_property
     def _levels(self) -> dict[Level, Documents]:
         embed = None if self.encoder is None and self.vectors is None else self._encoded
-        return documents_of(self.turns, self.sessions, embed=embed, language=self.language)
+        return build_documents(self.turns, self.sessions, embed=embed, language=self.language)
 
     def documents(self, level: Level) -> Documents:
         """Give the documents (turns or sessions) of a level, grouped by scope."""
@@ -174,10 +174,10 @@ class Bench:
         encoder = self.embedder()
         if self.store is None:
             made = encoder.encode(turn_texts(self.turns, header=self.header), progress=self.progress)
-            return some_direction(made, of=f"encoder {encoder.identity.key}")
-        from memlab.store import uncached
+            return check_nonzero_vectors(made, of=f"encoder {encoder.identity.key}")
+        from memlab.store import unwrap_encoder
 
-        vectors = self._stored(self.store, uncached(encoder))
+        vectors = self._stored(self.store, unwrap_encoder(encoder))
         self.provenance["versions"] = self.store.versions()
         return vectors
 
@@ -269,7 +269,7 @@ class Bench:
         return f"Bench({self.name!r}: {counts}, {self.provenance.get('encoder', 'no encoder')}, {place})"
 
 
-def once(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
+def cache_per_bench(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
     """Make what a function makes of a bench once, and keep it as long as the bench's documents.
 
     So that a stage of any room works something out once for all pipelines over a bench. The result may depend on turns,
@@ -282,9 +282,9 @@ def once(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
         made, place = bench.documents("turn").made, (kept, *key)
         if place in made:
             result, spent = made[place]
-            llm.count(spent.tokens)
+            llm.add_to_spending(spent.tokens)
             return result
-        with llm.spending() as spent:
+        with llm.track_spending() as spent:
             result = make(bench, *key)
         if not spent.unanswered:
             made[place] = result, spent

@@ -49,7 +49,7 @@ PATH = "candidates"
 _log = logging.getLogger(__name__)
 
 
-def parts(bench: Bench) -> Iterator[Bench] | None:
+def divide_bench(bench: Bench) -> Iterator[Bench] | None:
     """Divide a bench where its scopes are large: the questions of a large indexed scope one by one, others in blocks.
 
     :returns: ``None`` where nothing is to be divided.
@@ -75,7 +75,7 @@ def parts(bench: Bench) -> Iterator[Bench] | None:
     return chain(blocks, alone)
 
 
-def applies(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
+def uses_candidates(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
     """Say whether a question of a scope is compared with candidates: whether it is large, and indexed."""
     return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder)
 
@@ -86,9 +86,9 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
     :returns: a bench of that question and some 2,000 turns; ``weight`` of its sessions says how many each stands for.
     """
-    from memlab.store import cached
+    from memlab.store import cache_encoder
 
-    encoder = cached(store, encoder)
+    encoder = cache_encoder(store, encoder)
     scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
     where: dict[str, Any] = {"dataset": dataset, "scopes": [scope], "k": HITS}
     found = [store.search.by_vector(encoder.encode([text], kind="query"), column=column, **where)]
@@ -100,7 +100,7 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
     of_session = every.group_by("session_id", maintain_order=True).agg(pl.col("gain").top_k(3).sum())
     hit = of_session.sort("gain", descending=True, maintain_order=True)["session_id"]
     near = store.search.sessions(dataset, scope, hit, column=column, most=TURNS)
-    kept = around_hits(near.turns, every["doc_id"])
+    kept = rows_near_hits(near.turns, every["doc_id"])
     sample, total = store.search.sample(dataset, scope, column=column, most=SAMPLE)
     other = ~pl.col("session_id").is_in(near.sessions["session_id"].implode())
     rest, others = sample.turns.select(other).to_series().arg_true().to_numpy(), sample.sessions.filter(other)
@@ -118,7 +118,7 @@ def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: En
     ).with_queries(asked)
 
 
-def around_hits(turns: pl.DataFrame, hits: pl.Series) -> np.ndarray:
+def rows_near_hits(turns: pl.DataFrame, hits: pl.Series) -> np.ndarray:
     """Keep sessions whole, and of a long one what stands near a hit: rows.
 
     :param turns: of whole sessions, in order.
@@ -131,18 +131,18 @@ def around_hits(turns: pl.DataFrame, hits: pl.Series) -> np.ndarray:
     return turns.select(near.fill_null(False)).to_series().arg_true().to_numpy()
 
 
-def fill(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
+def encode_large_scopes(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True) -> int:
     """Encode tokens of large scopes, and passages of their long turns, so that no question waits for it.
 
     :returns: of how many turns, those of the large scopes.
     """
     from tqdm.auto import tqdm
 
-    from memlab.store import cached
+    from memlab.store import cache_encoder
 
-    large = [scope for scope in store.scopes(dataset) if applies(store, dataset, scope, encoder)]
+    large = [scope for scope in store.scopes(dataset) if uses_candidates(store, dataset, scope, encoder)]
     total, column = sum(store.search.size(dataset, scope) for scope in large), store.vectors.column(encoder)
-    reader = cached(store, encoder)
+    reader = cache_encoder(store, encoder)
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
             listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])

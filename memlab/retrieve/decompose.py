@@ -12,8 +12,8 @@ from memlab.errors import at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import depth, of_turns
-from memlab.retrieve.subqueries import ask, joined, written
+from memlab.retrieve.ranking import require_turn_run, run_depth
+from memlab.retrieve.subqueries import fuse_hits, search_subqueries, write_queries
 from memlab.text.analysis import english_rules_apply
 from memlab.text.questions import aggregation
 from memlab.text.words import ARTICLES, AUXILIARIES, DEMONSTRATIVES, POSSESSIVES, QUESTION_WORDS, wordset
@@ -58,7 +58,7 @@ def decompose(
 ) -> Run:
     """Search for the parts of a question and fuse the results with the run.
 
-    A question that joins, compares or lists several things is asked once for each (:func:`question_parts`), so that
+    A question that joins, compares or lists several things is asked once for each (:func:`split_by_rules`), so that
     one of them cannot fill the first places alone. An aggregation also brings the best turn of each of eight stretches
     of the scope's time. A turn that several parts find gains from each. Every other question keeps its ranking.
 
@@ -79,33 +79,36 @@ def decompose(
     >>> decompose(plain, bench, weight=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    of_turns(run, "decompose")
+    require_turn_run(run, "decompose")
     at_least(0, weight=weight)
     asked = bench.queries.join(run.frame, on="query_id", how="semi")
-    facets = ask(bench, parts(asked, bench, service), retriever=retriever, k=TURNS)
-    both = [facets.with_columns(lists=pl.col("part").n_unique().over("query_id")), _windows(run, bench, asked)]
+    facets = search_subqueries(bench, split_questions(asked, bench, service), retriever=retriever, k=TURNS)
+    both = [
+        facets.with_columns(lists=pl.col("part").n_unique().over("query_id")),
+        _best_turn_per_window(run, bench, asked),
+    ]
     columns = ["query_id", "doc_id", "rank", "score", pl.col("lists").cast(pl.Int64)]
     hits = pl.concat(each.select(columns).with_columns(weight=weight / pl.col("lists")) for each in both)
-    return joined(run, bench, hits, weight=pl.col("weight"), k=depth(run))
+    return fuse_hits(run, bench, hits, weight=pl.col("weight"), k=run_depth(run))
 
 
-def parts(queries: pl.DataFrame, bench: Bench, service: str | None = None) -> pl.DataFrame:
+def split_questions(queries: pl.DataFrame, bench: Bench, service: str | None = None) -> pl.DataFrame:
     """Split questions by rules, or let a language model split them: ``query_id``, ``text``.
 
     A question that asks for one thing has no rows, nor has one that the model gives no answer to.
     """
     if not service:
-        return question_parts(
+        return split_by_rules(
             queries if english_rules_apply(bench.language, "the splitting of questions") else queries.clear()
         )
     questions = queries.select(question="text")
-    values = written(questions, service, task="decompose", shape=Split, system=TASK, what="decompositions")
+    values = write_queries(questions, service, task="decompose", shape=Split, system=TASK, what="decompositions")
     split = [[] if value is None else value.questions[:MOST] for value in values]
     texts = pl.Series("text", split, dtype=pl.List(pl.String))
     return queries.select("query_id", texts).explode("text").filter(pl.col("text") != "")
 
 
-def _windows(run: Run, bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
+def _best_turn_per_window(run: Run, bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
     """Take the run's best turn of each stretch of time, as first of a list of its own, where a question aggregates.
 
     :returns: a run's columns and ``lists``, how many the question has.
@@ -122,7 +125,7 @@ def _windows(run: Run, bench: Bench, asked: pl.DataFrame) -> pl.DataFrame:
     return first.with_columns(rank=pl.lit(1, pl.Int32), lists=pl.len().over("query_id"))
 
 
-def question_parts(queries: pl.DataFrame) -> pl.DataFrame:
+def split_by_rules(queries: pl.DataFrame) -> pl.DataFrame:
     """Ask once for each thing that a question compares, lists or joins, by rules over its words.
 
     A list or a pair ("gifts for my coworker and brother", "the bike or the car", "between X and Y", several questions)
@@ -132,18 +135,18 @@ def question_parts(queries: pl.DataFrame) -> pl.DataFrame:
     :returns: ``query_id`` and ``text``, in the order of the questions; one that asks for one thing has no rows.
 
     >>> import polars as pl
-    >>> from memlab.retrieve.decompose import question_parts
+    >>> from memlab.retrieve.decompose import split_by_rules
     >>> asked = pl.DataFrame({"query_id": ["q"], "text": ["What do Ann and Bob both like?"]})
-    >>> question_parts(asked)["text"].to_list()
+    >>> split_by_rules(asked)["text"].to_list()
     ['What do Ann like', 'What do Bob like']
     """
     asked = [" ".join(text.split()) for text in queries["text"]]
-    found = [[part for part in dict.fromkeys(_parts(text)) if part != text] for text in asked]
+    found = [[part for part in dict.fromkeys(_split_question(text)) if part != text] for text in asked]
     texts = pl.Series("text", found, dtype=pl.List(pl.String))
     return queries.select("query_id", texts).explode("text").drop_nulls("text")
 
 
-def _parts(asked: str) -> list[str]:
+def _split_question(asked: str) -> list[str]:
     """Split a question into the questions, sides or choices that it names, else into its coordinations."""
     questions = [question for found in re.findall(r"[^?]*\?", asked) if (question := found.strip(" ?"))]
     if len(questions) > 1:
@@ -159,10 +162,10 @@ def _parts(asked: str) -> list[str]:
     # Between boundary words, each list is one of its own.
     tokens = _TOKEN.finditer(asked)
     ends = groupby(tokens, lambda token: token.lastgroup == "mark" or token.group().lower() in _BOUNDARIES)
-    return [part for ends_list, run in ends if not ends_list for part in _coordinated(asked, list(run))]
+    return [part for ends_list, run in ends if not ends_list for part in _split_coordination(asked, list(run))]
 
 
-def _coordinated(asked: str, run: list[re.Match[str]]) -> list[str]:
+def _split_coordination(asked: str, run: list[re.Match[str]]) -> list[str]:
     """Ask once for each member of "a, b and c": the text with that member in place of the list."""
     listed = groupby(run, lambda token: token.lastgroup in ("and", "comma"))
     members = [list(tokens) for joins, tokens in listed if not joins]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of, cosines
+from memlab.retrieve.arrays import best_per_group, cosines
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.passages import best_passages, passage_vectors, passages
+from memlab.retrieve.passages import best_passage_scores, cut_passages, passage_vectors
 from memlab.retrieve.ranking import Scored, rank
 
 
@@ -33,9 +33,9 @@ def dense_scores(bench: Bench, *, level: Level) -> Scored:
     vectors, row = passage_vectors(bench)
     session = bench.documents("turn").session
     for (rows, span), (_, turns) in zip(bench.by_scope(level), bench.by_scope("turn"), strict=True):
-        place, start = passages(bench).within(turns)
+        place, start = cut_passages(bench).within(turns)
         read = vectors[turns] if place.stop - place.start == len(start) else vectors[row[place]]
-        scores = best_passages(cosines(bench.query_vectors[rows], read), start)
+        scores = best_passage_scores(cosines(bench.query_vectors[rows], read), start)
         if level == "session":
-            scores = best_of(scores, session[turns] - span.start, span.stop - span.start)
+            scores = best_per_group(scores, session[turns] - span.start, span.stop - span.start)
         yield rows, span, scores

@@ -14,7 +14,7 @@ import polars as pl
 from memlab.embed.text import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Level
-from memlab.retrieve.arrays import units
+from memlab.retrieve.arrays import scale_to_unit
 from memlab.retrieve.word_statistics import ScopeWords
 from memlab.text.analysis import tokenize
 from memlab.text.tokens import WORD_OR_SIGN
@@ -35,7 +35,7 @@ class Documents:
     :param language: that the texts are read in.
     :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.candidates`;
         ``None`` where all are here and each stands for itself.
-    :param made: what :func:`memlab.retrieve.bench.once` keeps.
+    :param made: what :func:`memlab.retrieve.bench.cache_per_bench` keeps.
     """
 
     ids: np.ndarray
@@ -121,7 +121,7 @@ class Documents:
         return vectors
 
 
-def documents_of(
+def build_documents(
     turns: pl.DataFrame,
     sessions: pl.DataFrame,
     *,
@@ -144,30 +144,30 @@ def documents_of(
     rows, session = (placed[column].to_numpy().astype(np.int64) for column in ("row", "session"))
     weight = order["weight"].to_numpy() if "weight" in order.columns else None
     of_turns = Documents(
-        placed["turn_id"].to_numpy(), session, _spans(placed["scope"]),
+        placed["turn_id"].to_numpy(), session, _scope_spans(placed["scope"]),
         write=lambda: turn_texts(placed.drop("row", "session")),
         embed=embed and (lambda: np.ascontiguousarray(embed()[rows])),
         language=language, weight=None if weight is None else weight[session],
     )  # fmt: skip
     of_sessions = Documents(
-        order["session_id"].to_numpy(), np.arange(order.height), _spans(order["scope"]),
+        order["session_id"].to_numpy(), np.arange(order.height), _scope_spans(order["scope"]),
         write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
-        embed=embed and (lambda: _means(of_turns.vectors(), session, order.height)),
+        embed=embed and (lambda: _group_means(of_turns.vectors(), session, order.height)),
         language=language, weight=weight,
     )  # fmt: skip
     return {"turn": of_turns, "session": of_sessions}
 
 
-def _spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
+def _scope_spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
     """Give where each scope's rows begin and end."""
     runs = scopes.rle().struct.unnest()
     ends = runs["len"].cum_sum()
     return dict(zip(runs["value"], zip(ends - runs["len"], ends, strict=True), strict=True))
 
 
-def _means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+def _group_means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
     from scipy.sparse import csr_array
 
     member = csr_array((np.ones(len(group), np.float32), (group, np.arange(len(group)))), shape=(n_groups, len(group)))
-    return units(np.asarray(member @ vectors, dtype=np.float32))
+    return scale_to_unit(np.asarray(member @ vectors, dtype=np.float32))

@@ -11,10 +11,10 @@ from memlab import llm
 from memlab.errors import DataError, at_least
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import units
+from memlab.retrieve.arrays import scale_to_unit
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import of_turns
-from memlab.retrieve.subqueries import ask, by_vectors, joined, written
+from memlab.retrieve.ranking import require_turn_run
+from memlab.retrieve.subqueries import fuse_hits, rank_by_vectors, search_subqueries, write_queries
 
 KINDS = ("lex", "vec", "hyde")
 SEARCHES = {"lex": "bm25", "vec": "dense"}
@@ -69,7 +69,7 @@ def expand(
         ...
     memlab.errors.DataError: kinds=('lex', 'syn'); choose from lex, vec, hyde, each once
     """
-    of_turns(run, "expand")
+    require_turn_run(run, "expand")
     at_least(0, weight=weight)
     if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
         raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
@@ -77,25 +77,27 @@ def expand(
         bench.embedder()  # before the model is asked
     asked = bench.queries.join(run.frame, on="query_id", how="semi")
     questions = asked.select(question="text")
-    values = written(questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions")
+    values = write_queries(questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions")
     both = zip(asked["query_id"], values, strict=True)
     rows = [{"query_id": query, **value.model_dump()} for query, value in both if value is not None]
     expansions = pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))
     lists = [
-        _hypothetical(bench, expansions, k)
+        _search_hypothetical(bench, expansions, k)
         if kind == "hyde"
-        else ask(bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k).drop("part")
+        else search_subqueries(bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k).drop(
+            "part"
+        )
         for kind in kinds
     ]
-    return joined(run, bench, pl.concat(lists), weight=weight, k=k)
+    return fuse_hits(run, bench, pl.concat(lists), weight=weight, k=k)
 
 
-def _hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
+def _search_hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
     """Search by the mean of a question's vector and that of its hypothetical turn, which is embedded as a document."""
     embedded = bench.embedder().encode(expansions["hyde"].to_list(), kind="document", progress=False)
     vectors = bench.query_vectors.copy()
     vectors[bench.asked(expansions.select("query_id"), "row")["row"].to_numpy()] += embedded
-    hits = by_vectors(bench, units(vectors), k=k).frame
+    hits = rank_by_vectors(bench, scale_to_unit(vectors), k=k).frame
     return hits.join(expansions, on="query_id", how="semi", maintain_order="left")
 
 

@@ -10,12 +10,12 @@ import polars as pl
 from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import cosines, standardised, units
+from memlab.retrieve.arrays import cosines, scale_to_unit, standardise_rows
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.fusion import added
-from memlab.retrieve.ranking import Scored, depth, in_order, of_turns, rank
-from memlab.retrieve.subqueries import by_vectors
-from memlab.retrieve.word_statistics import counted
+from memlab.retrieve.fusion import rank_by_gains
+from memlab.retrieve.ranking import Scored, rank, rank_in_order, require_turn_run, run_depth
+from memlab.retrieve.subqueries import rank_by_vectors
+from memlab.retrieve.word_statistics import count_words
 
 FEEDBACK = 5
 """First results that are taken as relevant, or as found already."""
@@ -53,17 +53,17 @@ def prf(run: Run, bench: Bench, *, weight: float = 0.5, k: int = 200) -> Run:
     >>> prf(plain, bench, weight=0.0, k=5).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    of_turns(run, "prf")
+    require_turn_run(run, "prf")
     at_least(0, weight=weight)
     first = run.frame.filter((pl.col("rank") <= FEEDBACK) & (pl.col("score") > 0))
     placed = bench.asked(first, "row").with_columns(at=bench.documents("turn").at(first["doc_id"]))
     relevant = {row: np.array(at) for row, at in placed.group_by("row").agg("at").iter_rows()}
-    again = [rank(bench, _rm3(bench, relevant), level="turn", k=k)]
+    again = [rank(bench, _rm3_scores(bench, relevant), level="turn", k=k)]
     if bench.encoder is not None:
         vectors, moved = bench.documents("turn").vectors(), bench.query_vectors.astype(np.float64)
         for row, at in relevant.items():
             moved[row] += BETA * vectors[at].mean(axis=0, dtype=np.float64)
-        again.append(by_vectors(bench, units(moved), k=k))
+        again.append(rank_by_vectors(bench, scale_to_unit(moved), k=k))
     score = pl.col("score")
     spread = score.std().over("query_id")
     flat = spread.fill_null(0) <= FLAT * score.abs().max().over("query_id")
@@ -73,10 +73,10 @@ def prf(run: Run, bench: Bench, *, weight: float = 0.5, k: int = 200) -> Run:
     for each in again:
         taught = each.frame.join(first, on="query_id", how="semi", maintain_order="left")
         lists.append(taught.with_columns(gain=weight * gain))
-    return bench.show(added(lists, level="turn", k=k))
+    return bench.show(rank_by_gains(lists, level="turn", k=k))
 
 
-def _rm3(bench: Bench, relevant: Mapping[int, np.ndarray]) -> Scored:
+def _rm3_scores(bench: Bench, relevant: Mapping[int, np.ndarray]) -> Scored:
     """Give BM25 scores of the weighted words of question and feedback; noughts for a question without feedback.
 
     :param relevant: row of a question → places of the turns that it learns from.
@@ -92,7 +92,7 @@ def _rm3(bench: Bench, relevant: Mapping[int, np.ndarray]) -> Scored:
                 shared = np.where(common, 0.0, (shares / np.maximum(shares.sum(axis=0), 1)).mean(axis=1))
                 if len(shared) > TERMS:  # the largest, and what ties with the last of them
                     shared = np.where(shared >= np.partition(shared, -TERMS)[-TERMS], shared, 0.0)
-                asked = counted([bench.query_words[row]], words.number).toarray()[0]
+                asked = count_words([bench.query_words[row]], words.number).toarray()[0]
                 asked, shared = (part / max(part.sum(), 1e-300) for part in (asked, shared))
                 scores[i] = postings @ (MIX * asked + (1 - MIX) * shared)
         yield rows, span, scores
@@ -125,7 +125,7 @@ def negative_feedback(run: Run, bench: Bench, *, rounds: int = 10, beta: float =
     >>> negative_feedback(plain, bench, beta=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    of_turns(run, "negative_feedback")
+    require_turn_run(run, "negative_feedback")
     at_least(1, rounds=rounds)
     between(-1, 1, beta=beta)
     documents, order = bench.documents("turn"), []
@@ -133,13 +133,13 @@ def negative_feedback(run: Run, bench: Bench, *, rounds: int = 10, beta: float =
     for (query_id, row, scope), rows in listed.group_by("query_id", "row", "scope", maintain_order=True):
         span = slice(*documents.spans[scope])
         ranked = rows["at"].to_numpy() - span.start
-        found = _found(bench, row, span, ranked, rows["score"].to_numpy(), rounds=rounds, beta=beta)
+        found = _find_turns(bench, row, span, ranked, rows["score"].to_numpy(), rounds=rounds, beta=beta)
         at = span.start + np.r_[found, ranked[~np.isin(ranked, found)]]
         order.append(pl.DataFrame({"query_id": query_id, "at": at}))
-    return in_order(run, bench, pl.concat(order), k=depth(run)) if order else run
+    return rank_in_order(run, bench, pl.concat(order), k=run_depth(run)) if order else run
 
 
-def _found(
+def _find_turns(
     bench: Bench, row: int, span: slice, ranked: np.ndarray, scores: np.ndarray, *, rounds: int, beta: float
 ) -> np.ndarray:
     """Give the turns of a scope that are found for a question, in that order: the run's first, then one a round.
@@ -148,22 +148,22 @@ def _found(
     """
     documents, n = bench.documents("turn"), span.stop - span.start
     words, turns, lot = documents.words_in(span), documents.embeddings, documents.lot[span]
-    asked = counted([bench.query_words[row]], words.number)
+    asked = count_words([bench.query_words[row]], words.number)
     terms = words.weights(*words.normalisation)[asked.indices].toarray()
 
     def fit(beta: float) -> np.ndarray:
         """Score every turn for the question moved away from what is found: (n,)."""
         share = (terms[:, found] > 0).mean(axis=1)
         # float64, then rounded: so equal turns score equally.
-        scores = standardised(((asked.data * np.maximum(1 - beta * share, 0)) @ terms).astype(np.float32)[None])
+        scores = standardise_rows(((asked.data * np.maximum(1 - beta * share, 0)) @ terms).astype(np.float32)[None])
         if turns is not None:
-            direction = units(turns[span][found].sum(axis=0, dtype=np.float64)[None])
-            scores += standardised(cosines(units(bench.query_vectors[row] - beta * direction), turns[span]))
+            direction = scale_to_unit(turns[span][found].sum(axis=0, dtype=np.float64)[None])
+            scores += standardise_rows(cosines(scale_to_unit(bench.query_vectors[row] - beta * direction), turns[span]))
         return scores[0]
 
     place = np.full(n, n)
     place[ranked] = np.arange(len(ranked))
-    own = standardised(scores[None])[0]
+    own = standardise_rows(scores[None])[0]
     relevance = np.full(n, own.min())  # what the run does not hold is worth its last
     relevance[ranked] = own
     found = ranked[:FEEDBACK].tolist()

@@ -10,13 +10,13 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of, lowered, standardised
+from memlab.retrieve.arrays import best_per_group, lower_scores, standardise_rows
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25, bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
 from memlab.retrieve.late import late_scores
 from memlab.retrieve.ranking import Scored, rank
-from memlab.retrieve.speakers import lowered_by
+from memlab.retrieve.speakers import assistant_penalty
 
 RRF_K = 60
 SCORERS: Mapping[str, Callable[..., Scored]] = {"dense": dense_scores, "bm25": bm25_scores, "late": late_scores}
@@ -46,16 +46,18 @@ def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int =
         raise DataError(f"{len(runs)} runs have weights {weights}; give one weight a run, none negative")
     if len({run.level for run in runs}) > 1:
         raise DataError("runs of turns and runs of sessions cannot be fused; rank at one level")
-    lists = (run.frame.with_columns(gain=gain(weight)) for run, weight in zip(runs, weights, strict=True))
-    return added(lists, level=runs[0].level, k=k)
+    lists = (
+        run.frame.with_columns(gain=reciprocal_rank_gain(weight)) for run, weight in zip(runs, weights, strict=True)
+    )
+    return rank_by_gains(lists, level=runs[0].level, k=k)
 
 
-def gain(weight: float | pl.Expr) -> pl.Expr:
+def reciprocal_rank_gain(weight: float | pl.Expr) -> pl.Expr:
     """Say what each row of a ranking gains from it: weight / (60 + rank), and 0 where its score is not above 0."""
     return pl.when(pl.col("score") > 0).then(weight / (float(RRF_K) + pl.col("rank"))).otherwise(0.0)
 
 
-def added(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
+def rank_by_gains(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
     """Rank by sums over lists, of ``query_id``, ``doc_id``, ``gain`` each."""
     lists = pl.concat(part.select("query_id", "doc_id", "gain") for part in parts)
     total = lists.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
@@ -114,10 +116,12 @@ def combsum(
         if len(weights) != len(SCORERS) or min(weights) < 0 or not any((*turn, *session)):
             want = f"combsum takes three weights, none negative and not all 0: {', '.join(SCORERS)}"
             raise DataError(f"{name}={tuple(weights)}; {want}")
-    return rank(bench, _summed(bench, level, turn, session, assistant), level=level, k=k)
+    return rank(bench, _sum_scores(bench, level, turn, session, assistant), level=level, k=k)
 
 
-def _summed(bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float) -> Scored:
+def _sum_scores(
+    bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float
+) -> Scored:
     used = [(name, own, other) for name, own, other in zip(SCORERS, turn, session, strict=True) if own or other]
     of_turns = [SCORERS[name](bench, level="turn") for name, _, _ in used]
     of_sessions = bm25_scores(bench, level="session") if session[1] else None
@@ -127,15 +131,15 @@ def _summed(bench: Bench, level: Level, turn: Sequence[float], session: Sequence
     ):
         group, n_sessions = documents.session[turns] - sessions.start, sessions.stop - sessions.start
         weight, weight_of_sessions = documents.weight_in(turns), whole.weight_in(sessions)
-        less = lowered_by(bench, rows, turns, assistant)
+        less = assistant_penalty(bench, rows, turns, assistant)
         total = np.zeros((len(rows), len(group) if level == "turn" else n_sessions))
         for (name, own, other), (_, _, scores) in zip(used, scored, strict=True):
             if less is not None:
-                scores = lowered(scores, less, weight)
-            best = standardised(best_of(scores, group, n_sessions), weight_of_sessions)
-            total += own * (standardised(scores, weight) if level == "turn" else best)
+                scores = lower_scores(scores, less, weight)
+            best = standardise_rows(best_per_group(scores, group, n_sessions), weight_of_sessions)
+            total += own * (standardise_rows(scores, weight) if level == "turn" else best)
             if other:
                 if name == "bm25" and of_sessions:
-                    best = standardised(next(of_sessions)[2], weight_of_sessions)
+                    best = standardise_rows(next(of_sessions)[2], weight_of_sessions)
                 total += other * (best[:, group] if level == "turn" else best)
         yield rows, turns if level == "turn" else sessions, total

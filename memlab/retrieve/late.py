@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, token_cosines
+from memlab.embed.tokens import TokenEncoder, TokenVectors, compress_tokens, token_cosines
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of
-from memlab.retrieve.bench import Bench, once
-from memlab.retrieve.passages import best_passages, passages
+from memlab.retrieve.arrays import best_per_group
+from memlab.retrieve.bench import Bench, cache_per_bench
+from memlab.retrieve.passages import best_passage_scores, cut_passages
 from memlab.retrieve.ranking import Scored, rank
 from memlab.retrieve.word_statistics import idf
 
@@ -54,9 +54,9 @@ def late_scores(bench: Bench, *, level: Level) -> Scored:
         scope = scope_tokens(bench, turns)
         size = max(1, BLOCK // len(scope.inverse))
         parts = (queries.take(rows[start : start + size]) for start in range(0, len(rows), size))
-        scores = np.concatenate([totals(scope.best(part), scope.weights(part), part) for part in parts])
+        scores = np.concatenate([sum_per_question(scope.best(part), scope.weights(part), part) for part in parts])
         if level == "session":
-            scores = best_of(scores, session[turns] - span.start, span.stop - span.start)
+            scores = best_per_group(scores, session[turns] - span.start, span.stop - span.start)
         yield rows, span, scores
 
 
@@ -108,25 +108,25 @@ class ScopeTokens:
         best = best[:, self.inverse]
         if best.shape[1] == len(self.start):
             return best
-        scores, place = totals(best, self.weights(asked), asked), np.arange(best.shape[1])
+        scores, place = sum_per_question(best, self.weights(asked), asked), np.arange(best.shape[1])
         turn = np.repeat(np.arange(len(self.start)), np.diff(self.start, append=len(place)))
-        first = np.where(scores == best_passages(scores, self.start)[:, turn], place, len(place))
+        first = np.where(scores == best_passage_scores(scores, self.start)[:, turn], place, len(place))
         passage = np.minimum.reduceat(first, self.start, axis=1)
-        chosen: np.ndarray = np.take_along_axis(best, passage[question_of(asked)], axis=1)
+        chosen: np.ndarray = np.take_along_axis(best, passage[question_per_token(asked)], axis=1)
         return chosen
 
     def weights(self, asked: TokenVectors) -> np.ndarray:
         """Weigh the tokens of questions by their idf in the scope: (t,), 1 in all for each question."""
-        weights, question = self.idf[np.minimum(asked.ids, len(self.idf) - 1)], question_of(asked)
+        weights, question = self.idf[np.minimum(asked.ids, len(self.idf) - 1)], question_per_token(asked)
         return (weights / np.bincount(question, weights, minlength=len(asked))[question]).astype(np.float32)
 
 
-def question_of(asked: TokenVectors) -> np.ndarray:
+def question_per_token(asked: TokenVectors) -> np.ndarray:
     """Say which question each token is of: (t,)."""
     return np.repeat(np.arange(len(asked)), np.diff(asked.start))
 
 
-def totals(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.ndarray:
+def sum_per_question(best: np.ndarray, weights: np.ndarray, asked: TokenVectors) -> np.ndarray:
     """Add up what the tokens of each question found: (t, n) → (q, n); a question without tokens gets 0."""
     scores = np.zeros((len(asked), best.shape[1]), np.float32)
     filled = np.flatnonzero(np.diff(asked.start))
@@ -140,13 +140,13 @@ def scope_tokens(bench: Bench, turns: slice) -> ScopeTokens:
 
     :raises DataError: without an encoder that gives token embeddings.
     """
-    return _tokens_of_scopes(bench)[turns.start]
+    return _embed_scope_tokens(bench)[turns.start]
 
 
-@once
-def _tokens_of_scopes(bench: Bench) -> dict[int, ScopeTokens]:
+@cache_per_bench
+def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
     """Embed the tokens of all passages, each distinct text once; by the place where the scope's turns begin."""
-    documents, cut = bench.documents("turn"), passages(bench)
+    documents, cut = bench.documents("turn"), cut_passages(bench)
     # What is read before a passage: those before it in its session.
     earlier = [pl.col("text").shift(i).over("session").fill_null("") for i in range(CONTEXT, 0, -1)]
     pairs = pl.DataFrame({"text": cut.texts, "session": documents.session[cut.of]}).select(
@@ -155,7 +155,7 @@ def _tokens_of_scopes(bench: Bench) -> dict[int, ScopeTokens]:
     distinct = pairs.unique(maintain_order=True).with_row_index("number")
     number = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["number"].to_numpy()
     read, before = distinct["text"].to_list(), distinct["before"].to_list()
-    tokens = compressed(_token_encoder(bench).encode_tokens(read, before=before, kind="document"))
+    tokens = compress_tokens(_token_encoder(bench).encode_tokens(read, before=before, kind="document"))
     scopes = {}
     for span in documents.spans.values():
         place, start = cut.within(slice(*span))
@@ -163,12 +163,12 @@ def _tokens_of_scopes(bench: Bench) -> dict[int, ScopeTokens]:
         texts = tokens.take(rows)
         weight = documents.weight_in(slice(*span))
         weight = np.ones(len(start)) if weight is None else weight
-        weights = idf(_frequency(texts, inverse, start, weight), weight.sum())
+        weights = idf(_token_frequency(texts, inverse, start, weight), weight.sum())
         scopes[span[0]] = ScopeTokens(texts, inverse, start, weights.astype(np.float32))
     return scopes
 
 
-def _frequency(texts: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _token_frequency(texts: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Say in how many turns each token of the vocabulary stands: (v + 1,), the last for tokens of no turn.
 
     :param inverse: and ``start`` as :class:`ScopeTokens` has them; ``weight`` (n,) how many turns each stands for.

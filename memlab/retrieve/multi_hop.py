@@ -12,9 +12,9 @@ from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import depth, of_turns
-from memlab.retrieve.reading import passages
-from memlab.retrieve.subqueries import ask, joined, written
+from memlab.retrieve.ranking import require_turn_run, run_depth
+from memlab.retrieve.reading import write_passages
+from memlab.retrieve.subqueries import fuse_hits, search_subqueries, write_queries
 
 READS, MOST_HOPS = 10, 3
 """Turns that are read before each follow-up, and how many follow-ups there may be."""
@@ -62,20 +62,22 @@ def multi_hop(run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, se
         ...
     memlab.errors.DataError: hops is 0; it lies between 1 and 3
     """
-    of_turns(run, "multi_hop")
+    require_turn_run(run, "multi_hop")
     at_least(0, weight=weight)
     between(1, MOST_HOPS, hops=hops)
     retriever = "bm25" if bench.encoder is None else "hybrid"
     asked = bench.queries.select("query_id", text=pl.lit("")).clear()
     lists, fused, read = [], run, run.frame
     for _ in range(hops):
-        follow = read_first(read, bench, service, searched=asked).filter(~pl.col("complete"), pl.col("text") != "")
+        follow = read_first_turns(read, bench, service, searched=asked).filter(
+            ~pl.col("complete"), pl.col("text") != ""
+        )
         follow = follow.select("query_id", "text")
         if not follow.height:
             break
-        lists.append(ask(bench, follow, retriever=retriever, k=depth(run)))
+        lists.append(search_subqueries(bench, follow, retriever=retriever, k=run_depth(run)))
         asked = pl.concat([asked, follow])
-        fused = joined(run, bench, pl.concat(lists), weight=weight, k=depth(run))
+        fused = fuse_hits(run, bench, pl.concat(lists), weight=weight, k=run_depth(run))
         # Only what was asked for again is read again.
         read = fused.frame.join(follow, on="query_id", how="semi", maintain_order="left")
     return fused
@@ -100,15 +102,15 @@ def enough(run: Run, bench: Bench, *, k: int = READS, service: str = llm.RECORDE
     >>> enough(plain, bench).frame.height == plain.frame.height
     True
     """
-    of_turns(run, "enough")
+    require_turn_run(run, "enough")
     at_least(1, k=k)
     searched = bench.queries.select("query_id", "text").clear()
-    done = read_first(run.frame, bench, service, searched=searched, k=k).filter("complete")
+    done = read_first_turns(run.frame, bench, service, searched=searched, k=k).filter("complete")
     ends = pl.col("query_id").is_in(done["query_id"].implode())
     return replace(run, frame=run.frame.filter(~ends | (pl.col("rank") <= k)))
 
 
-def read_first(
+def read_first_turns(
     ranked: pl.DataFrame, bench: Bench, service: str, *, searched: pl.DataFrame, k: int = READS
 ) -> pl.DataFrame:
     """Let a language model read the first turns of each question.
@@ -118,7 +120,7 @@ def read_first(
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is); no row for a
         question without an answer.
     """
-    shown = passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
+    shown = write_passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
     about = pl.concat_list("doc_id", "text").explode()
     shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
     past = searched.group_by("query_id", maintain_order=True).agg(searched="text")
@@ -128,6 +130,6 @@ def read_first(
         searched=pl.col("searched").fill_null([]), messages="messages",
     )  # fmt: skip
     keys = [[*row[:2], *row[2], *turns] for row, turns in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)]
-    hops = written(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)
+    hops = write_queries(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)
     rows = [(q, hop.complete, hop.query) for q, hop in zip(shown["query_id"], hops, strict=True) if hop is not None]
     return pl.DataFrame(rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row")

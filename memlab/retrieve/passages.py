@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.text import turn_texts
-from memlab.retrieve.bench import Bench, once
+from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.text.sentences import sentence_spans
 from memlab.text.tokens import WORD_OR_SIGN
 
@@ -45,19 +45,19 @@ class Passages:
         return slice(int(first[0]), int(self.start[turns.stop])), first - first[0]
 
 
-def best_passages(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
+def best_passage_scores(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Take the best score of each turn's passages: (q, p) → (q, n); ``start`` (n,) says where each turn's begin."""
     best: np.ndarray = scores if scores.shape[1] == len(start) else np.maximum.reduceat(scores, start, axis=1)
     return best
 
 
-def split(text: str, size: int = SIZE) -> list[str]:
+def split_text(text: str, size: int = SIZE) -> list[str]:
     """Cut a text between sentences into parts of at most so many words and signs; only a longer sentence is cut.
 
     Nothing but white space between the parts is lost.
 
-    >>> from memlab.retrieve.passages import split
-    >>> split("It rained. We stayed in and read. Then the sun came out.", size=9)
+    >>> from memlab.retrieve.passages import split_text
+    >>> split_text("It rained. We stayed in and read. Then the sun came out.", size=9)
     ['It rained. We stayed in and read.', 'Then the sun came out.']
     """
     parts: list[tuple[int, int]] = []
@@ -73,39 +73,39 @@ def split(text: str, size: int = SIZE) -> list[str]:
     return [text[start:end].rstrip() for start, end in parts]
 
 
-@once
-def passages(bench: Bench) -> Passages:
+@cache_per_bench
+def cut_passages(bench: Bench) -> Passages:
     """Cut the long turns of a bench into passages, once for all stages that read with an encoder."""
     documents = bench.documents("turn")
     if not (documents.n_tokens > LONG).any():
         return Passages(documents.texts, np.arange(len(documents.texts) + 1))
-    rows = _rows(bench)
+    rows = _passage_rows(bench)
     counts = np.bincount(rows["at"].to_numpy(), minlength=len(documents.texts))
     return Passages(turn_texts(rows.drop("at")), np.r_[0, np.cumsum(counts)])
 
 
-def _rows(bench: Bench) -> pl.DataFrame:
+def _passage_rows(bench: Bench) -> pl.DataFrame:
     """Give the passages as turns, with ``at``, the place of the turn that each is of; a caption is with the last."""
     documents = bench.documents("turn")
     placed = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
     cut = zip(placed["text"], documents.n_tokens > LONG, strict=True)
-    texts = [(split(text) if long else []) or [text] for text, long in cut]
+    texts = [(split_text(text) if long else []) or [text] for text, long in cut]
     rows = placed.rename({"doc_id": "turn_id"}).with_columns(text=pl.Series(texts, dtype=pl.List(pl.String)))
     last = pl.col("at") != pl.col("at").shift(-1)
     return rows.explode("text").with_columns(caption=pl.when(last.fill_null(True)).then("caption"))
 
 
-@once
+@cache_per_bench
 def passage_vectors(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
     """Embed the passages of long turns; the other turns are embedded already.
 
     :returns: (m, d) float32 unit rows, and (p,) which of them is that of each passage.
     :raises DataError: when the bench was made without an encoder.
     """
-    embedded, cut = bench.documents("turn").vectors(), passages(bench)
+    embedded, cut = bench.documents("turn").vectors(), cut_passages(bench)
     if len(cut.texts) == len(embedded):
         return embedded, np.arange(len(embedded))
-    texts = turn_texts(_rows(bench).drop("at"), header=bench.header) if bench.header else cut.texts
+    texts = turn_texts(_passage_rows(bench).drop("at"), header=bench.header) if bench.header else cut.texts
     row = cut.of
     part = np.flatnonzero((np.diff(cut.start) > 1)[row])
     number = {text: i for i, text in enumerate(dict.fromkeys(texts[at] for at in part), len(embedded))}

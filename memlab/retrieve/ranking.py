@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, at_least
-from memlab.records import Level, Run, run_from_scores, top
+from memlab.records import Level, Run, run_from_scores, top_columns
 from memlab.retrieve.bench import Bench
 
 Scored = Iterator[tuple[np.ndarray, slice, np.ndarray]]
@@ -24,14 +24,16 @@ def rank(bench: Bench, scored: Scored, *, level: Level, k: int) -> Run:
     at_least(1, k=k)
     found, lot = [], bench.documents(level).lot
     for rows, span, scores in scored:
-        row, column = top(scores, k)
+        row, column = top_columns(scores, k)
         order = np.lexsort((lot[span.start + column], row))
         row, column = row[order], column[order]
         found.append((rows[row], span.start + column, scores[row, column]))
-    return placed(bench, found, level=level, k=k)
+    return rank_scored_pairs(bench, found, level=level, k=k)
 
 
-def placed(bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], *, level: Level, k: int) -> Run:
+def rank_scored_pairs(
+    bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], *, level: Level, k: int
+) -> Run:
     """Rank what was found for some queries and others; ties stay as they stand.
 
     :param found: rows of queries, places of documents and scores, (m,) each.
@@ -44,7 +46,7 @@ def placed(bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarra
     return bench.show(run_from_scores(query_ids, doc_ids, scores[order], level=level, k=k))
 
 
-def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = None) -> Run:
+def rerank_by_scores(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = None) -> Run:
     """Rank by new scores under the run's name; ties keep the order in which they stand.
 
     :param scores: ``query_id``, ``doc_id``, ``score``.
@@ -55,22 +57,22 @@ def reranked(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = No
     return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
 
 
-def in_order(run: Run, bench: Bench, order: pl.DataFrame, *, k: int | None = None) -> Run:
+def rank_in_order(run: Run, bench: Bench, order: pl.DataFrame, *, k: int | None = None) -> Run:
     """Rank in a given order, under the run's name; the score is 1 / rank.
 
-    :param order: ``query_id``, ``at`` (place among the bench's documents); ``k`` as in :func:`reranked`.
+    :param order: ``query_id``, ``at`` (place among the bench's documents); ``k`` as in :func:`rerank_by_scores`.
     """
     doc_id = bench.documents(run.level).place["doc_id"].gather(order["at"])
     score = 1 / pl.int_range(1, pl.len() + 1).over("query_id")
-    return reranked(run, bench, order.select("query_id", doc_id=doc_id, score=score), k=k)
+    return rerank_by_scores(run, bench, order.select("query_id", doc_id=doc_id, score=score), k=k)
 
 
-def depth(run: Run) -> int:
+def run_depth(run: Run) -> int:
     """Give how many places a run has at most, and 1 for an empty one."""
     return int(run.frame["rank"].to_numpy().max(initial=1))
 
 
-def of_turns(run: Run, task: str) -> None:
+def require_turn_run(run: Run, task: str) -> None:
     """Refuse a ranking of sessions.
 
     :raises DataError: naming what takes turns alone.
@@ -89,7 +91,7 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
     >>> retrieve.sessions_from_turns(retrieve.bm25(bench), bench).level
     'session'
     """
-    of_turns(run, "sessions_from_turns")
+    require_turn_run(run, "sessions_from_turns")
     session = bench.documents("turn").session[bench.documents("turn").at(run.frame["doc_id"])]
     ids = bench.documents("session").place["doc_id"].gather(session)
     ranked = run.frame.select("query_id", "score", doc_id=ids)
@@ -98,7 +100,7 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
     return bench.show(run_from_scores(best["query_id"], best["doc_id"], scores, level="session", k=k))
 
 
-def scaled(column: str, *, over: str = "query_id") -> pl.Expr:
+def min_max_scale(column: str, *, over: str = "query_id") -> pl.Expr:
     """Scale a column to [0, 1] within each query, or another group; equal scores are worth 1."""
     value = pl.col(column)
     low, high = value.min().over(over), value.max().over(over)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.retrieve.bench import Bench, once
+from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.text.analysis import tokenize
 
 WORDS, BEFORE = 60, 12
@@ -15,7 +15,7 @@ STEP = 15
 """Words between the beginnings of the passages among which that of a long message is chosen."""
 
 
-def passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
+def write_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     """Write what a model reads of turns.
 
     A long message is cut to the passage of 60 words that shares most words with the question, the first of equals. A
@@ -26,25 +26,25 @@ def passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
         where it is shown, and the passage behind its speaker.
 
     >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve.reading import passages
+    >>> from memlab.retrieve.reading import write_passages
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
-    >>> passages(retrieve.bm25(bench, k=1).frame, bench)["shown"][0].split(".")[0]
+    >>> write_passages(retrieve.bm25(bench, k=1).frame, bench)["shown"][0].split(".")[0]
     'Thu 11 Sep 2025'
     """
-    documents, (days, before) = bench.documents("turn"), _around(bench)
+    documents, (days, before) = bench.documents("turn"), _days_and_contexts(bench)
     wanted = [frozenset(words) for words in bench.query_words]
     of, texts, shown = bench.asked(rows.select("query_id"), "row")["row"].to_list(), [], []
     for i, q in zip(documents.at(rows["doc_id"]).tolist(), of, strict=True):
         texts.append(documents.texts[i])
-        says = _best(texts[-1], wanted[q], bench.language)
+        says = _best_passage(texts[-1], wanted[q], bench.language)
         spare = min(BEFORE, max(0, WORDS - len(says.split())))
         end = f"[{' '.join(before[i].split()[-spare:])}] " if spare and before[i] else ""
         shown.append(f"{days[i]}. {end}{says}")
     return rows.with_columns(text=pl.Series(texts, dtype=pl.String), shown=pl.Series(shown, dtype=pl.String))
 
 
-@once
-def _around(bench: Bench) -> tuple[list[str], list[str]]:
+@cache_per_bench
+def _days_and_contexts(bench: Bench) -> tuple[list[str], list[str]]:
     """Give of each turn its day and the text of the turn before it in its session, empty for the first."""
     documents = bench.documents("turn")
     starts = bench.sessions.select("session_id", "start")
@@ -56,7 +56,7 @@ def _around(bench: Bench) -> tuple[list[str], list[str]]:
     return days.to_list(), [texts[i - 1] if near else "" for i, near in enumerate(same.tolist())]
 
 
-def _best(text: str, wanted: frozenset[str], language: str) -> str:
+def _best_passage(text: str, wanted: frozenset[str], language: str) -> str:
     """Cut a text to its best passage; who speaks stays before it."""
     words = text.split()
     if len(words) <= WORDS:

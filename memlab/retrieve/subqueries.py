@@ -19,7 +19,7 @@ from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.dense import dense
-from memlab.retrieve.fusion import added, combsum, gain, hybrid
+from memlab.retrieve.fusion import combsum, hybrid, rank_by_gains, reciprocal_rank_gain
 from memlab.retrieve.late import late
 from memlab.retrieve.ranking import rank
 
@@ -29,7 +29,7 @@ GUARD = {1: 0.05, 2: 0.02, 3: 0.02}
 """What the first places of a run gain, so that other lists cannot dilute an exact match."""
 
 
-def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int = 200) -> pl.DataFrame:
+def search_subqueries(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int = 200) -> pl.DataFrame:
     """Search turns with other texts than the questions' own, all of them in one batch.
 
     :param asked: ``query_id`` and ``text``: any number of rows a question, in the order in which they are asked.
@@ -39,11 +39,11 @@ def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int 
 
     >>> import polars as pl
     >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve.subqueries import ask
+    >>> from memlab.retrieve.subqueries import search_subqueries
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> question = bench.queries["query_id"][0]
     >>> asked = pl.DataFrame({"query_id": [question] * 2, "text": ["a new bike", "the old bike"]})
-    >>> ask(bench, asked, retriever="bm25", k=3)["part"].to_list()
+    >>> search_subqueries(bench, asked, retriever="bm25", k=3)["part"].to_list()
     [0, 0, 0, 1, 1, 1]
     """
     if retriever not in RETRIEVERS:
@@ -56,7 +56,7 @@ def ask(bench: Bench, asked: pl.DataFrame, *, retriever: str = "hybrid", k: int 
     return hits.join(of, on="part", maintain_order="left").select("query_id", "part", "doc_id", "rank", "score")
 
 
-def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
+def rank_by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
     """Rank turns by their cosine with given vectors: (q, d) unit rows, one for each of the bench's queries.
 
     :raises DataError: without embeddings.
@@ -66,7 +66,7 @@ def by_vectors(bench: Bench, vectors: np.ndarray, *, k: int = 200) -> Run:
     return rank(bench, scored, level="turn", k=k)
 
 
-def joined(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Expr, k: int) -> Run:
+def fuse_hits(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Expr, k: int) -> Run:
     """Fuse a run with what other queries found for its questions, by guarded reciprocal rank fusion.
 
     :param hits: ``query_id``, ``doc_id``, ``rank``, ``score``: a row for every place of every list; those of questions
@@ -78,11 +78,15 @@ def joined(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.Exp
     first = run.frame.filter((pl.col("rank") <= max(GUARD)) & (pl.col("score") > 0))
     guard = first.with_columns(gain=pl.col("rank").replace_strict(GUARD, return_dtype=pl.Float64))
     hits = hits.join(run.frame, on="query_id", how="semi", maintain_order="left")
-    lists = [run.frame.with_columns(gain=gain(1.0)), hits.with_columns(gain=gain(weight)), guard]
-    return replace(bench.show(added(lists, level=run.level, k=k)), name=run.name, provenance=run.provenance)
+    lists = [
+        run.frame.with_columns(gain=reciprocal_rank_gain(1.0)),
+        hits.with_columns(gain=reciprocal_rank_gain(weight)),
+        guard,
+    ]
+    return replace(bench.show(rank_by_gains(lists, level=run.level, k=k)), name=run.name, provenance=run.provenance)
 
 
-def written(
+def write_queries(
     asked: pl.DataFrame,
     service: str,
     *,
@@ -106,6 +110,6 @@ def written(
         for key, row in zip(asked.rows() if about is None else about, asked.rows(named=True), strict=True)
     ]
     answers = llm.ask(requests, service)
-    if line := llm.unanswered(answers, what):
+    if line := llm.describe_unanswered(answers, what):
         warnings.warn(line, stacklevel=4)
     return [answer.value for answer in answers]

@@ -8,8 +8,8 @@ import polars as pl
 from memlab.errors import at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_of, cosines, ordered, standardised
-from memlab.retrieve.bench import Bench, once
+from memlab.retrieve.arrays import best_per_group, cosines, rank_columns, standardise_rows
+from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.ranking import Scored, rank
@@ -49,26 +49,26 @@ def _scores(bench: Bench, level: Level, n_sessions: int, n_turns: int) -> Scored
     scorers = dense_scores(bench, level="turn"), bm25_scores(bench, level="turn"), bm25_scores(bench, level="session")
     for (rows, turns, dense), (_, _, words), (_, sessions, of_documents) in zip(*scorers, strict=True):
         group = documents.session[turns] - sessions.start
-        keys = [best_of(scores, group, of_documents.shape[1]) for scores in (dense, words)] + [of_documents]
+        keys = [best_per_group(scores, group, of_documents.shape[1]) for scores in (dense, words)] + [of_documents]
         if summaries is not None:
             keys.append(cosines(bench.query_vectors[rows], summaries[sessions]))
-        of_sessions = np.sum([standardised(key) for key in keys], axis=0)
+        of_sessions = np.sum([standardise_rows(key) for key in keys], axis=0)
         if level == "session":
             yield rows, sessions, of_sessions
             continue
-        of_turns = standardised(dense) + standardised(words)
+        of_turns = standardise_rows(dense) + standardise_rows(words)
         # A session without turns has nothing to give to the second stage.
         occupied = np.where(np.isin(np.arange(of_sessions.shape[1]), group), of_sessions, -np.inf)
-        place = np.argsort(ordered(occupied, bench.documents("session").lot[sessions]), axis=1, kind="stable")
+        place = np.argsort(rank_columns(occupied, bench.documents("session").lot[sessions]), axis=1, kind="stable")
         chosen = place[:, group] < n_sessions
-        chosen &= _places_within(of_turns, group, documents.lot[turns]) < n_turns
-        fused = standardised(of_turns) + standardised(of_sessions)[:, group]
+        chosen &= _rank_within_groups(of_turns, group, documents.lot[turns]) < n_turns
+        fused = standardise_rows(of_turns) + standardise_rows(of_sessions)[:, group]
         # The lowest of the chosen comes above the highest of all.
         raised = fused - np.where(chosen, fused, np.inf).min(axis=1, keepdims=True) + fused.max(axis=1, keepdims=True)
         yield rows, turns, np.where(chosen, raised + 1, fused)
 
 
-def _places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np.ndarray:
+def _rank_within_groups(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np.ndarray:
     """Give the place of each column among the columns of its group, from 0 for the best: (q, n).
 
     :param group: (n,) ascending group numbers; ``lot`` (n,) the order of columns that tie.
@@ -80,7 +80,7 @@ def _places_within(scores: np.ndarray, group: np.ndarray, lot: np.ndarray) -> np
     return places
 
 
-@once
+@cache_per_bench
 def summary_vectors(bench: Bench) -> np.ndarray | None:
     """Embed the sessions' summaries, once for a bench; a session without one has the vector of its document.
 

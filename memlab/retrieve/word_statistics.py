@@ -30,7 +30,7 @@ def idf(frequency: np.ndarray, n: float) -> np.ndarray:
     return values
 
 
-def numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
+def number_words(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
     """Give the numbers of all words of texts, one text after the other: (t,) int64; new words get the next ones."""
     words = list(chain.from_iterable(texts))
     for word in dict.fromkeys(words):
@@ -38,7 +38,7 @@ def numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarr
     return np.fromiter(map(number.__getitem__, words), np.int64, len(words))
 
 
-def counted(texts: Sequence[Sequence[str]], number: Mapping[str, int]) -> Any:
+def count_words(texts: Sequence[Sequence[str]], number: Mapping[str, int]) -> Any:
     """Count the numbered words in each text: (texts, v) sparse."""
     from scipy.sparse import csr_array
 
@@ -68,9 +68,9 @@ class ScopeWords:
     def of(cls, texts: Sequence[Sequence[str]], weight: np.ndarray | None = None) -> ScopeWords:
         """Count the words of texts that are split already."""
         number: dict[str, int] = {}
-        numbered(texts, number)
+        number_words(texts, number)
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
-        counts = counted(texts, number).T.tocsr()
+        counts = count_words(texts, number).T.tocsr()
         return cls(number, counts, lengths, np.ones(len(texts)) if weight is None else weight)
 
     @cached_property
@@ -129,7 +129,7 @@ class ScopeWords:
 
     def scores(self, texts: Sequence[Sequence[str]], k1: float, b: float) -> np.ndarray:
         """Score every document for questions by BM25 (Lucene's variant): (q, n) float32."""
-        asked, weights = counted(texts, self.number), self.weights(k1, b)
+        asked, weights = count_words(texts, self.number), self.weights(k1, b)
         scores = np.zeros((len(texts), len(self.lengths)), np.float32)
         for start in range(0, len(scores), _BLOCK):
             scores[start : start + _BLOCK] = (asked[start : start + _BLOCK] @ weights).toarray()

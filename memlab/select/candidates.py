@@ -9,10 +9,10 @@ import numpy as np
 from memlab.errors import at_least
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import in_order
+from memlab.retrieve.ranking import rank_in_order
 
 
-def candidates_of(run: Run, bench: Bench, n: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def candidates_by_query(run: Run, bench: Bench, n: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Go through the queries of a run, in its order.
 
     :param n: how many of each query's first documents; ``None`` for all.
@@ -24,12 +24,12 @@ def candidates_of(run: Run, bench: Bench, n: int | None = None) -> Iterator[tupl
         at_least(1, candidates=n)
         run = run.top(n)
     places = bench.documents(run.level).at(run.frame["doc_id"])
-    for own, scores in _by_query(run, places, run.frame["score"].to_numpy()):
+    for own, scores in _split_by_query(run, places, run.frame["score"].to_numpy()):
         spread = scores[0] - scores[-1]
         yield own, (scores - scores[-1]) / spread if spread > 0 else np.ones(len(own))
 
 
-def reordered(run: Run, bench: Bench, choices: Iterable[np.ndarray]) -> Run:
+def reorder_run(run: Run, bench: Bench, choices: Iterable[np.ndarray]) -> Run:
     """Give the run with some documents of each query in front, in a new order, and the rest behind as they were.
 
     Scores become 1 / rank, since those of the old order no longer fit.
@@ -37,13 +37,13 @@ def reordered(run: Run, bench: Bench, choices: Iterable[np.ndarray]) -> Run:
     :param choices: for each query of the run, the ranks (from 0) of its choice in their new order.
     """
     places = bench.documents(run.level).at(run.frame["doc_id"])
-    ranked = zip(_by_query(run, places), choices, strict=True)
+    ranked = zip(_split_by_query(run, places), choices, strict=True)
     order = [np.r_[own[choice], np.delete(own, choice)] for (own,), choice in ranked]
     at = np.concatenate(order) if order else np.zeros(0, np.int64)
-    return in_order(run, bench, run.frame.select("query_id", at=at))
+    return rank_in_order(run, bench, run.frame.select("query_id", at=at))
 
 
-def _by_query(run: Run, *columns: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+def _split_by_query(run: Run, *columns: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
     """Cut columns of a run's rows into those of each query."""
     begins = np.flatnonzero(run.frame["rank"].to_numpy() == 1)[1:]
     if run.frame.height:

@@ -11,8 +11,8 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.documents import Documents
-from memlab.retrieve.ranking import in_order
-from memlab.select.candidates import candidates_of, reordered
+from memlab.retrieve.ranking import rank_in_order
+from memlab.select.candidates import candidates_by_query, reorder_run
 
 
 @stage
@@ -49,11 +49,11 @@ def by_cluster(
     wanted = {"n_clusters": n_clusters, "min_cluster_size": min_cluster_size, "seed": seed}
     at_least(1, n_clusters=n_clusters)
     at_least(2, min_cluster_size=min_cluster_size)
-    labels = (_clusters(vectors[at], clustering, **wanted) for at, _ in candidates_of(run, bench, candidates))
-    return reordered(run, bench, [_in_turn(own) for own in labels])
+    labels = (_cluster_rows(vectors[at], clustering, **wanted) for at, _ in candidates_by_query(run, bench, candidates))
+    return reorder_run(run, bench, [_round_robin_order(own) for own in labels])
 
 
-def _in_turn(labels: np.ndarray) -> np.ndarray:
+def _round_robin_order(labels: np.ndarray) -> np.ndarray:
     """Order candidates so that each round holds the best remaining one of every cluster: ranks from 0."""
     rounds = pl.Series("label", labels).to_frame().select(pl.int_range(pl.len()).over("label"))
     return np.argsort(rounds.to_series().to_numpy(), kind="stable")
@@ -87,8 +87,8 @@ def expand_cluster(
     at_least(2, cluster_size=cluster_size)
     at_least(1, seeds=seeds)
     documents = bench.documents(run.level)
-    vectors, ranked = documents.vectors(), [at for at, _ in candidates_of(run, bench)]
-    cluster = _of_scopes(documents, np.array([at[0] for at in ranked]), clustering, cluster_size, seed)
+    vectors, ranked = documents.vectors(), [at for at, _ in candidates_by_query(run, bench)]
+    cluster = _cluster_scopes(documents, np.array([at[0] for at in ranked]), clustering, cluster_size, seed)
     parts = []
     for query_id, at in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):
         first, rest = at[:seeds], at[seeds:]
@@ -98,20 +98,20 @@ def expand_cluster(
         outside = outside[np.lexsort((documents.lot[outside], -similarity.round(6)))]
         inside = np.isin(cluster[rest], cluster[first])
         parts.append(pl.DataFrame({"query_id": query_id, "at": np.r_[first, rest[inside], outside, rest[~inside]]}))
-    return in_order(run, bench, pl.concat(parts)) if parts else run
+    return rank_in_order(run, bench, pl.concat(parts)) if parts else run
 
 
-def _of_scopes(documents: Documents, used: np.ndarray, clustering: str, size: int, seed: int) -> np.ndarray:
+def _cluster_scopes(documents: Documents, used: np.ndarray, clustering: str, size: int, seed: int) -> np.ndarray:
     """Cluster each scope that the run touches: (n,) number of each document's cluster, −1 in the other scopes."""
     cluster = np.full(len(documents.ids), -1)
     for start, end in documents.spans.values():
         if ((used >= start) & (used < end)).any():
             wanted = {"n_clusters": -(-(end - start) // size), "min_cluster_size": size, "seed": seed}
-            cluster[start:end] = start + _clusters(documents.vectors()[start:end], clustering, **wanted)
+            cluster[start:end] = start + _cluster_rows(documents.vectors()[start:end], clustering, **wanted)
     return cluster
 
 
-def _clusters(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:
+def _cluster_rows(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:
     """Give every row a cluster from 0; what the clusterer leaves as noise has one of its own."""
     labels = cluster_labels(vectors, clustering, **wanted)
     labels = np.where(labels < 0, len(labels) + np.arange(len(labels)), labels)

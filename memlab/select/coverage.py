@@ -12,10 +12,10 @@ from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.decompose import question_parts
-from memlab.retrieve.ranking import of_turns, scaled
-from memlab.retrieve.subqueries import ask
-from memlab.select.candidates import candidates_of, reordered
+from memlab.retrieve.decompose import split_by_rules
+from memlab.retrieve.ranking import min_max_scale, require_turn_run
+from memlab.retrieve.subqueries import search_subqueries
+from memlab.select.candidates import candidates_by_query, reorder_run
 from memlab.text.analysis import english_rules_apply
 
 
@@ -43,16 +43,16 @@ def coverage(run: Run, bench: Bench, *, k: int = 20, candidates: int = 100, lamb
     >>> memlab.select.coverage(plain, bench, lambda_=1.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    of_turns(run, "coverage")
+    require_turn_run(run, "coverage")
     between(0, 1, lambda_=lambda_)
     at_least(1, k=k)
-    first = list(candidates_of(run, bench, candidates))
-    matches = _matches(run, bench, [at for at, _ in first])
+    first = list(candidates_by_query(run, bench, candidates))
+    matches = _match_question_parts(run, bench, [at for at, _ in first])
     worth = zip((relevance for _, relevance in first), matches, strict=True)
-    return reordered(run, bench, [_greedy(lambda_ * rel, (1 - lambda_) * match, k) for rel, match in worth])
+    return reorder_run(run, bench, [_choose_greedily(lambda_ * rel, (1 - lambda_) * match, k) for rel, match in worth])
 
 
-def _greedy(relevance: np.ndarray, matches: np.ndarray, k: int) -> np.ndarray:
+def _choose_greedily(relevance: np.ndarray, matches: np.ndarray, k: int) -> np.ndarray:
     """Take the best candidate again and again: (c,) and (c, parts) → min(k, c) places."""
     left, covered, chosen = relevance.copy(), np.zeros(matches.shape[1]), []
     for _ in range(min(k, len(left))):
@@ -64,12 +64,12 @@ def _greedy(relevance: np.ndarray, matches: np.ndarray, k: int) -> np.ndarray:
     return np.array(chosen)
 
 
-def _matches(run: Run, bench: Bench, candidates: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+def _match_question_parts(run: Run, bench: Bench, candidates: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
     """Say of each query how well its candidates match the parts of the question: (c, parts), each times its weight."""
     documents = bench.documents("turn")
     queries = run.frame.select(pl.col("query_id").unique(maintain_order=True))
     queries = bench.asked(queries, "row", "scope", "text", "timestamp")
-    facets, matches = _facets(queries, bench), dict[str, Any]()
+    facets, matches = _search_facets(queries, bench), dict[str, Any]()
     for (query_id, row, scope), at in zip(queries.select("query_id", "row", "scope").rows(), candidates, strict=True):
         span, kinds = slice(*documents.spans[scope]), []
         words = documents.words_in(span)
@@ -83,12 +83,12 @@ def _matches(run: Run, bench: Bench, candidates: Sequence[np.ndarray]) -> Iterat
         yield np.concatenate([kind / len(kinds) for kind in kinds], axis=1) if kinds else np.zeros((len(at), 0))
 
 
-def _facets(queries: pl.DataFrame, bench: Bench) -> dict[str, list[dict[int, float]]]:
+def _search_facets(queries: pl.DataFrame, bench: Bench) -> dict[str, list[dict[int, float]]]:
     """Search the facets of the questions that have some: of each, the scaled scores by place."""
     readable = queries if english_rules_apply(bench.language, "the splitting of questions") else queries.clear()
-    parts = question_parts(readable)
-    hits = ask(bench, parts, retriever="bm25" if bench.encoder is None else "hybrid")
-    placed = hits.select("part", score=scaled("score", over="part")).with_columns(
+    parts = split_by_rules(readable)
+    hits = search_subqueries(bench, parts, retriever="bm25" if bench.encoder is None else "hybrid")
+    placed = hits.select("part", score=min_max_scale("score", over="part")).with_columns(
         at=bench.documents("turn").at(hits["doc_id"])
     )
     found = {part: dict(own.select("at", "score").rows()) for (part,), own in placed.group_by("part")}

@@ -10,7 +10,7 @@ from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select.candidates import candidates_of, reordered
+from memlab.select.candidates import candidates_by_query, reorder_run
 
 if TYPE_CHECKING:
     from pyversity import DiversificationResult
@@ -39,7 +39,7 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
     True
     """
     between(0, 1, lambda_=lambda_)
-    return _diversified(run, bench, "mmr", diversity=1 - lambda_, k=k)
+    return _diversify_run(run, bench, "mmr", diversity=1 - lambda_, k=k)
 
 
 @stage
@@ -61,7 +61,7 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
     >>> memlab.select.dpp(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    return _diversified(run, bench, "dpp", diversity=diversity, k=k)
+    return _diversify_run(run, bench, "dpp", diversity=diversity, k=k)
 
 
 @stage
@@ -82,10 +82,10 @@ def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50) -> Run:
     >>> memlab.select.msd(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    return _diversified(run, bench, "msd", diversity=diversity, k=k)
+    return _diversify_run(run, bench, "msd", diversity=diversity, k=k)
 
 
-def _diversified(run: Run, bench: Bench, strategy: str, *, diversity: float, k: int) -> Run:
+def _diversify_run(run: Run, bench: Bench, strategy: str, *, diversity: float, k: int) -> Run:
     from pyversity import diversify
 
     between(0, 1, diversity=diversity)
@@ -94,14 +94,16 @@ def _diversified(run: Run, bench: Bench, strategy: str, *, diversity: float, k: 
     if diversity == 0:
         return run
     choices = []
-    for at, relevance in candidates_of(run, bench):
+    for at, relevance in candidates_by_query(run, bench):
         with np.errstate(all="ignore"):  # where a determinant is used up
             chosen = diversify(vectors[at], relevance, k, strategy, diversity)
-        choices.append(chosen.indices[: _adding(chosen, relevance)] if strategy == "dpp" else chosen.indices)
-    return reordered(run, bench, choices)
+        choices.append(
+            chosen.indices[: _count_useful_choices(chosen, relevance)] if strategy == "dpp" else chosen.indices
+        )
+    return reorder_run(run, bench, choices)
 
 
-def _adding(chosen: DiversificationResult, relevance: np.ndarray) -> int:
+def _count_useful_choices(chosen: DiversificationResult, relevance: np.ndarray) -> int:
     """Count the choices until a determinant is used up: from there on their order says how float32 rounds."""
     z = (relevance - relevance.mean()) / max(relevance.std(), 1e-6)
     own = np.exp(2 * (1 - chosen.diversity) * z)[chosen.indices]

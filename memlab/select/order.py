@@ -9,8 +9,8 @@ from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.ranking import of_turns
-from memlab.select.candidates import candidates_of, reordered
+from memlab.retrieve.ranking import require_turn_run
+from memlab.select.candidates import candidates_by_query, reorder_run
 
 
 @stage
@@ -33,8 +33,8 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
     """
     at_least(1, sessions=sessions)
     session = bench.documents(run.level).session
-    first = (np.unique(session[at], return_index=True)[1] for at, _ in candidates_of(run, bench, candidates))
-    return reordered(run, bench, [np.sort(of_each)[:sessions] for of_each in first])
+    first = (np.unique(session[at], return_index=True)[1] for at, _ in candidates_by_query(run, bench, candidates))
+    return reorder_run(run, bench, [np.sort(of_each)[:sessions] for of_each in first])
 
 
 @stage
@@ -55,7 +55,7 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     >>> memlab.select.current(plain, bench, similarity=1.0, candidates=1).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    of_turns(run, "current")
+    require_turn_run(run, "current")
     between(-1, 1, similarity=similarity)
     documents = bench.documents("turn")
     vectors, session = documents.vectors(), documents.session
@@ -63,16 +63,16 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     dated = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
     speaker, time = turns.select(pl.col("speaker").rank("dense"), time=dated.rank("dense")).cast(pl.Int64).to_numpy().T
     choices = []
-    for at, _ in candidates_of(run, bench, candidates):
+    for at, _ in candidates_by_query(run, bench, candidates):
         embedded = vectors[at].astype(np.float64)
         successor = (embedded @ embedded.T).round(6) >= similarity
         successor &= (speaker[at][:, None] == speaker[at]) & (session[at][:, None] != session[at])
         successor &= time[at][:, None] < time[at]
-        choices.append(_after_successors(successor, time[at]))
-    return reordered(run, bench, choices)
+        choices.append(_put_successors_first(successor, time[at]))
+    return reorder_run(run, bench, choices)
 
 
-def _after_successors(successor: np.ndarray, times: np.ndarray) -> np.ndarray:
+def _put_successors_first(successor: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Walk down the ranking and put the successors of a document before it, the latest first.
 
     :param successor: (n, n) whether the document of a column succeeds that of a row.

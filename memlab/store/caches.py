@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from memlab.store.database import Database, in_parts
-from memlab.store.schemas import TABLES, matching
+from memlab.store.database import Database, split_arrow_table
+from memlab.store.schemas import TABLES, build_row_filter
 
 LOOKUP = 20_000
 """Keys up to which the database looks for each; for more, every row of a cache is read."""
@@ -71,12 +71,12 @@ class Cache:
         with self.database.guarded(f"reading the cache {self.name}"):
             query = self.table.search()
             if len(keys) <= LOOKUP:
-                query = query.where(matching(key=keys))
+                query = query.where(build_row_filter(key=keys))
             for batch in query.to_batches():
                 yield pl.DataFrame(batch).filter(pl.col("key").is_in(keys.implode()))
 
     def _remember(self, parts: list[pl.DataFrame]) -> None:
         if parts and self.table is not None and not self.database.read_only:
             with self.database.remembering(self.name):
-                rows = in_parts(pl.concat(parts).to_arrow().cast(self.table.schema))
+                rows = split_arrow_table(pl.concat(parts).to_arrow().cast(self.table.schema))
                 self.database.retried(lambda: self.table.add(rows))

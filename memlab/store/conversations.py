@@ -11,14 +11,14 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import Dataset
-from memlab.store.database import Part
-from memlab.store.reading import entry, finished, of_one_state, read_dataset, read_rows
-from memlab.store.writing import Writing, batches
+from memlab.store.database import TableGroup
+from memlab.store.reading import finished, read_dataset, read_dataset_entry, read_finished_state, read_rows
+from memlab.store.writing import DatasetWriter, join_small_parts
 
 Names = Iterable[str] | None
 
 
-class Conversations(Part):
+class Conversations(TableGroup):
     """The datasets of a store."""
 
     def ingest(
@@ -39,14 +39,14 @@ class Conversations(Part):
         """
         from tqdm import tqdm
 
-        database, writings = self.database, dict[str, Writing]()
+        database, writings = self.database, dict[str, DatasetWriter]()
         parts = [parts] if isinstance(parts, Dataset) else parts
         with ExitStack() as held, tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
             # Several datasets in one order, so that no two ingests wait for each other.
             for name in sorted({part.name for part in parts}) if isinstance(parts, Sequence) else ():
                 held.enter_context(database.alone(name))
-            for batch in batches(parts):
-                writing = writings.setdefault(batch.name, Writing(database, batch))
+            for batch in join_small_parts(parts):
+                writing = writings.setdefault(batch.name, DatasetWriter(database, batch))
                 with database.guarded(f"ingesting {batch.name!r}", writes="ingest"):
                     writing.add(batch, held.enter_context(database.alone(batch.name)))
                 bar.update(batch.turns.height)
@@ -77,12 +77,14 @@ class Conversations(Part):
         :param scopes: only these, and only their rows are read.
         :raises StoreError: when there is no such dataset, or its ingest was interrupted.
         """
-        entry(self.database, name)
+        read_dataset_entry(self.database, name)
         if not self.whole(name):
             where = f"{name!r} into store {self.database.uri}"
             raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
         wanted = None if scopes is None else list(scopes)
-        return of_one_state(self.database, name, lambda at: read_dataset(self.database, name, scopes=wanted, at=at))
+        return read_finished_state(
+            self.database, name, lambda at: read_dataset(self.database, name, scopes=wanted, at=at)
+        )
 
     def whole(self, name: str) -> bool:
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""

@@ -14,7 +14,7 @@ import polars as pl
 
 from memlab.errors import MemlabError, StoreError
 from memlab.files import locked
-from memlab.store.schemas import DATASET_TABLES, TABLES, matching, text_hashes
+from memlab.store.schemas import DATASET_TABLES, TABLES, build_row_filter, text_hashes
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ _ADVICE = (
 )
 
 
-def in_parts(table: Any) -> Any:
+def split_arrow_table(table: Any) -> Any:
     """Divide an Arrow table into batches of some thousand rows.
 
     LanceDB looks for NaN batch by batch and numbers each value of a vector for that: twice the memory of the vectors.
@@ -53,7 +53,7 @@ def in_parts(table: Any) -> Any:
     return pa.Table.from_batches(table.to_batches(max_chunksize=_VECTORS), schema=table.schema)
 
 
-class Part:
+class TableGroup:
     """What keeps one kind of thing in the tables of a database."""
 
     def __init__(self, database: Database) -> None:
@@ -170,7 +170,7 @@ class Database:
     def read(
         self, name: str, columns: Sequence[str], /, *, at: int | None = None, **where: str | Iterable[str] | None
     ) -> pl.DataFrame:
-        """Read columns of the rows that :func:`matching` gives, in the database's order.
+        """Read columns of the rows that :func:`build_row_filter` gives, in the database's order.
 
         A table that nothing was written to has no rows.
 
@@ -191,7 +191,7 @@ class Database:
                 raise StoreError(
                     f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
                 )
-            query, wanted = table.search().select(list(columns)), matching(**where)
+            query, wanted = table.search().select(list(columns)), build_row_filter(**where)
             rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
         return rows
 
@@ -228,6 +228,6 @@ class Database:
             self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
 
     def delete(self, name: str, /, **where: str | Sequence[str] | pl.Series) -> None:
-        """Delete the rows that :func:`matching` gives; without a value for a column there are none."""
+        """Delete the rows that :func:`build_row_filter` gives; without a value for a column there are none."""
         if all(len(values) for values in where.values()):
-            self.retried(lambda: self.table(name).delete(matching(**where)))
+            self.retried(lambda: self.table(name).delete(build_row_filter(**where)))

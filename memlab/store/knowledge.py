@@ -14,16 +14,16 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
-from memlab.store.database import Part
-from memlab.store.reading import entry, read_rows
-from memlab.store.schemas import INDEX_TABLES, TABLES, keys, row_columns, text_hashes
+from memlab.store.database import TableGroup
+from memlab.store.reading import read_dataset_entry, read_rows
+from memlab.store.schemas import INDEX_TABLES, TABLES, primary_keys, row_columns, text_hashes
 
 ORPHANS_AFTER = timedelta(days=1)
 _TURN = pl.concat_str("turn_id", "content_hash", separator=" ")
 """How a state names a turn that it was made of."""
 
 
-class Knowledge(Part):
+class Knowledge(TableGroup):
     """The index of finished sessions: ``store.knowledge``."""
 
     def rows(self, table: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
@@ -138,12 +138,12 @@ class Knowledge(Part):
         return read_rows(self.database, "sessions", dataset, columns=["session_id"])
 
     def _read(self, table: str, dataset: str, scopes: Sequence[str] | None = None) -> pl.DataFrame:
-        entry(self.database, dataset)
+        read_dataset_entry(self.database, dataset)
         return self.database.read(table, list(TABLES[table].columns), dataset=dataset, scope=scopes)
 
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
         if rows.height:
-            keyed = rows.with_columns(key=keys(dataset, key), dataset=pl.lit(dataset))
+            keyed = rows.with_columns(key=primary_keys(dataset, key), dataset=pl.lit(dataset))
             keyed = keyed.select(pl.col(column).cast(dtype) for column, dtype in TABLES[table].columns.items())
             for twice, n in keyed["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows():
                 raise StoreError(f"table {table}: {twice!r} stands for {n} rows; give each its own id")

@@ -14,11 +14,11 @@ from memlab.embed.tokens import TokenEncoder, TokenVectors
 from memlab.store.conversations import Conversations
 from memlab.store.database import Database
 from memlab.store.knowledge import Knowledge
-from memlab.store.opening import note, noted, open_database
+from memlab.store.opening import open_database, read_store_note, write_store_note
 from memlab.store.runs import Grids, Runs
 from memlab.store.search import Search
 from memlab.store.tokens import Tokens
-from memlab.store.vectors import Vectors, encode
+from memlab.store.vectors import Vectors, encode_through_cache
 from memlab.store.versions import Versions
 
 
@@ -78,11 +78,11 @@ class MemoryStore(Conversations, Versions):
     def choose(self, name: str) -> None:
         """Set the default dataset, which commands use where none is named."""
         with self.database.guarded("choosing a dataset", writes="choose"):
-            note(self.database, dataset=name)
+            write_store_note(self.database, dataset=name)
 
     def chosen(self) -> str | None:
         """Give the default dataset, or ``None`` before one was ingested."""
-        return noted(self.database, "dataset")
+        return read_store_note(self.database, "dataset")
 
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True
@@ -93,11 +93,11 @@ class MemoryStore(Conversations, Versions):
 
         :returns: (n, dim) float32, rows of length 1.
         """
-        return encode(self.database, encoder, texts, kind=kind, progress=progress)[0]
+        return encode_through_cache(self.database, encoder, texts, kind=kind, progress=progress)[0]
 
 
 class CachedEncoder:
-    """An encoder whose vectors are cached in a store; made by :func:`cached`.
+    """An encoder whose vectors are cached in a store; made by :func:`cache_encoder`.
 
     One question is read by a model of this process, which is faster than to look it up.
     """
@@ -136,19 +136,19 @@ class CachedTokenEncoder(CachedEncoder):
         return self.store.tokens.encode(self.encoder, texts, before=before, kind=kind, progress=progress)
 
 
-def uncached(encoder: Any) -> Any:
+def unwrap_encoder(encoder: Any) -> Any:
     """Unwrap a cached encoder."""
     return encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
 
 
-def cached(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
+def cache_encoder(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
     """Wrap an encoder so that a store caches its vectors.
 
     >>> import tempfile
     >>> from memlab import embed
-    >>> from memlab.store import MemoryStore, cached
-    >>> cached(MemoryStore.open(tempfile.mkdtemp()), embed.load("hashing:64")).encode(["tea", "coffee"]).shape
+    >>> from memlab.store import MemoryStore, cache_encoder
+    >>> cache_encoder(MemoryStore.open(tempfile.mkdtemp()), embed.load("hashing:64")).encode(["tea", "coffee"]).shape
     (2, 64)
     """
-    raw = uncached(encoder)
+    raw = unwrap_encoder(encoder)
     return (CachedTokenEncoder if isinstance(raw, TokenEncoder) else CachedEncoder)(store, raw)

@@ -38,28 +38,28 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
         if not create and not names.intersection(("store", "datasets")):
             raise StoreError(f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path")
         # One without a number was interrupted while it was made; the first memlabs had no table of notes.
-        number = noted(database, "schema") or (str(SCHEMA_VERSION) if not names or "store" in names else "0")
+        number = read_store_note(database, "schema") or (str(SCHEMA_VERSION) if not names or "store" in names else "0")
         if number != str(SCHEMA_VERSION):
             raise StoreError(
-                f"store {place} has schema version {number}, written by memlab {noted(database, 'memlab')}; this is "
-                f"memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again into another "
-                "store, or install the memlab that wrote it with pip"
+                f"store {place} has schema version {number}, written by memlab {read_store_note(database, 'memlab')}; "
+                f"this is memlab {__version__}, which reads version {SCHEMA_VERSION}: ingest the files again into "
+                "another store, or install the memlab that wrote it with pip"
             )
         if not names or not local or os.access(place, os.W_OK):
             for name in ("store", *VERSIONED):
                 if name not in names:
                     database.table(name)
-            if noted(database, "schema") is None:  # last, so that what was interrupted is done again
-                note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
+            if read_store_note(database, "schema") is None:  # last, so that what was interrupted is done again
+                write_store_note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
     return database
 
 
-def note(database: Database, **values: str) -> None:
+def write_store_note(database: Database, **values: str) -> None:
     """Note something about the store as a whole."""
     database.write("store", pl.DataFrame({"key": list(values), "value": list(values.values())}))
 
 
-def noted(database: Database, key: str) -> str | None:
+def read_store_note(database: Database, key: str) -> str | None:
     """Read what was noted about the store."""
     rows = database.read("store", ["value"], key=key)
     return rows.item() if rows.height else None
@@ -69,7 +69,7 @@ def _connect(place: str) -> Any:
     # Read when the library is imported; without it every retried write prints a warning.
     os.environ.setdefault("LANCEDB_LOG", "error")
     if "lancedb" not in sys.modules:
-        _leave_unread("lance_namespace_urllib3_client")
+        _defer_package_init("lance_namespace_urllib3_client")
     import lancedb
 
     # A handle without the interval does not see what other processes write.
@@ -77,7 +77,7 @@ def _connect(place: str) -> Any:
     return lancedb.connect(place, read_consistency_interval=timedelta(0), session=session)
 
 
-def _leave_unread(package: str) -> None:
+def _defer_package_init(package: str) -> None:
     """Let modules of a package be imported without its own first file, which is run when something of it is asked for.
 
     That of LanceDB's client of a service takes more than half the time of importing LanceDB.

@@ -15,13 +15,13 @@ from memlab.store.schemas import DATASET_TABLES, TABLES, row_columns
 
 T = TypeVar("T")
 
-PRESENT: Mapping[str, int] = {}
+CURRENT_VERSIONS: Mapping[str, int] = {}
 """The versions of no table: the rows that are there, also while an ingest is under way."""
 
 _ATTEMPTS = 5
 
 
-def entry(database: Database, name: str) -> dict[str, Any]:
+def read_dataset_entry(database: Database, name: str) -> dict[str, Any]:
     """Give what is noted about a dataset: ``format``, ``language``, ``complete`` …
 
     :raises StoreError: when there is no such dataset.
@@ -37,20 +37,20 @@ def entry(database: Database, name: str) -> dict[str, Any]:
 def finished(about: Mapping[str, Any]) -> Mapping[str, int]:
     """Give the versions of the tables that hold a dataset whole, where its ingest is under way or was interrupted.
 
-    :param about: see :func:`entry`.
+    :param about: see :func:`read_dataset_entry`.
     """
-    return json.loads(about["finished"]) if about["finished"] and not about["complete"] else PRESENT
+    return json.loads(about["finished"]) if about["finished"] and not about["complete"] else CURRENT_VERSIONS
 
 
-def of_one_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
+def read_finished_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
     """Read something of the last finished state of a dataset, again where an ingest began or ended meanwhile.
 
     :param read: takes the versions of the tables; those that it has not are read as they are.
     """
-    after = entry(database, name)
+    after = read_dataset_entry(database, name)
     for _ in range(_ATTEMPTS):
         before, made = after, read(finished(after))
-        after = entry(database, name)
+        after = read_dataset_entry(database, name)
         if after == before:
             break
     return made
@@ -61,9 +61,9 @@ def read_dataset(
 ) -> Dataset:
     """Read a dataset as it went in, or some of its scopes.
 
-    :param at: versions of tables, as :func:`of_one_state` gives them, or :data:`PRESENT`.
+    :param at: versions of tables, as :func:`read_finished_state` gives them, or :data:`CURRENT_VERSIONS`.
     """
-    about, wanted = entry(database, name), None if scopes is None else list(scopes)
+    about, wanted = read_dataset_entry(database, name), None if scopes is None else list(scopes)
     tables = {
         table: read_rows(database, table, name, scopes=wanted if "scope" in TABLES[table].columns else None, at=at)
         for table in DATASET_TABLES
@@ -82,7 +82,7 @@ def read_rows(
 ) -> pl.DataFrame:
     """Read rows of a dataset in the order in which they went in.
 
-    :param at: versions of tables, or :data:`PRESENT`; by default those of the last finished state.
+    :param at: versions of tables, or :data:`CURRENT_VERSIONS`; by default those of the last finished state.
     :raises StoreError: when a column does not exist.
     """
     wanted, only = list(row_columns(table) if columns is None else columns), None if scopes is None else list(scopes)
@@ -91,5 +91,5 @@ def read_rows(
     def read(at: Mapping[str, int]) -> pl.DataFrame:
         return database.read(table, ordered, at=at.get(table), dataset=dataset, scope=only)
 
-    rows = of_one_state(database, dataset, read) if at is None else read(at)
+    rows = read_finished_state(database, dataset, read) if at is None else read(at)
     return rows.sort("position", "key").select(wanted)

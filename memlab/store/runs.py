@@ -13,12 +13,12 @@ import polars as pl
 
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
-from memlab.store.database import Part
+from memlab.store.database import TableGroup
 from memlab.store.schemas import row_columns
 from memlab.store.versions import pin_run
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, Mapping):
@@ -26,18 +26,18 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def _json(value: Mapping[str, Any] | None) -> str:
-    return json.dumps(dict(value or {}), sort_keys=True, ensure_ascii=False, default=_plain)
+def _dump_json(value: Mapping[str, Any] | None) -> str:
+    return json.dumps(dict(value or {}), sort_keys=True, ensure_ascii=False, default=_to_json_value)
 
 
 def _run_id(run: Run) -> str:
     """Make the id of a run from its name, level, provenance and ranking."""
-    digest = hashlib.sha256("\x1f".join((run.name, run.level, _json(run.provenance))).encode())
+    digest = hashlib.sha256("\x1f".join((run.name, run.level, _dump_json(run.provenance))).encode())
     digest.update(run.frame.select(*RUN_SCHEMA).write_csv().encode())
     return digest.hexdigest()[:16]
 
 
-class Runs(Part):
+class Runs(TableGroup):
     """The runs of a store: ``store.runs``."""
 
     def save(self, run: Run, *, measures: Mapping[str, Any] | None = None, now: datetime | None = None) -> str:
@@ -47,10 +47,10 @@ class Runs(Part):
 
         :returns: the id of the run, made from its content.
         """
-        database, id_, provenance = self.database, _run_id(run), _json(run.provenance)
+        database, id_, provenance = self.database, _run_id(run), _dump_json(run.provenance)
         with database.guarded("saving a run", writes="save a run"):
             before = database.read("runs", ["measures", "saved_at"], run_id=id_).rows(named=True)
-            if before and (measures is None or before[0]["measures"] == _json(measures)):
+            if before and (measures is None or before[0]["measures"] == _dump_json(measures)):
                 return id_
             queries = run.frame.group_by("query_id", maintain_order=True).agg("doc_id", "rank", "score")
             if not before:
@@ -65,7 +65,7 @@ class Runs(Part):
             sizes = {"queries": queries.height, "rows": run.frame.height}
             about = {"run_id": id_, "name": run.name, "level": run.level, "provenance": provenance, **sizes}
             saved_at = before[0]["saved_at"] if before else now or datetime.now(UTC)
-            database.write_row("runs", id_, **about, measures=_json(measures), saved_at=saved_at)
+            database.write_row("runs", id_, **about, measures=_dump_json(measures), saved_at=saved_at)
         return id_
 
     def listing(self) -> pl.DataFrame:
@@ -88,13 +88,13 @@ class Runs(Part):
         return Run(frame, level, name, json.loads(provenance))
 
 
-class Grids(Part):
+class Grids(TableGroup):
     """The comparisons of a store, by name: ``store.grids``."""
 
     def save(self, name: str, content: Mapping[str, Any], *, now: datetime | None = None) -> None:
         """Save which runs stand in a comparison; one of the same name is replaced, its runs stay."""
         with self.database.guarded(f"saving grid {name!r}", writes="save a grid"):
-            self.database.write_row("grids", name, content=_json(content), saved_at=now or datetime.now(UTC))
+            self.database.write_row("grids", name, content=_dump_json(content), saved_at=now or datetime.now(UTC))
 
     def load(self, name: str) -> dict[str, Any]:
         """Read a comparison back.

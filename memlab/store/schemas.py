@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from memlab import records
-from memlab.records import TIMESTAMP, id_part, schema
+from memlab.records import TIMESTAMP, encode_id_part, schema
 
 SCHEMA_VERSION = 9
 """Raised by whoever changes the columns of a table; a store of another version is refused."""
@@ -61,33 +61,33 @@ def _arrow_type(dtype: Any, width: int) -> Any:
     return {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(made, made)
 
 
-def _strings(*names: str) -> dict[str, Any]:
+def _string_columns(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, pl.String())
 
 
-def _data(row: type, id_: str = "_id", **more: Any) -> Table:
-    placed = {**_strings("key", "dataset"), "position": pl.Int64()}
+def _data_table(row: type, id_: str = "_id", **more: Any) -> Table:
+    placed = {**_string_columns("key", "dataset"), "position": pl.Int64()}
     return Table({**placed, **schema(row), **more}, "data", row, id_)
 
 
-def _index(row: type, id_: str) -> Table:
-    made = {**_strings("key", "dataset", "generation"), "position": pl.Int64(), **_strings("session_id")}
+def _index_table(row: type, id_: str) -> Table:
+    made = {**_string_columns("key", "dataset", "generation"), "position": pl.Int64(), **_string_columns("session_id")}
     return Table({**made, "written_at": TIMESTAMP, **schema(row)}, "kept", row, id_)
 
 
 _INT = pl.Int64()
 
 TABLES: dict[str, Table] = {
-    "store": Table(_strings("key", "value")),
+    "store": Table(_string_columns("key", "value")),
     # Conversations.
-    "turns": _data(records.Turn, "turn_id", **_strings("content", "content_hash")),
-    "sessions": _data(records.Session, "session_id"),
-    "questions": _data(records.Question, "query_id"),
-    "annotations": _data(records.Annotation, "annotation_id"),
-    "issues": _data(records.Issue),
+    "turns": _data_table(records.Turn, "turn_id", **_string_columns("content", "content_hash")),
+    "sessions": _data_table(records.Session, "session_id"),
+    "questions": _data_table(records.Question, "query_id"),
+    "annotations": _data_table(records.Annotation, "annotation_id"),
+    "issues": _data_table(records.Issue),
     "datasets": Table(
         {
-            **_strings("key", "name", "format", "language", "fingerprint"),
+            **_string_columns("key", "name", "format", "language", "fingerprint"),
             "turns": _INT,
             "sessions": _INT,
             "questions": _INT,
@@ -101,7 +101,7 @@ TABLES: dict[str, Table] = {
     # Results.
     "runs": Table(
         {
-            **_strings("key", "run_id", "name", "level", "provenance", "measures"),
+            **_string_columns("key", "run_id", "name", "level", "provenance", "measures"),
             "queries": _INT,
             "rows": _INT,
             "saved_at": TIMESTAMP,
@@ -110,25 +110,27 @@ TABLES: dict[str, Table] = {
     ),
     "rankings": Table(
         {
-            **_strings("key", "run_id", "query_id"),
+            **_string_columns("key", "run_id", "query_id"),
             "position": _INT,
             "doc_id": pl.List(pl.String()),
             "rank": pl.List(pl.Int32()),
             "score": pl.List(pl.Float64()),
         }
     ),
-    "grids": Table({**_strings("key", "content"), "saved_at": TIMESTAMP}),
+    "grids": Table({**_string_columns("key", "content"), "saved_at": TIMESTAMP}),
     # What is known from finished sessions.
-    "summaries": _index(records.Summary, "session_id"),
-    "facts": _index(records.Fact, "fact_id"),
-    "entities": _index(records.Entity, "entity_id"),
+    "summaries": _index_table(records.Summary, "session_id"),
+    "facts": _index_table(records.Fact, "fact_id"),
+    "entities": _index_table(records.Entity, "entity_id"),
     "index_states": Table(
-        {**_strings("key", "dataset"), **schema(records.IndexState)}, row=records.IndexState, id="session_id"
+        {**_string_columns("key", "dataset"), **schema(records.IndexState)}, row=records.IndexState, id="session_id"
     ),
     "index_events": Table(
-        {**_strings("key", "dataset"), **schema(records.IndexEvent)}, row=records.IndexEvent, id="event_id"
+        {**_string_columns("key", "dataset"), **schema(records.IndexEvent)}, row=records.IndexEvent, id="event_id"
     ),
-    "undone": Table({**_strings("key", "dataset", "scope", "old", "new"), "undone_at": TIMESTAMP, "why": pl.String()}),
+    "undone": Table(
+        {**_string_columns("key", "dataset", "scope", "old", "new"), "undone_at": TIMESTAMP, "why": pl.String()}
+    ),
     # Caches.
     "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
     "tokens": Table({"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"),
@@ -160,16 +162,16 @@ def text_hashes(texts: Iterable[str]) -> list[str]:
     return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() for text in texts]
 
 
-def keys(dataset: str, id_: pl.Expr) -> pl.Expr:
+def primary_keys(dataset: str, id_: pl.Expr) -> pl.Expr:
     """Give the primary key of a column of ids. Injective: the encoded name holds no slash."""
-    return pl.concat_str(pl.lit(id_part(dataset) + "/"), id_)
+    return pl.concat_str(pl.lit(encode_id_part(dataset) + "/"), id_)
 
 
-def matching(**columns: str | Iterable[str] | None) -> Any:
+def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
     """Give the expression for the rows whose columns have a value, or one of several; ``None`` asks for nothing.
 
-    >>> from memlab.store.schemas import matching
-    >>> matching(dataset="it's", scope=["'; --"], key=None)
+    >>> from memlab.store.schemas import build_row_filter
+    >>> build_row_filter(dataset="it's", scope=["'; --"], key=None)
     Expr(((dataset = 'it''s') AND `scope` IN ('''; --')))
     """
     from lancedb.expr import col, lit

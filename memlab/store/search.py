@@ -10,9 +10,9 @@ import polars as pl
 
 from memlab.embed.base import Encoder
 from memlab.errors import StoreError
-from memlab.store.database import Database, Part
-from memlab.store.reading import PRESENT, entry, read_rows
-from memlab.store.schemas import matching, row_columns
+from memlab.store.database import Database, TableGroup
+from memlab.store.reading import CURRENT_VERSIONS, read_dataset_entry, read_rows
+from memlab.store.schemas import build_row_filter, row_columns
 from memlab.store.vectors import check_vectors, column_name
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _FOUND = ["turn_id", "session_id", "content_hash", "position"]
 _HITS = {"query": pl.Int32(), "doc_id": pl.String(), "session_id": pl.String(), "score": pl.Float64()}
 
 
-class TurnsOf(NamedTuple):
+class SessionTurns(NamedTuple):
     """Some sessions of a scope, whole and in its order.
 
     :param vectors: (n, d) float32 of the turns.
@@ -37,7 +37,7 @@ class TurnsOf(NamedTuple):
     vectors: np.ndarray
 
 
-class Search(Part):
+class Search(TableGroup):
     """Search in the database itself: ``store.search``."""
 
     def __init__(self, database: Database) -> None:
@@ -71,7 +71,7 @@ class Search(Part):
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, in order."""
-        return read_rows(self.database, "sessions", dataset, scopes=[scope], at=PRESENT).sort("n")
+        return read_rows(self.database, "sessions", dataset, scopes=[scope], at=CURRENT_VERSIONS).sort("n")
 
     def create_indexes(self, encoder: Encoder | None = None) -> pl.DataFrame:
         """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
@@ -151,14 +151,14 @@ class Search(Part):
 
         Never by id, which in some benchmarks gives the label away, nor by age.
         """
-        entry(self.database, dataset)
+        read_dataset_entry(self.database, dataset)
         if len(scopes) != n or k < 1:
             raise StoreError(f"{n} queries have {len(scopes)} scopes, k is {k}; expected a scope for each and k ≥ 1")
         hits = [pl.DataFrame(schema=_HITS)]
         with self.database.guarded("searching"):
             for row, scope in enumerate(scopes):
                 # More than wanted, since which of the turns with one score come first changes with the limit.
-                query = search(row).where(matching(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
+                query = search(row).where(build_row_filter(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
                 near = query.select([*_FOUND, score]).to_polars()
                 value = pl.col(score) if score == "_score" else 1.0 - pl.col(score)
                 near = near.with_columns(query=pl.lit(row), doc_id="turn_id", score=value)
@@ -177,7 +177,7 @@ class Search(Part):
         """Count the turns of a scope."""
         return self._known(self._sizes).get((dataset, scope), 0)
 
-    def sample(self, dataset: str, scope: str, *, column: str, most: int) -> tuple[TurnsOf, int]:
+    def sample(self, dataset: str, scope: str, *, column: str, most: int) -> tuple[SessionTurns, int]:
         """Read sessions of a scope that are drawn at random, the same ones until the store changes.
 
         :param most: as for :meth:`sessions`.
@@ -185,7 +185,7 @@ class Search(Part):
         """
         every = self._known(self._sessions, dataset, scope)["session_id"]
 
-        def sample(dataset: str, scope: str, column: str, most: int) -> TurnsOf:
+        def sample(dataset: str, scope: str, column: str, most: int) -> SessionTurns:
             drawn = every.sample(fraction=1, shuffle=True, seed=0).head(most)
             return self.sessions(dataset, scope, drawn, column=column, most=most)
 
@@ -193,7 +193,7 @@ class Search(Part):
 
     def sessions(
         self, dataset: str, scope: str, session_ids: pl.Series, *, column: str, most: int | None = None
-    ) -> TurnsOf:
+    ) -> SessionTurns:
         """Read sessions of a scope whole, but for turns that were ingested a moment ago and have no vectors yet.
 
         :param session_ids: the first are the wanted ones.
@@ -216,4 +216,4 @@ class Search(Part):
         if encoded.is_empty() and turns.height:
             raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
         vectors = read[column].gather(encoded["row"]).to_numpy()
-        return TurnsOf(encoded.select(*row_columns("turns")), listed, vectors)
+        return SessionTurns(encoded.select(*row_columns("turns")), listed, vectors)

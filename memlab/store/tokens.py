@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.base import Kind, check_texts
-from memlab.embed.tokens import TokenEncoder, TokenVectors, compressed, joined
+from memlab.embed.tokens import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.store.caches import Cache
-from memlab.store.database import Part
+from memlab.store.database import TableGroup
 from memlab.store.schemas import text_hashes
 
 CHUNK = 512
@@ -22,7 +22,7 @@ _READING = timedelta(minutes=10)  # that somebody may still read an earlier vers
 _VERSION = 2  # of what is kept of a text
 
 
-class Tokens(Part):
+class Tokens(TableGroup):
     """Token embeddings through the cache of a store: ``store.tokens``."""
 
     def encode(
@@ -37,7 +37,7 @@ class Tokens(Part):
         """Embed the tokens of texts; see :class:`memlab.embed.tokens.TokenEncoder`.
 
         :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
-        :returns: of questions the vectors, of documents their codes: see :func:`memlab.embed.tokens.compressed`.
+        :returns: of questions the vectors, of documents their codes: see :func:`memlab.embed.tokens.compress_tokens`.
         """
         texts = check_texts(texts, kind)
         context = [""] * len(texts) if before is None else check_texts(before, kind)
@@ -46,7 +46,7 @@ class Tokens(Part):
         def make(places: list[int]) -> pl.DataFrame:
             asked, leads = ([of[place] for place in places] for of in (texts, context))
             made = encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
-            made = compressed(made) if kind == "document" else made
+            made = compress_tokens(made) if kind == "document" else made
             columns = {"ids": made.ids, "vectors": made.vectors}
             ends = list(pairwise(made.start.tolist()))
             return pl.DataFrame({c: [rows[a:b].tobytes() for a, b in ends] for c, rows in columns.items()})
@@ -54,7 +54,7 @@ class Tokens(Part):
         cache = Cache(self.database, "tokens", encoder.identity.key)
         rows, _ = cache.fill(keys, make, step=getattr(encoder, "together", CHUNK), progress=progress)
         if rows.is_empty():
-            return joined([], encoder.dim)
+            return concat_tokens([], encoder.dim)
         ids, numbers = np.frombuffer(b"".join(rows["ids"]), np.int32), np.uint8 if kind == "document" else np.float16
         vectors = np.frombuffer(b"".join(rows["vectors"]), numbers).reshape(len(ids), -1 if len(ids) else 0)
         start = np.r_[0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)]

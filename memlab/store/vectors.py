@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Encoder, check_texts, some_direction
+from memlab.embed.base import Encoder, check_nonzero_vectors, check_texts
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
 from memlab.store.caches import Cache
-from memlab.store.database import Database, Part, in_parts
-from memlab.store.reading import PRESENT, entry, read_rows
+from memlab.store.database import Database, TableGroup, split_arrow_table
+from memlab.store.reading import CURRENT_VERSIONS, read_dataset_entry, read_rows
 from memlab.store.schemas import text_hashes
 
 CACHE_CHUNK = 1024
@@ -49,7 +49,7 @@ def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = N
     return checked
 
 
-def encode(
+def encode_through_cache(
     database: Database, encoder: Encoder, texts: Iterable[str], *, kind: str, progress: bool
 ) -> tuple[np.ndarray, int]:
     """Encode texts through the cache.
@@ -63,7 +63,7 @@ def encode(
         made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
         vectors = check_vectors(made, dim=encoder.dim, what=what, n=len(asked))
         if kind == "document":
-            some_direction(vectors, of=what)
+            check_nonzero_vectors(vectors, of=what)
         return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
     cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
@@ -75,7 +75,7 @@ def encode(
     return np.ascontiguousarray(vectors), made
 
 
-class Vectors(Part):
+class Vectors(TableGroup):
     """The vectors of a store's turns: ``store.vectors``."""
 
     column = staticmethod(column_name)
@@ -97,17 +97,17 @@ class Vectors(Part):
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
         database, column, asked = self.database, column_name(encoder), 0
-        entry(database, dataset)
+        read_dataset_entry(database, dataset)
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
             if header:
                 return self._through_cache(encoder, dataset, header, scopes, progress=progress)[1]
             _make_columns(database, column, encoder.dim)
-            wanted = ["key", "content", "content_hash", _embedded(column)]
-            turns = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, at=PRESENT)
-            missing = turns.filter(pl.col(_embedded(column)).ne_missing(pl.col("content_hash")))
+            wanted = ["key", "content", "content_hash", _text_hash_column(column)]
+            turns = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, at=CURRENT_VERSIONS)
+            missing = turns.filter(pl.col(_text_hash_column(column)).ne_missing(pl.col("content_hash")))
             for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
-                vectors, new = encode(database, encoder, texts, kind="document", progress=progress)
+                vectors, new = encode_through_cache(database, encoder, texts, kind="document", progress=progress)
                 asked += new
                 if len(vectors):
                     _write_column(database, column, chunk, vectors)
@@ -130,10 +130,10 @@ class Vectors(Part):
         self, encoder: Encoder, dataset: str, header: Sequence[str], scopes: Iterable[str] | None, *, progress: bool
     ) -> tuple[np.ndarray, int]:
         texts = turn_texts(read_rows(self.database, "turns", dataset, scopes=scopes), header=header)
-        return encode(self.database, encoder, texts, kind="document", progress=progress)
+        return encode_through_cache(self.database, encoder, texts, kind="document", progress=progress)
 
 
-def _embedded(column: str) -> str:
+def _text_hash_column(column: str) -> str:
     """Name the column that says of which text a vector is: a vector of another text is never used."""
     return "embedded_" + column.removeprefix("vector_")
 
@@ -145,7 +145,7 @@ def _make_columns(database: Database, column: str, dim: int) -> None:
     if column in database.table("turns").schema.names:
         return
     try:
-        fields = [pa.field(column, pa.list_(pa.float32(), dim)), pa.field(_embedded(column), pa.string())]
+        fields = [pa.field(column, pa.list_(pa.float32(), dim)), pa.field(_text_hash_column(column), pa.string())]
         database.table("turns").add_columns(fields)
     except (OSError, RuntimeError, ValueError):
         if column not in database.table("turns").schema.names:  # else another process added them
@@ -157,9 +157,11 @@ def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: 
 
     table = database.table("turns")
     wide = rows.with_columns(pl.Series(column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1])))
-    wide = wide.with_columns(pl.col("content_hash").alias(_embedded(column)))
-    schema = pa.schema([table.schema.field(name) for name in ("key", "content_hash", column, _embedded(column))])
-    source = in_parts(wide.select(schema.names).to_arrow().cast(schema))
+    wide = wide.with_columns(pl.col("content_hash").alias(_text_hash_column(column)))
+    schema = pa.schema(
+        [table.schema.field(name) for name in ("key", "content_hash", column, _text_hash_column(column))]
+    )
+    source = split_arrow_table(wide.select(schema.names).to_arrow().cast(schema))
     builder = table.merge_insert("key").use_index(False)
     # Not onto a turn that was rewritten since its text was read.
     builder = builder.when_matched_update_all(where="target.content_hash = source.content_hash")

@@ -12,7 +12,7 @@ from typing import Any, Self
 import polars as pl
 
 from memlab.errors import StoreError
-from memlab.store.database import Database, Part
+from memlab.store.database import Database, TableGroup
 from memlab.store.schemas import VERSIONED
 
 _MARGIN = timedelta(seconds=5)
@@ -23,21 +23,21 @@ def pin_run(database: Database, run_id: str, provenance: Mapping[str, Any]) -> N
     """Tag the versions that a run's provenance names, so that they stay readable, where they are of this store."""
     versions, name = provenance.get("versions"), f"run-{run_id}"
     for table, version in versions.items() if isinstance(versions, Mapping) else ():
-        if table in VERSIONED and version in _times(database.table(table)):
+        if table in VERSIONED and version in _version_times(database.table(table)):
             there = database.table(table).tags
             # What an interrupted tagging left behind is moved.
             (there.update if name in there.list() else there.create)(name, version)
 
 
-def _times(table: Any) -> dict[int, datetime]:
+def _version_times(table: Any) -> dict[int, datetime]:
     return {int(v["version"]): v["timestamp"] for v in table.list_versions()}
 
 
-def _tagged(table: Any) -> set[int]:
+def _tagged_versions(table: Any) -> set[int]:
     return {int(tag["version"]) for tag in table.tags.list().values()}
 
 
-class Versions(Part):
+class Versions(TableGroup):
     """The versions of a store."""
 
     def versions(self) -> dict[str, int]:
@@ -54,7 +54,7 @@ class Versions(Part):
         database, uri = self.database, self.database.uri
         for table in VERSIONED:
             with database.guarded("reading"):
-                there = sorted(_times(database.table(table)))
+                there = sorted(_version_times(database.table(table)))
             if versions.get(table) not in there:
                 raise StoreError(
                     f"table {table} of store {uri} has no version {versions.get(table)}; it has {there[0]} to "
@@ -76,13 +76,13 @@ class Versions(Part):
             for dataset in database.datasets()["name"].sort():
                 held.enter_context(database.alone(dataset))
             # A run made during an ingest names a listing whose dataset lies in older versions.
-            seen = [None, *_tagged(database.table("datasets"))]
+            seen = [None, *_tagged_versions(database.table("datasets"))]
             listed = pl.concat(database.read("datasets", ["complete", "finished"], at=at) for at in seen)
             needed = [json.loads(at) for at in listed.filter(~pl.col("complete"))["finished"].drop_nulls().unique()]
             for name in sorted(database.names()):
                 table = database.connection.open_table(name)
-                before = _times(table)
-                kept = [before[v] for v in (*_tagged(table), *(at.get(name) for at in needed)) if v in before]
+                before = _version_times(table)
+                kept = [before[v] for v in (*_tagged_versions(table), *(at.get(name) for at in needed)) if v in before]
                 # First the files alone: what joins them is a version too.
                 table.optimize(cleanup_older_than=timedelta(days=36_500))
                 age = datetime.now(min(kept).tzinfo) - min(kept) + _MARGIN if kept else timedelta(0)

@@ -10,12 +10,12 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import turn_text
+from memlab.embed.text import turn_text_expr
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
 from memlab.store.database import Database
-from memlab.store.reading import PRESENT, finished, read_dataset
-from memlab.store.schemas import DATASET_TABLES, TABLES, keys, text_hashes
+from memlab.store.reading import CURRENT_VERSIONS, finished, read_dataset
+from memlab.store.schemas import DATASET_TABLES, TABLES, primary_keys, text_hashes
 
 BATCH_TURNS = 50_000
 BATCH_BYTES = 1 << 28
@@ -23,7 +23,7 @@ _ROOM = 1 << 32
 """Places that a scope has for its rows."""
 
 
-def batches(parts: Iterable[Dataset]) -> Iterator[Dataset]:
+def join_small_parts(parts: Iterable[Dataset]) -> Iterator[Dataset]:
     """Join the small parts of a stream, so that each batch is one version of a table and still fits in memory."""
     batch: list[Dataset] = []
     turns = size = 0
@@ -39,7 +39,7 @@ def batches(parts: Iterable[Dataset]) -> Iterator[Dataset]:
         yield concat(batch)
 
 
-class Writing:
+class DatasetWriter:
     """The writing of one dataset, batch by batch; a batch holds whole scopes."""
 
     def __init__(self, database: Database, first: Dataset) -> None:
@@ -63,7 +63,7 @@ class Writing:
         self.brought.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
         for table in DATASET_TABLES:
-            self._write_changes(table, _keyed(batch, table), batch.scopes)
+            self._write_changes(table, _add_keys(batch, table), batch.scopes)
         self.counts["questions"][1] += moved_questions.height
         self._change("questions", moved_questions.clear(), moved_questions)
 
@@ -71,7 +71,7 @@ class Writing:
         """Write the rows of some scopes to one table, and count them."""
         columns, scoped = list(TABLES[table].columns), "scope" in rows.columns
         places = self._read(table, ["key", "position"])
-        rows = rows.with_columns(position=_places(rows, places, after=self.last[table])).select(columns)
+        rows = rows.with_columns(position=_assign_places(rows, places, after=self.last[table])).select(columns)
         self.last[table] = rows["position"][-1] if rows.height else self.last[table]
         there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         # Questions stay: they may come from another file.
@@ -108,7 +108,7 @@ class Writing:
             # Where nothing is held, another ingest may be under way.
             if self.interrupted is not None and self.held:
                 self._restore(self.interrupted)
-            stored = read_dataset(self.database, self.name, at=PRESENT)
+            stored = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
             sizes = {table: getattr(stored, table).height for table in ("turns", "sessions", "questions")}
             # The fingerprint is that of what was stored, not of what was meant to be.
             self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)
@@ -120,7 +120,7 @@ class Writing:
         """
         if not self.wrote:
             self.wrote = True
-            state: Mapping[str, int] = PRESENT
+            state: Mapping[str, int] = CURRENT_VERSIONS
             for about in self.database.read("datasets", ["complete", "finished"], name=self.name).rows(named=True):
                 if about["complete"]:
                     state = {table: int(self.database.table(table).version) for table in DATASET_TABLES}
@@ -176,7 +176,7 @@ class Writing:
         return self.database.read(table, columns, dataset=self.name, scope=scopes)
 
 
-def _places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Series:
+def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Series:
     """Give rows their places in the order of the dataset: a scope that is there keeps its place, a new one goes behind.
 
     A stream whose scopes come in another order than they are stored goes behind too, from the first that is not in
@@ -201,7 +201,7 @@ def _places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Serie
     return pl.Series("position", numbers, pl.Int64)
 
 
-def _keyed(batch: Dataset, table: str) -> pl.DataFrame:
+def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     """Give the rows of a table with what the store adds to them, those that repeat once.
 
     :raises StoreError: when one id stands for two different rows.
@@ -210,9 +210,9 @@ def _keyed(batch: Dataset, table: str) -> pl.DataFrame:
     if table == "issues":
         joined = rows.select(pl.concat_str(pl.all(), separator="\x1f", ignore_nulls=True)).to_series()
         rows = rows.with_columns(_id=pl.Series(text_hashes(joined), dtype=pl.String))
-    rows = rows.with_columns(key=keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name))
+    rows = rows.with_columns(key=primary_keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name))
     if table == "turns":
-        rows = rows.with_columns(content=turn_text())
+        rows = rows.with_columns(content=turn_text_expr())
         rows = rows.with_columns(content_hash=pl.Series(text_hashes(rows["content"]), dtype=pl.String))
     single = rows.unique(maintain_order=True) if rows["key"].is_duplicated().any() else rows
     twice = single.filter(pl.col("key").is_duplicated())[TABLES[table].id]

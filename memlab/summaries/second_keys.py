@@ -15,9 +15,9 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import cosines
-from memlab.retrieve.bench import once
-from memlab.retrieve.ranking import Scored, depth, of_turns, rank
-from memlab.retrieve.subqueries import joined
+from memlab.retrieve.bench import cache_per_bench
+from memlab.retrieve.ranking import Scored, rank, require_turn_run, run_depth
+from memlab.retrieve.subqueries import fuse_hits
 from memlab.summaries.periods import summarize
 from memlab.summaries.writing import fallback_note
 
@@ -49,7 +49,7 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
         ...
     memlab.errors.DataError: of is 'words'; choose from facts, summaries, headers
     """
-    of_turns(run, "second_keys")
+    require_turn_run(run, "second_keys")
     at_least(0, weight=weight)
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
@@ -66,11 +66,11 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
             np.maximum.at(best, turn_of[inside] - span.start, cosines(question_vectors, vectors[key_of[inside]]).T)
             yield rows, span, best.T
 
-    hits = rank(bench, scored(), level="turn", k=depth(run)).frame
-    return joined(run, bench, hits, weight=weight, k=depth(run))
+    hits = rank(bench, scored(), level="turn", k=run_depth(run)).frame
+    return fuse_hits(run, bench, hits, weight=weight, k=run_depth(run))
 
 
-@once
+@cache_per_bench
 def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extract and encode keys; give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d)."""
     keys = _extract_keys(bench, of, service)

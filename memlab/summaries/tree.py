@@ -13,9 +13,9 @@ from memlab.errors import DataError, at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import cosines, starts
-from memlab.retrieve.bench import once
-from memlab.retrieve.ranking import placed
+from memlab.retrieve.arrays import cosines, group_starts
+from memlab.retrieve.bench import cache_per_bench
+from memlab.retrieve.ranking import rank_scored_pairs
 from memlab.summaries.periods import rollup
 from memlab.summaries.raptor import Tree, grow
 from memlab.summaries.writing import NODES, fallback_note
@@ -80,7 +80,7 @@ def tree(
             best = turn_scores.copy()
             np.maximum.at(best, turn[nearest], node_scores[node[nearest]])
             if level == "session":
-                first = starts(sessions)
+                first = group_starts(sessions)
                 turn_scores, best, at = (
                     np.maximum.reduceat(turn_scores, first),
                     np.maximum.reduceat(best, first),
@@ -88,7 +88,7 @@ def tree(
                 )
             order = np.lexsort((-turn_scores, -best))[:k]
             rankings.append((np.full(len(order), row), at[order], best[order]))
-    return placed(bench, rankings, level=level, k=k)
+    return rank_scored_pairs(bench, rankings, level=level, k=k)
 
 
 def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design: Any) -> pl.DataFrame:
@@ -121,7 +121,7 @@ def tree_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "U
     return Tree(pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts]))
 
 
-@once
+@cache_per_bench
 def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
     documents = bench.documents("turn")
     at = documents.at(bench.turns["turn_id"])

@@ -48,7 +48,7 @@ def write_summaries(
     :raises ModelError: when the service cannot be asked at all.
     """
     if isinstance(service, str) and service != llm.RECORDED:
-        service = llm.configured(service)
+        service = llm.configured_service(service)
     pairs = zip_longest(parts, before, fillvalue=())
     groups = [Group(_summary_items(part), _summary_items(last)) for part, last in pairs]
     requests = [prompts.summary_request(task, group) for group in groups]
@@ -102,11 +102,11 @@ def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
 
 
 def fallback_note(rows: pl.DataFrame, what: str) -> str:
-    """Give a note on how many summaries no model answered though it was asked; see :func:`memlab.llm.unanswered`.
+    """Give a note on how many summaries no model answered though it was asked.
 
     :param rows: ``reason``, as :func:`write_summaries` gives it.
     """
-    return llm.unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
+    return llm.describe_unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
 
 
 def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:

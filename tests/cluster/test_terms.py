@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memlab.cluster import NOISE, cluster_terms
-from memlab.cluster.terms import content_words
+from memlab.cluster.terms import content_word_filter
 
 
 def test_terms_set_clusters_apart_and_noise_has_none() -> None:
@@ -50,7 +50,7 @@ def test_names_follow_the_language() -> None:
 
 
 def test_a_language_without_stop_words_has_no_names_and_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    content_words.cache_clear()
+    content_word_filter.cache_clear()
     with caplog.at_level(logging.WARNING, "memlab"):
         for _ in range(2):
             assert cluster_terms(["नमस्ते संसार"], np.array([0]), language="ne")["terms"].to_list() == [[]]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memlab.conversation import answer_presence, contains_answer
 from memlab.conversation.containment import parse_gold
 from memlab.errors import DataError
-from memlab.experiments.contexts import evidence_only, of_another, whole_history
+from memlab.experiments.contexts import evidence_contexts, swap_contexts, whole_history_contexts
 from memlab.records import Dataset
 
 
@@ -58,8 +58,8 @@ def test_more_context_never_holds_less(context: str, more: str, answer: str) -> 
 
 
 def test_bounds_of_what_contexts_may_hold(talk: Dataset) -> None:
-    contexts = {"whole": whole_history(talk), "evidence": evidence_only(talk)}
-    contexts["other"] = of_another(contexts["evidence"], talk.questions)
+    contexts = {"whole": whole_history_contexts(talk), "evidence": evidence_contexts(talk)}
+    contexts["other"] = swap_contexts(contexts["evidence"], talk.questions)
     rows = answer_presence(contexts, talk.questions).pivot("context", index="query_id", values="holds")
     assert rows["whole"].to_list() == rows["evidence"].to_list() == [True, True, True, None]
     assert not rows["other"].any()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memlab.datasets import load, stream
 from memlab.errors import DataError
-from memlab.records import Dataset, concat, raw_part
+from memlab.records import Dataset, concat, decode_id_part
 
 MESSAGE = {"scope": "ann", "sender": "Ann", "text": "Hello", "timestamp": "2026-03-01T09:00:00Z"}
 
@@ -184,8 +184,11 @@ def test_any_names_make_ids_that_can_be_undone(tmp_path_factory: pytest.TempPath
     data = read(tmp_path_factory.mktemp("ids"), *records, *asked)
     for turn_id, session_id, scope in data.turns.select("turn_id", "session_id", "scope").iter_rows():
         assert turn_id.count("/") == session_id.count("/") == 1
-        assert raw_part(turn_id.partition("/")[2]) == raw_part(scope)
-        assert [raw_part(p) for p in session_id.split("/")] == [raw_part(scope), f"{raw_part(scope)}/%"]
+        assert decode_id_part(turn_id.partition("/")[2]) == decode_id_part(scope)
+        assert [decode_id_part(p) for p in session_id.split("/")] == [
+            decode_id_part(scope),
+            f"{decode_id_part(scope)}/%",
+        ]
     assert data.questions["evidence"].list.first().to_list() == data.turns["turn_id"].to_list()
 
 

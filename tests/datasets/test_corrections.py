@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memlab import run
-from memlab.datasets import corrected, load
+from memlab.datasets import apply_corrections, load
 from memlab.datasets.corrections import CORRECTED
 from memlab.errors import DataError
 from memlab.records import Dataset
@@ -69,7 +69,7 @@ def test_the_question_that_cites_the_error_is_the_one_that_is_meant(data: Datase
         error("A question of another conversation?", ["D1:1"], ["D9:9"]),
         error("When did Mel paint?", ["D7:7"], ["D1:2"]),
     ]
-    mended = corrected(data, write(tmp_path, *errors))
+    mended = apply_corrections(data, write(tmp_path, *errors))
     assert mended.name == "locomo-corrected"
     assert mended.questions["evidence"].to_list() == [
         ["a/session_1/2", "a/session_2/1"], [], ["b/session_1/3"], ["b/session_1/3"],
@@ -94,11 +94,11 @@ def test_the_same_rankings_are_measured_against_corrected_evidence(data: Dataset
 
 def test_what_cannot_be_used_is_said(data: Dataset, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"errors.json: error 0: correct_evidence: found nothing"):
-        corrected(data, write(tmp_path, {"question": "Is a here?", "cited_evidence": []}))
+        apply_corrections(data, write(tmp_path, {"question": "Is a here?", "cited_evidence": []}))
     with pytest.raises(DataError, match=r'error 0: correct_evidence: found .*, expected turn ids such as "D1:3"'):
-        corrected(data, write(tmp_path, error("Is a here?", [], ["the third"])))
+        apply_corrections(data, write(tmp_path, error("Is a here?", [], ["the third"])))
     with pytest.raises(DataError, match="corrects no question of locomo"):
-        corrected(data, write(tmp_path, error("Who?", [], [])))
+        apply_corrections(data, write(tmp_path, error("Who?", [], [])))
     (tmp_path / "log.jsonl").write_text('{"scope": "a", "sender": "A", "text": "x"}')
     with pytest.raises(DataError, match="log is chatlog; corrections are of LoCoMo's evidence"):
-        corrected(load(tmp_path / "log.jsonl"), write(tmp_path))
+        apply_corrections(load(tmp_path / "log.jsonl"), write(tmp_path))

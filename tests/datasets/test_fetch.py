@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from memlab.datasets import load
-from memlab.datasets.fetch import SOURCES, Published, fetch, place, published
+from memlab.datasets.fetch import SOURCES, Published, fetch, list_published_benchmarks, locate_file
 from memlab.errors import DataError
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
@@ -130,7 +130,7 @@ def test_a_fetched_file_is_read_by_its_name(server: Server, tmp_path: Path, monk
     with pytest.raises(DataError, match="memlab fetch tiny"):
         load("tiny")
     get(tmp_path / "data")
-    assert place("tiny") == Path("data/tiny.json")
+    assert locate_file("tiny") == Path("data/tiny.json")
     (tmp_path / "tiny").write_text('{"scope": "me", "sender": "Ann", "text": "Hello"}')
     assert load("tiny").format == "chatlog", "a file of that name is meant first"
 
@@ -144,4 +144,4 @@ def test_what_is_published_is_pinned_and_the_rest_is_told_where_it_is(tmp_path: 
         load("beam")
     with pytest.raises(DataError, match="choose one of locomo"):
         fetch("nosuch", directory=tmp_path)
-    assert published()["name"].to_list() == list(SOURCES)
+    assert list_published_benchmarks()["name"].to_list() == list(SOURCES)

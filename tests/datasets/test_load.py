@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memlab.datasets import detect, load, stream, streams
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
+from memlab.datasets.streams import stream_json_values
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -216,7 +216,7 @@ def test_streamed_values_are_the_parsed_ones_wherever_the_chunks_end(
     path.write_text(json.dumps(values, ensure_ascii=ascii_only, indent=2 if indented else None), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "_CHUNK", chunk)
-        assert list(objects(Source(path))) == list(enumerate(values))
+        assert list(stream_json_values(Source(path))) == list(enumerate(values))
 
 
 RECORDS = b'[\n{"a": "\xc3\xa4b"},\n{"a": [1, true, null]}\n]'
@@ -233,10 +233,10 @@ def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
     with pytest.raises(
         DataError, match=r"record \d: found broken JSON at line \d, byte \d+: (the file ends here|a byte)"
     ):
-        list(objects(Source(path)))
+        list(stream_json_values(Source(path)))
     source = Source(path, "quarantine", tmp_path / "side")
     whole = [{"a": "äb"}, {"a": [1, True, None]}][: (end >= 14) + (end >= 38)]
-    assert [value for _, value in objects(source)] == whole
+    assert [value for _, value in stream_json_values(source)] == whole
     assert [issue.action for issue in source.report.issues] == ["quarantined"]
 
 
@@ -261,5 +261,5 @@ def test_broken_json_is_said_with_its_place(tmp_path: Path, text: bytes, place: 
     path = tmp_path / "broken.json"
     path.write_bytes(text)
     with pytest.raises(DataError) as error:
-        list(objects(Source(path)))
+        list(stream_json_values(Source(path)))
     assert str(error.value).startswith(f"{path}: {place}")

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from memlab.embed.text import query_texts, session_texts, turn_texts
-from memlab.records import Question, Session, Turn, frame, id_part
+from memlab.records import Question, Session, Turn, encode_id_part, frame
 
 DAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
-SCOPE = id_part("work/50 % 漢")
+SCOPE = encode_id_part("work/50 % 漢")
 
 
 def turn(session: str, n: int, speaker: str, text: str, caption: str | None = None, at: datetime | None = DAY) -> Turn:

@@ -14,7 +14,7 @@ from memlab.embed import models, transformer
 from memlab.embed.tokens import (
     TokenVectors,
     _rotation,
-    compressed,
+    compress_tokens,
     token_cosines,
 )
 
@@ -116,8 +116,8 @@ def test_codes_are_the_signs_of_a_rotation(dim: int, n: int, seed: int) -> None:
     rows = rng.normal(size=(n + 2, dim))
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     tokens = TokenVectors(np.arange(n, dtype=np.int32), rows[2:], np.array([0, n]))
-    codes = compressed(tokens)
-    assert (codes.vectors.shape, compressed(codes)) == ((n, (dim + 7) // 8), codes)
+    codes = compress_tokens(tokens)
+    assert (codes.vectors.shape, compress_tokens(codes)) == ((n, (dim + 7) // 8), codes)
     signs = np.where(rows[2:].astype(np.float32) @ _rotation(dim).T >= 0, 1.0, -1.0)
     expected = rows[:2].astype(np.float32) @ _rotation(dim).T @ signs.T * np.sqrt(np.pi / 2 / dim)
     np.testing.assert_allclose(token_cosines(rows[:2], codes.vectors), expected, atol=1e-5)

@@ -13,7 +13,7 @@ import pytest
 import memlab
 from memlab.errors import DataError
 from memlab.evaluate.gold import Annotations, read_gold
-from memlab.evaluate.knowledge import MEASURES, measure_chat, measure_frozen, totals, written
+from memlab.evaluate.knowledge import MEASURES, format_outcomes, measure_chat, measure_frozen, outcome_totals
 from memlab.knowledge import resolve
 from memlab.records import Dataset, Fact, frame
 
@@ -65,12 +65,12 @@ def _measured(chat: tuple[Annotations, Dataset], told: list[tuple[int, str, str,
 
 
 def test_who_reads_everything_right_has_full_marks(chat: tuple[Annotations, Dataset]) -> None:
-    table = totals(_measured(chat, RIGHT))
+    table = outcome_totals(_measured(chat, RIGHT))
     assert table["measure"].to_list() == list(MEASURES)
     assert table["share"].to_list() == [1.0] * len(MEASURES)
     # now: three facts; on three dates two each; one closing; two traps.
     assert table["n"].to_list() == [3, 3, 6, 6, 1, 1, 2]
-    nothing = totals(_measured(chat, []))
+    nothing = outcome_totals(_measured(chat, []))
     assert nothing["share"].to_list() == [None, 0.0, None, 0.0, None, 0.0, 1.0]
 
 
@@ -104,9 +104,9 @@ def test_a_wrong_closing_counts_and_of_closed_annotations_only_totals_are_writte
     outcomes = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
     assert outcomes.filter(measure="closings precision")["hit"].to_list() == [True, False]
     outcomes = _measured(chat, [(1, "Mo", "works at", "the mill")])
-    text = written(outcomes)
+    text = format_outcomes(outcomes)
     assert "stale: mo: Mo | works at | the mill" in text
-    closed = written(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
+    closed = format_outcomes(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
     assert text.startswith(closed)
     assert "mo" not in closed.replace("moment", "")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate import Table, compare, evaluate, results_table
-from memlab.evaluate.printing import latex_escape, number, short_names, to_latex, to_markdown
+from memlab.evaluate.printing import format_number, latex_escape, short_names, to_latex, to_markdown
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def reports(made, run_on):
 @settings(deadline=None)
 @given(st.floats(0, 1))
 def test_numbers_never_flatter(value):
-    text = number(value)
+    text = format_number(value)
     if text.startswith("<"):
         assert 0 < value < 0.001
     elif text.startswith(">"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memlab.embed import load
-from memlab.evaluate.knowledge import measure_frozen, totals
+from memlab.evaluate.knowledge import measure_frozen, outcome_totals
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(("half", "column"), [("dev", 1), ("heldout", 2)])
 def test_the_table_is_what_its_command_prints(half: str, column: int) -> None:
     facts = ROOT / "data" / "facts"
-    measured = totals(measure_frozen(facts / half, facts / "frozen.jsonl", encoder=load("minilm")))
+    measured = outcome_totals(measure_frozen(facts / half, facts / "frozen.jsonl", encoder=load("minilm")))
     rows = [
         line.split("|")
         for line in (ROOT / "docs" / "evaluation" / "knowledge.md").read_text(encoding="utf-8").splitlines()

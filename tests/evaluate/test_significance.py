@@ -16,10 +16,10 @@ from memlab.evaluate.significance import (
     EXACT_UP_TO,
     against_null,
     bootstrap_interval,
-    detectable,
-    equivalence,
+    equivalence_p,
     holm,
     randomisation_test,
+    smallest_detectable_difference,
 )
 
 DIFFERENCES = arrays(np.float64, st.integers(1, 25), elements=st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.1, 0.5, 1.0]))
@@ -116,7 +116,7 @@ def test_a_draw_of_the_null_is_seldom_far_from_it(n: int, seed: int) -> None:
 
 @pytest.mark.parametrize(("n", "discordant", "tests"), [(78, 0.2, 1), (78, 0.2, 64), (300, 0.1, 5), (40, 0.0, 3)])
 def test_what_is_detectable_is_detected_in_four_of_five_simulations(n: int, discordant: float, tests: int) -> None:
-    least = detectable(n, discordant, tests=tests)
+    least = smallest_detectable_difference(n, discordant, tests=tests)
     assert least is not None
     shown = {}
     for difference in (least, least - 0.02):
@@ -137,10 +137,10 @@ def test_what_is_detectable_is_detected_in_four_of_five_simulations(n: int, disc
 def test_equivalence_is_two_one_sided_tests(more: int, win: int, loss: int, margin: float) -> None:
     """Two z tests of the sample with a win and a loss more."""
     n = more + win + loss
-    p = equivalence((win - loss) / n, n, win, loss, margin=margin)
+    p = equivalence_p((win - loss) / n, n, win, loss, margin=margin)
     assert 0 <= p <= 1
-    assert p == pytest.approx(equivalence((loss - win) / n, n, loss, win, margin=margin))
-    assert equivalence((win - loss) / n, n, win, loss, margin=margin + 0.1) < p or p == 0
+    assert p == pytest.approx(equivalence_p((loss - win) / n, n, loss, win, margin=margin))
+    assert equivalence_p((win - loss) / n, n, win, loss, margin=margin + 0.1) < p or p == 0
     values = np.repeat([1.0, -1.0, 0.0], [win + 1, loss + 1, n - win - loss])
     mean, error = values.mean(), values.std() / np.sqrt(len(values))
     if error:

@@ -14,7 +14,7 @@ from memlab import Bench, Dataset, evaluate, pipeline
 from memlab.errors import DataError
 from memlab.evaluate import Report
 from memlab.experiments import Experiment, sweep
-from memlab.experiments.running import measurable
+from memlab.experiments.running import measurable_levels
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)", "dense | budget(tokens=60)")
 MEASURE = "recall_all@10"
@@ -68,14 +68,16 @@ def test_one_page_of_methods(data: Dataset, done: Experiment, tmp_path: Path) ->
 
 
 def test_measurable_levels(data: Dataset) -> None:
-    assert measurable(data) == ("turn", "session")
+    assert measurable_levels(data) == ("turn", "session")
     none = pl.lit([], pl.List(pl.String()))
     sessions_only = replace(data, questions=data.questions.with_columns(evidence=none))
-    assert measurable(sessions_only) == ("session",)
+    assert measurable_levels(sessions_only) == ("session",)
     with pytest.raises(DataError, match="none with evidence"):
-        measurable(replace(sessions_only, questions=sessions_only.questions.with_columns(evidence_sessions=none)))
+        measurable_levels(
+            replace(sessions_only, questions=sessions_only.questions.with_columns(evidence_sessions=none))
+        )
     with pytest.raises(DataError, match="has 0 questions"):
-        measurable(replace(data, questions=data.questions.clear()))
+        measurable_levels(replace(data, questions=data.questions.clear()))
 
 
 @pytest.fixture(scope="module")

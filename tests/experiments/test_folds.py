@@ -41,7 +41,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seeds: list[int] = []
     real = training.train
 
-    def count(lists: list[training.Lists], *, seed: int = 0) -> rerank.Model:
+    def count(lists: list[training.TrainingLists], *, seed: int = 0) -> rerank.Model:
         seeds.append(seed)
         return real(lists, seed=seed)
 
@@ -73,7 +73,7 @@ def test_what_they_depend_on_is_trained_again(
     for n, changed in enumerate(({"header": ["time"]}, {"encoder": "other"}), 3):
         train_folds(replace(bench, provenance={**bench.provenance, **changed}), data, tmp_path, seed=1)
         assert len(trained) == 3 * n
-    monkeypatch.setattr(folds, "code", lambda: "memlab of tomorrow")
+    monkeypatch.setattr(folds, "code_version", lambda: "memlab of tomorrow")
     train_folds(bench, data, tmp_path, seed=1)
     less = replace(data, questions=data.questions.filter(pl.int_range(pl.len()) > 0))
     assert train_folds(Bench.of(less, encoder=StandIn()), less, tmp_path, seed=1) != place
@@ -88,7 +88,7 @@ def test_a_kill_between_folds_leaves_no_note(
         train_folds(bench, data, tmp_path, seed=7)
     real, done = training.train, []
 
-    def stop(lists: list[training.Lists], *, seed: int = 0) -> rerank.Model:
+    def stop(lists: list[training.TrainingLists], *, seed: int = 0) -> rerank.Model:
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append(seed)

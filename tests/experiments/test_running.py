@@ -20,7 +20,7 @@ import memlab
 from memlab import Bench, Dataset, MemoryStore, datasets, embed
 from memlab.errors import DataError, PipelineError, StoreError
 from memlab.experiments import Experiment, reopen, replaying, run, running
-from memlab.experiments.replaying import RANKS, code
+from memlab.experiments.replaying import RANKING_MODULES, code_version
 from memlab.experiments.running import CONTROLS
 
 WORKER = Path(grid_worker.__file__)
@@ -98,7 +98,7 @@ def test_a_run_of_something_else_is_not_read(
     assert read(header=("participants",))
     asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert not read(data=replace(data, questions=asked))
-    monkeypatch.setattr(running, "code", lambda: "memlab 99 (abc)")
+    monkeypatch.setattr(running, "code_version", lambda: "memlab 99 (abc)")
     assert not read()
     monkeypatch.undo()
     assert read()
@@ -115,12 +115,12 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
     for room in ("", "explorer", "retrieve"):
         if room:
             (package / room / "a.py").write_text("2")
-        names.append(code.__wrapped__())
+        names.append(code_version.__wrapped__())
     assert names[0] == names[1], "an edit of the explorer changes no ranking"
     assert names[1] != names[2]
     functions = [*map(memlab.stages.__getitem__, memlab.stages), *map(memlab.encoders.__getitem__, memlab.encoders)]
     rooms = {function.__module__.split(".")[1] for function in functions if function.__module__.startswith("memlab.")}
-    assert rooms <= set(RANKS), "every stage and every encoder is part of it"
+    assert rooms <= set(RANKING_MODULES), "every stage and every encoder is part of it"
 
 
 @pytest.mark.slow

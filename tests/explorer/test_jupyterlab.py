@@ -52,7 +52,7 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
     pytest.importorskip("jupyterlab")
     pytest.importorskip("anywidget")
     try:
-        _browser.find()
+        _browser.find_browser_path()
     except ExportError as error:
         pytest.skip(str(error))
     known: dict[str, Any] = {}

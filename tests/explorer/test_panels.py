@@ -8,7 +8,7 @@ from explored import DATA
 
 from memlab.errors import DataError
 from memlab.explorer.panels import unfold
-from memlab.figures.origin import RUNNING
+from memlab.figures.origin import NOTEBOOK_VARIABLE
 from memlab.summaries import rollup
 
 
@@ -21,7 +21,7 @@ def test_a_node_opens_to_what_is_below_and_a_session_to_its_turns(monkeypatch: p
     assert ">below<" in panel.html
     panel.node.value = nodes.filter(kind="session")["node_id"][0]
     assert ">its turns<" in panel.widget.children[1].value
-    monkeypatch.setenv(RUNNING, "{}")
+    monkeypatch.setenv(NOTEBOOK_VARIABLE, "{}")
     assert set(panel._repr_mimebundle_()) == {"text/html", "text/plain"}
     with pytest.raises(DataError, match="no node"):
         unfold(pl.DataFrame(), turns)

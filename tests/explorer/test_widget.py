@@ -12,7 +12,7 @@ from explored import ASKED, BENCH, DATA, PLACES, SCOPE
 
 import memlab
 from memlab.errors import DataError
-from memlab.figures.origin import RUNNING
+from memlab.figures.origin import NOTEBOOK_VARIABLE
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_it_says_why_it_cannot_open() -> None:
 
 @pytest.mark.slow
 def test_where_no_screen_is_it_is_a_picture(explorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(RUNNING, "{}")
+    monkeypatch.setenv(NOTEBOOK_VARIABLE, "{}")
     shown = explorer._repr_mimebundle_()
     assert shown["image/svg+xml"].startswith("<svg")
     assert set(shown) == {"text/plain", "image/svg+xml"}

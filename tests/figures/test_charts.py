@@ -145,7 +145,7 @@ def test_a_chart_is_drawn_with_its_words_and_room_for_the_plot_at_both_widths(na
     for text in expected:
         assert " ".join(text.split()) in shown, f"{text!r} not drawn; drawn: {shown}"
     for width, px in style.WIDTHS.items():
-        layout = style.for_width(fig, width).layout
+        layout = style.copy_for_width(fig, width).layout
         assert layout.width == px
         assert layout.meta is None
         assert layout.height < 3 * px
@@ -178,7 +178,7 @@ def test_map_colours_the_clusters_that_hold_evidence_first_and_tells_marks_apart
         "the question": ("cross", "black"),
     }
     for width, px in style.WIDTHS.items():
-        layout = style.for_width(fig, width).layout
+        layout = style.copy_for_width(fig, width).layout
         across, up = np.diff(layout.xaxis.range)[0], np.diff(layout.yaxis.range)[0]
         high = layout.height - layout.margin.t - layout.margin.b
         assert across / (px - layout.margin.l - layout.margin.r) == pytest.approx(up / high, rel=0.01), "one scale"
@@ -255,7 +255,7 @@ def test_a_repetition_is_a_vertical_step() -> None:
 @pytest.mark.parametrize("panels", [1, 2, 3, 4, 6, 9])
 @pytest.mark.parametrize("width", style.WIDTHS)
 def test_panels_lie_side_by_side_and_on_no_other(panels: int, width: style.Width) -> None:
-    layout = style.for_width(sweeps.sweep(swept(panels)), width).layout.to_plotly_json()
+    layout = style.copy_for_width(sweeps.sweep(swept(panels)), width).layout.to_plotly_json()
     boxes = [(*layout[f"xaxis{i}"]["domain"], *layout[f"yaxis{i}"]["domain"]) for i in ["", *range(2, panels + 1)]]
     assert len(set(boxes)) == panels
     for i, (left, right, low, high) in enumerate(boxes):
@@ -276,7 +276,7 @@ def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:
     assert boxes["May: garden"][1] == boxes["6 – 12 May: seeds"][0]
     assert boxes["day 4"][1] == pytest.approx(1)
     assert [len(part.y) for part in fig.data] == [6, 3], "branches take turns in tint"
-    labels = [next(note.text for note in style.for_width(fig, width).layout.annotations if "trip" in note.text)
+    labels = [next(note.text for note in style.copy_for_width(fig, width).layout.annotations if "trip" in note.text)
               for width in ("full", "column")]  # fmt: skip
     assert labels[0].startswith("&lt;b&gt;a trip&lt;/b&gt; &amp;")
     assert labels[1].replace("<br>", " ") == "&lt;b&gt;a trip&lt;/b&gt; &amp; a piano that nobody has room for"

@@ -95,7 +95,7 @@ def test_a_column_is_no_taller_than_it_may_be_and_hides_nothing(name: str) -> No
 @pytest.mark.parametrize("width", list(style.WIDTHS))
 def test_numbers_of_rows_stand_right_of_the_plot_and_its_zero_line(name: str, width: style.Width) -> None:
     fig = CHARTS[name]()
-    margin = style.for_width(fig, width).layout.margin
+    margin = style.copy_for_width(fig, width).layout.margin
     end = style.WIDTHS[width] - margin.r
     numbers = [
         text for text in read(svg(fig, width))["texts"] if re.match(r"[+−]?\.\d|\d+ (out|in)|\d+ → ", text["words"])
@@ -109,7 +109,7 @@ def test_ranks_of_missed_evidence_stand_in_the_column_of_ranks_and_on_no_line(wi
     hits = pl.DataFrame({"rank": [1, 2, 3], "score": [0.5, 0.4, 0.3], "session": "s1", "evidence": False, "text": "no"})
     missed = pl.DataFrame({"rank": [18, 1105, None], "session": "s2", "text": "yes"})
     fig = anatomy.question_anatomy(hits, misses=missed, question="Which?")
-    drawn, margin = svg(fig, width), style.for_width(fig, width).layout.margin
+    drawn, margin = svg(fig, width), style.copy_for_width(fig, width).layout.margin
     assert clipped(drawn) == []
     ranks = [text for text in read(drawn)["texts"] if text["words"] in {"1", "2", "3", "18", "1105", "—"}]
     assert len(ranks) == 6

@@ -19,8 +19,8 @@ import polars as pl
 import pytest
 
 from memlab.errors import ExportError
-from memlab.figures import Exported, _browser, bars, export, style
-from memlab.figures.export import PNG_SCALE, _same_svg, plotted
+from memlab.figures import ExportedFigure, _browser, bars, export, style
+from memlab.figures.export import PNG_SCALE, _stabilise_svg, plotted_points
 
 DATA = pl.DataFrame({"cause": ["a", "b", "c"], "group": "all", "n": [2, 1, 1], "share": [0.5, 0.25, 0.25]})
 CAPTION = "All <script>alert(1)</script> of it: 5 % & λ ≥ .7"
@@ -31,7 +31,7 @@ def chart() -> go.Figure:
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> ExportedFigure:
     directory = tmp_path_factory.mktemp("figures") / "new"
     provenance = {"dataset": "sample", "seed": 0, "path": Path("x")}
     return export(chart(), "evidence", data=DATA, caption=CAPTION, provenance=provenance, directory=directory)
@@ -44,7 +44,7 @@ def png_size(path: Path) -> tuple[int, int]:
     return width, height
 
 
-def test_every_file_is_written_and_nothing_else(exported: Exported) -> None:
+def test_every_file_is_written_and_nothing_else(exported: ExportedFigure) -> None:
     names = {f"evidence{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")}
     names |= {"evidence.html", "evidence.parquet", "evidence.json"}
     assert set(exported.files) == names
@@ -52,7 +52,7 @@ def test_every_file_is_written_and_nothing_else(exported: Exported) -> None:
     assert {p.name for p in exported.directory.iterdir()} == names | script
 
 
-def test_png_is_as_wide_as_paper_at_print_resolution(exported: Exported) -> None:
+def test_png_is_as_wide_as_paper_at_print_resolution(exported: ExportedFigure) -> None:
     for width, px in style.WIDTHS.items():
         assert png_size(exported.path("png", width))[0] == px * PNG_SCALE
         head = exported.path("png", width).read_bytes()
@@ -63,7 +63,7 @@ def test_png_is_as_wide_as_paper_at_print_resolution(exported: Exported) -> None
     assert PNG_SCALE >= 3
 
 
-def test_vector_files_are_vectors(exported: Exported) -> None:
+def test_vector_files_are_vectors(exported: ExportedFigure) -> None:
     for width in style.WIDTHS:
         svg = exported.path("svg", width).read_text(encoding="utf-8")
         assert "<image" not in svg
@@ -75,7 +75,7 @@ def test_vector_files_are_vectors(exported: Exported) -> None:
         assert b"/Title (evidence)" in pdf
 
 
-def test_pdf_holds_the_whole_picture_at_its_size(exported: Exported) -> None:
+def test_pdf_holds_the_whole_picture_at_its_size(exported: ExportedFigure) -> None:
     """A browser's margins would shrink it and cut its foot off."""
     for width, px in style.WIDTHS.items():
         pdf = exported.path("pdf", width).read_bytes()
@@ -86,7 +86,7 @@ def test_pdf_holds_the_whole_picture_at_its_size(exported: Exported) -> None:
         assert b"0 0 %d " % px in page, "the paper, from corner to corner"
 
 
-def test_page_needs_no_network_and_escapes_its_caption(exported: Exported) -> None:
+def test_page_needs_no_network_and_escapes_its_caption(exported: ExportedFigure) -> None:
     page = exported.path("html").read_text(encoding="utf-8")
     assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?:', page)
     assert "Plotly.newPlot" in page
@@ -97,7 +97,7 @@ def test_page_needs_no_network_and_escapes_its_caption(exported: Exported) -> No
     assert "&lt;script&gt;alert(1)&lt;/script&gt; of it: 5 % &amp; λ ≥ .7" in page
 
 
-def test_sidecar_says_what_it_is(exported: Exported) -> None:
+def test_sidecar_says_what_it_is(exported: ExportedFigure) -> None:
     fields = json.loads(exported.path("json").read_text(encoding="utf-8"))
     assert fields["caption"] == CAPTION
     assert fields["provenance"] == {"dataset": "sample", "seed": 0, "path": "x"}
@@ -115,7 +115,7 @@ def test_sidecar_says_what_it_is(exported: Exported) -> None:
 def test_the_order_in_which_the_browser_ends_its_work_is_not_in_the_picture() -> None:
     head = b'<svg class="main-svg" width="336" height="220" %s><defs id="defs-0a1b2c"/><path style=""/></svg>'
     one, other = (
-        _same_svg(head % a, "x") for a in (b'style="" viewBox="0 0 336 220"', b'viewBox="0 0 336 220" style=""')
+        _stabilise_svg(head % a, "x") for a in (b'style="" viewBox="0 0 336 220"', b'viewBox="0 0 336 220" style=""')
     )
     assert one == other
     assert b'<path style=""/>' in one
@@ -123,7 +123,7 @@ def test_the_order_in_which_the_browser_ends_its_work_is_not_in_the_picture() ->
 
 def test_data_is_read_off_the_traces_where_none_is_given() -> None:
     fig = go.Figure([go.Scatter(x=[1, 2], y=[0.5, None], name="a"), go.Bar(x=["u", "v"], y=[3, 4])])
-    table = plotted(fig)
+    table = plotted_points(fig)
     assert table.drop("text").to_dict(as_series=False) == {
         "trace": ["a", "a", "trace 1", "trace 1"],
         "x": ["1", "2", "u", "v"],
@@ -142,7 +142,7 @@ def test_the_setup_looks_for_the_browser_that_draws() -> None:
     setup = Path(__file__).parents[2] / "scripts" / "setup.sh"
     (code,) = re.findall(r"^browser\(\) .*? -c '(.*?)'", setup.read_text(), re.M)
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == _browser.find()
+    assert told.stdout.strip() == _browser.find_browser_path()
 
 
 def test_browser_that_was_killed_is_started_again(tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_browser_that_was_killed_is_started_again(tmp_path: Path) -> None:
 
 
 def test_second_export_writes_the_same_bytes_and_what_is_no_longer_made_goes(
-    exported: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: ExportedFigure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def again() -> Exported:
+    def again() -> ExportedFigure:
         provenance = {"dataset": "sample", "seed": 0, "path": Path("x")}
         return export(chart(), "evidence", data=DATA, caption=CAPTION, provenance=provenance, directory=tmp_path)
 
@@ -164,8 +164,8 @@ def test_second_export_writes_the_same_bytes_and_what_is_no_longer_made_goes(
         assert (tmp_path / name).read_bytes() == (exported.directory / name).read_bytes(), name
     assert pl.read_parquet(tmp_path / "evidence.parquet").equals(DATA)
     (tmp_path / "evidence.notes.txt").write_text("mine")
-    monkeypatch.setattr(_browser, "find", Mock(side_effect=_browser.NoBrowser("no browser to draw with")))
-    _browser.stop()
+    monkeypatch.setattr(_browser, "find_browser_path", Mock(side_effect=_browser.NoBrowser("no browser to draw with")))
+    _browser.stop_browser()
     with pytest.warns(UserWarning, match="pictures are not: no browser"):
         lonely = again()
     written = {path.name for path in tmp_path.iterdir() if not path.name.startswith("plotly-")}
@@ -176,7 +176,7 @@ def test_second_export_writes_the_same_bytes_and_what_is_no_longer_made_goes(
 def test_a_browser_that_cannot_draw_is_an_error_beside_page_and_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _browser.stop()
+    _browser.stop_browser()
     for path in ("/no/such/chrome", "/bin/true"):
         monkeypatch.setenv("BROWSER_PATH", path)
         with pytest.raises(ExportError, match=rf"{path}.*BROWSER_PATH"):
@@ -189,7 +189,7 @@ def test_a_browser_that_cannot_draw_is_an_error_beside_page_and_data(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("choreographer.browsers.chromium.Chromium.find_browser", lambda **_: None)
     with pytest.raises(_browser.NoBrowser, match="apt-get install chromium"):
-        _browser.find()
+        _browser.find_browser_path()
 
 
 @pytest.mark.slow
@@ -212,7 +212,7 @@ export(go.Figure(go.Scatter(x=[1], y=[2])), "x", directory=sys.argv[1])
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith("plotly-")} == before
 
 
-def test_a_notebook_shows_it_alive_and_as_a_picture(exported: Exported) -> None:
+def test_a_notebook_shows_it_alive_and_as_a_picture(exported: ExportedFigure) -> None:
     bundle = exported._repr_mimebundle_()
     assert bundle["application/vnd.plotly.v1+json"]["data"]
     assert bundle["image/svg+xml"] == exported.path("svg").read_text(encoding="utf-8")

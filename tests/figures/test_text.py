@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memlab.figures._text import clean, fit, place, plain, spread, text_px, wrap
+from memlab.figures._text import cut_to_width, drawable_text, place_labels, printable_line, spread_labels, text_px, wrap
 
 
 @given(st.text())
 def test_plain_text_holds_no_markup_and_nothing_unprintable(text: str) -> None:
-    drawn = plain(text)
+    drawn = drawable_text(text)
     assert "<" not in drawn
     assert ">" not in drawn
     assert all(ord(c) >= 32 for c in drawn)
@@ -19,15 +19,15 @@ def test_plain_text_holds_no_markup_and_nothing_unprintable(text: str) -> None:
 
 
 def test_lone_surrogates_and_nul_become_replacement_characters() -> None:
-    assert clean("a\x00b\ud800 c\n d") == "a�b� c d"
+    assert printable_line("a\x00b\ud800 c\n d") == "a�b� c d"
 
 
 @given(st.text(max_size=200), st.integers(30, 400))
 def test_fit_never_exceeds_its_width_and_keeps_what_fits(text: str, px: int) -> None:
-    cut = fit(text, px, 9)
+    cut = cut_to_width(text, px, 9)
     assert text_px(cut, 9) <= px
-    if text_px(clean(text), 9) <= px:
-        assert cut == clean(text)
+    if text_px(printable_line(text), 9) <= px:
+        assert cut == printable_line(text)
 
 
 @given(st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=30), st.integers(1, 4))
@@ -42,7 +42,7 @@ def test_wrap_gives_at_most_so_many_lines_and_loses_words_only_at_the_end(words:
 
 @given(st.lists(st.floats(0, 300), min_size=1, max_size=12))
 def test_spread_labels_keep_their_order_and_distance(positions: list[float]) -> None:
-    placed = spread(positions, 12, low=0, high=300)
+    placed = spread_labels(positions, 12, low=0, high=300)
     ordered = placed[np.argsort(positions, kind="stable")]
     assert (np.diff(ordered) >= 12 - 1e-6).all()
     assert placed.min() >= -1e-9
@@ -55,7 +55,7 @@ def test_placed_labels_lie_in_the_area_and_never_overlap(seed: int, n: int) -> N
     rng = np.random.default_rng(seed)
     area = (320.0, 260.0)
     anchors, sizes = rng.uniform(0, 260, (n, 2)), np.column_stack([rng.uniform(20, 110, n), np.full(n, 13.0)])
-    centres = place(anchors, sizes, rng.uniform(0, 260, (50, 2)), area=area, radii=(0, 10, 30, 60))
+    centres = place_labels(anchors, sizes, rng.uniform(0, 260, (50, 2)), area=area, radii=(0, 10, 30, 60))
     done = np.flatnonzero(~np.isnan(centres[:, 0]))
     assert (centres[done] - sizes[done] / 2 >= 0).all()
     assert (centres[done] + sizes[done] / 2 <= area).all()
@@ -67,6 +67,6 @@ def test_placed_labels_lie_in_the_area_and_never_overlap(seed: int, n: int) -> N
 def test_a_label_avoids_points_where_it_can() -> None:
     crowd = np.random.default_rng(0).normal((150, 150), 12, (300, 2))
     sizes = np.array([[60.0, 12.0]])
-    centre = place(np.array([[150.0, 150.0]]), sizes, crowd, area=(300, 300), radii=(0, 15, 30, 45))[0]
+    centre = place_labels(np.array([[150.0, 150.0]]), sizes, crowd, area=(300, 300), radii=(0, 15, 30, 45))[0]
     covered = (np.abs(crowd - centre) < sizes[0] / 2).all(axis=1).sum()
     assert covered < 10

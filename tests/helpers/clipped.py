@@ -59,7 +59,7 @@ _COLUMN_PX, _TALLEST_PX = 336, 432
 
 def read(svg: str) -> dict[str, Any]:
     """Give the size of a picture, its lines of text, the grounds of texts, marks and filled cells, all in pixels."""
-    browser = _browser._running()
+    browser = _browser._running_browser()
     found: dict[str, Any] = json.loads(browser._wait(browser._call(_READ, svg)))
     return found
 

@@ -16,7 +16,7 @@ from memlab.figures.export import pictures
 def drawn(fig: go.Figure, *, rendered: bool) -> str:
     """Give the words of a chart at column width: as a browser draws them, or as the figure holds them."""
     if not rendered:
-        return _plain(_texts(style.for_width(fig, "column")))
+        return _plain(_texts(style.copy_for_width(fig, "column")))
     svg = pictures(fig, ["svg"], "column")["svg"].decode()
     assert "<image" not in svg
     assert re.search(r'<svg[^>]* width="336"', svg)

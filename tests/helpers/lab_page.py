@@ -98,7 +98,7 @@ class Page:
     def __init__(self, url: str) -> None:
         self.hosts: set[str] = set()
         self.complaints: list[str] = []
-        self._chromium = _browser._Chromium(_browser.find())
+        self._chromium = _browser._Chromium(_browser.find_browser_path())
         self.tab = self._chromium._wait(self._open(url))
 
     async def _open(self, url: str) -> Any:
@@ -131,15 +131,15 @@ class Page:
         session.subscribe("Runtime.consoleAPICalled", said)
         session.subscribe("Runtime.exceptionThrown", thrown)
         for domain in ("Network", "Log", "Runtime", "Page"):
-            await _browser._sent(tab, f"{domain}.enable")
+            await _browser._send_command(tab, f"{domain}.enable")
         size = {"width": 1400, "height": 1700, "deviceScaleFactor": 1, "mobile": False}
-        await _browser._sent(tab, "Emulation.setDeviceMetricsOverride", **size)
-        await _browser._sent(tab, "Emulation.setFocusEmulationEnabled", enabled=True)
-        await _browser._sent(tab, "Page.navigate", url=url)
+        await _browser._send_command(tab, "Emulation.setDeviceMetricsOverride", **size)
+        await _browser._send_command(tab, "Emulation.setFocusEmulationEnabled", enabled=True)
+        await _browser._send_command(tab, "Page.navigate", url=url)
         return tab
 
     def send(self, command: str, **parameters: Any) -> dict[str, Any]:
-        return self._chromium._wait(_browser._sent(self.tab, command, **parameters))
+        return self._chromium._wait(_browser._send_command(self.tab, command, **parameters))
 
     def js(self, expression: str) -> Any:
         """Give the value of an expression in the page, which may be a promise."""

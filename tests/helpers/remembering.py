@@ -14,7 +14,7 @@ import numpy as np
 
 from memlab.embed import load
 from memlab.embed.base import EncoderIdentity
-from memlab.embed.tokens import TokenVectors, joined
+from memlab.embed.tokens import TokenVectors, concat_tokens
 
 
 class Remembering:
@@ -51,7 +51,7 @@ class Remembering:
             return [tokens.take(np.array([i])) for i in range(len(new))]
 
         self._read(keys, made)
-        return joined([self.memory[key] for key in keys], self.dim)
+        return concat_tokens([self.memory[key] for key in keys], self.dim)
 
     def _read(self, keys: list[tuple[str, ...]], made: Callable[[list[tuple[str, ...]]], list[Any]]) -> None:
         self.asked += keys

@@ -13,7 +13,7 @@ import pytest
 
 import memlab
 from memlab.evaluate.gold import json_lines, read_gold
-from memlab.evaluate.knowledge import frozen, measure_chat, totals
+from memlab.evaluate.knowledge import measure_chat, outcome_totals, read_frozen_facts
 from memlab.knowledge import active, extraction, resolve
 from memlab.llm import Answer
 from memlab.records import Turn, frame
@@ -138,7 +138,9 @@ def test_recorded_answers_are_found_and_measured(monkeypatch: pytest.MonkeyPatch
     found = extraction.extract(data.turns, service="recorded")
     assert set(found.outcomes["status"]) == {"ok"}
     assert found.facts["text"].null_count() == 0
-    for facts in (found.facts, frozen(json_lines(FACTS / "frozen.jsonl"), gold, data)):
-        shares = dict(totals(measure_chat(gold, data, partial(resolve, facts))).select("measure", "share").iter_rows())
+    for facts in (found.facts, read_frozen_facts(json_lines(FACTS / "frozen.jsonl"), gold, data)):
+        shares = dict(
+            outcome_totals(measure_chat(gold, data, partial(resolve, facts))).select("measure", "share").iter_rows()
+        )
         assert shares["current precision"] >= 0.8
         assert shares["closings recall"] >= 0.65

@@ -103,7 +103,7 @@ def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -
     answers = llm.ask([request(str(i)) for i in range(9)], server.service(concurrency=1))
     assert [answer.tokens for answer in answers] == [(14, 6)] * 8 + [(0, 0)]
     assert answers[-1].error.startswith("not asked after 8 failures in a row; the last: service 'lab'")
-    assert "--service" not in llm.unanswered(answers[-1:], "answers")
+    assert "--service" not in llm.describe_unanswered(answers[-1:], "answers")
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)
@@ -158,7 +158,7 @@ def test_a_service_that_cannot_be_asked_is_an_error(
     monkeypatch.setenv("BROKEN_KEY", f"{KEY}\nX: y")
     monkeypatch.chdir(tmp_path)
     Path("memlab.toml").write_text('[llm.services.lab]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n')
-    assert llm.configured("lab") == Service("lab", "http://127.0.0.1:1/v1", "m")
+    assert llm.configured_service("lab") == Service("lab", "http://127.0.0.1:1/v1", "m")
     lacking: list[tuple[str | Service, str]] = [("nobody", r"have lab\).*\[llm.services.nobody\]")]
     lacking += [(server.service(base_url=address), "base_url") for address in ("localhost:8080", "file:///x")]
     lacking += [(server.service(api_key_env=name), name) for name in ("UNSET_KEY", "BROKEN_KEY")]

@@ -10,15 +10,15 @@ import pytest
 
 import memlab
 from memlab.embed import load
-from memlab.memories import Returned, attribute, ranked
-from memlab.memories.attribution import shared_words
-from memlab.memories.collecting import RETURNED
+from memlab.memories import ReturnedTexts, attribute, rank_source_turns
+from memlab.memories.attribution import shared_word_shares
+from memlab.memories.collecting import RETURNED_SCHEMA
 from memlab.records import Dataset
 
 
-def returned(texts: list[str], sources: list[list[str]] | None = None) -> Returned:
+def returned(texts: list[str], sources: list[list[str]] | None = None) -> ReturnedTexts:
     rows = [("ann/q0", n, text, None, sources[n - 1] if sources else None, None) for n, text in enumerate(texts, 1)]
-    return Returned("mine", pl.DataFrame(rows, schema=RETURNED, orient="row"))
+    return ReturnedTexts("mine", pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row"))
 
 
 def test_a_turn_a_part_of_one_and_several_are_its_sources(data: Dataset) -> None:
@@ -53,16 +53,18 @@ def test_other_words_are_matched_and_what_nothing_resembles_is_none(data: Datase
 
 
 def test_shares_of_words_lie_between_none_and_all() -> None:
-    shares = shared_words(["grey cat", "Grey cats!", "no such word", ""], ["The grey cat sleeps.", "A dog."], "en")
+    shares = shared_word_shares(
+        ["grey cat", "Grey cats!", "no such word", ""], ["The grey cat sleeps.", "A dog."], "en"
+    )
     assert shares.shape == (4, 2)
     assert shares[:2, 0].tolist() == pytest.approx([1.0, 1.0])
     assert shares[2:].sum() == 0
-    assert not shared_words([""], ["…"], "en").any()
+    assert not shared_word_shares([""], ["…"], "en").any()
 
 
 def test_the_ranking_is_the_order_of_the_sources(data: Dataset) -> None:
     done = returned(["a", "b", "c"], [["ann/m5"], ["ann/m1", "ann/m5"], ["ann/m2"]])
-    run = ranked(done, attribute(done, data, None))
+    run = rank_source_turns(done, attribute(done, data, None))
     assert run.frame["doc_id"].to_list() == ["ann/m5", "ann/m1", "ann/m2"]
     assert run.frame["rank"].to_list() == [1, 2, 3]
 
@@ -78,8 +80,8 @@ def test_observations_of_locomo_are_traced_as_the_docs_say(locomo_path: Path) ->
         )
         asked = replace(data.take(scopes), questions=cited.select("scope", query_id="annotation_id"))
         blank = {"rank": pl.lit(1), "score": None, "source_ids": pl.lit(None, pl.List(pl.String)), "time": None}
-        rows = cited.select(pl.col("text"), query_id="annotation_id", **blank).select(*RETURNED)
-        done = attribute(Returned("observations", rows), asked, load("minilm"))
+        rows = cited.select(pl.col("text"), query_id="annotation_id", **blank).select(*RETURNED_SCHEMA)
+        done = attribute(ReturnedTexts("observations", rows), asked, load("minilm"))
         both = done.join(cited.select(query_id="annotation_id", gold="evidence"), on="query_id", maintain_order="left")
         right = both.select(pl.col("turn_ids").list.set_intersection("gold").list.len().sum()).item()
         sizes = both.select(pl.col("turn_ids", "gold").list.len().sum()).row(0)

@@ -12,7 +12,7 @@ import pytest
 import memlab
 from memlab.errors import DataError
 from memlab.memories import collect
-from memlab.memories.collecting import USAGE
+from memlab.memories.collecting import USAGE_COLUMNS
 from memlab.memories.reading import LONGEST_TEXT
 from memlab.records import Dataset
 
@@ -202,6 +202,6 @@ def test_what_a_memory_says_of_its_use(data: Dataset, usage: Any, read: list[int
             return usage
 
     done = collect(Counting(), data.take(["ann"]), name="mine")
-    assert list(done.costs.select(USAGE).row(0)) == read
+    assert list(done.costs.select(USAGE_COLUMNS).row(0)) == read
     assert done.failed == []
     assert done.problems.height == (read[0] is None)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.records import RUN_SCHEMA, Qrels, Question, Run, frame, qrels, run_from_scores, strictly_decreasing
+from memlab.records import RUN_SCHEMA, Qrels, Question, Run, frame, make_strictly_decreasing, qrels, run_from_scores
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 AWKWARD = st.one_of(FINITE, st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-45, 1e300, -1e300, 3.5e38, -3.4028234e38]))
@@ -55,7 +55,7 @@ def test_k_cuts_and_changes_nothing_else(pairs: list[tuple[str, float]], k: int)
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=True), max_size=30))
 def test_scores_are_lowered_no_more_than_needed(scores: list[float]) -> None:
     given_scores = np.array(sorted(scores, reverse=True), dtype=np.float64)
-    got = strictly_decreasing(given_scores, np.zeros(len(scores)))
+    got = make_strictly_decreasing(given_scores, np.zeros(len(scores)))
     previous = np.float32(np.inf)
     for before, after in zip(np.maximum(given_scores, -(2.0**127)).astype(np.float32), got, strict=True):
         previous = min(before, np.nextafter(previous, np.float32(-np.inf)))
@@ -64,15 +64,15 @@ def test_scores_are_lowered_no_more_than_needed(scores: list[float]) -> None:
 
 def test_a_group_is_lowered_as_if_it_stood_alone() -> None:
     each = [np.full(3, value) for value in (-3.4e38, 3.4e38, 0.0, -1.0, -(2.0**127), 1e-45)]
-    together = strictly_decreasing(np.concatenate(each), np.repeat([7, 3, 9, 4, 2, 0], 3))
-    alone = [strictly_decreasing(scores, np.zeros(3)) for scores in each]
+    together = make_strictly_decreasing(np.concatenate(each), np.repeat([7, 3, 9, 4, 2, 0], 3))
+    alone = [make_strictly_decreasing(scores, np.zeros(3)) for scores in each]
     assert together.tolist() == np.concatenate(alone).tolist()
-    assert strictly_decreasing(np.zeros(0), np.zeros(0)).tolist() == []
+    assert make_strictly_decreasing(np.zeros(0), np.zeros(0)).tolist() == []
 
 
 def test_a_long_tie_far_from_zero_and_at_zero() -> None:
     for value in (1.0, 0.0, -1e30, -3.4e38):
-        scores = strictly_decreasing(np.full(100_000, value), np.zeros(100_000))
+        scores = make_strictly_decreasing(np.full(100_000, value), np.zeros(100_000))
         assert (np.diff(scores.astype(np.float32)) < 0).all()
         assert np.isfinite(scores).all()
 

@@ -11,7 +11,7 @@ import pytest
 import memlab
 from memlab.errors import DataError
 from memlab.records import Run, run_from_scores
-from memlab.rerank import position_aware
+from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, bm25, sessions_from_turns
 
 BENCH = Bench.of(memlab.sample(["owen"], turns=200), encoder=None)
@@ -47,15 +47,15 @@ def test_the_formula_by_hand() -> None:
             other = scale(second[document], list(second.values())) if document in second else 0.0
             scores[document] = w * scale(score, rows["score"].to_list()) + (1 - w) * other
         wanted[str(query)] = sorted(scores, key=lambda d: -scores[d])
-    assert order_of(position_aware(run, reranked, BENCH)) == wanted
+    assert order_of(blend_by_position(run, reranked, BENCH)) == wanted
 
 
 def test_what_only_the_reranker_brings_stays_out_and_levels_may_not_differ() -> None:
     run = run_of([[3.0, 2.0, 1.0]])
     brought = run_of([[0.0, 1.0, 2.0, 3.0, 4.0]])
-    assert set(order_of(position_aware(run, brought, BENCH))["q0"]) == set(order_of(run)["q0"])
+    assert set(order_of(blend_by_position(run, brought, BENCH))["q0"]) == set(order_of(run)["q0"])
     nothing = replace(brought, frame=brought.frame.head(0))
-    assert order_of(position_aware(run, nothing, BENCH)) == order_of(run)
+    assert order_of(blend_by_position(run, nothing, BENCH)) == order_of(run)
     turns = bm25(BENCH, k=5)
     with pytest.raises(DataError, match="ranks turns and the reranked one sessions"):
-        position_aware(turns, sessions_from_turns(turns, BENCH), BENCH)
+        blend_by_position(turns, sessions_from_turns(turns, BENCH), BENCH)

@@ -13,10 +13,10 @@ from stand_in import StandIn
 import memlab
 from memlab.embed.models import minilm_path
 from memlab.records import Dataset
-from memlab.rerank import BOX, Model, box_fits, training_lists
-from memlab.rerank.learned import apply
+from memlab.rerank import BUNDLED_MODEL, Model, bundled_model_fits, training_lists
+from memlab.rerank.learned import score_candidates
 from memlab.rerank.model import scope_fingerprints
-from memlab.rerank.training import Lists
+from memlab.rerank.training import TrainingLists
 from memlab.retrieve import Bench
 
 TALK = sorted(Path("data/train").glob("*.jsonl"))
@@ -25,11 +25,11 @@ HELD = sorted(Path("data/heldout").glob("*.jsonl"))
 
 @pytest.fixture(scope="module")
 def box() -> Model:
-    return Model.load(BOX)
+    return Model.load(BUNDLED_MODEL)
 
 
 @pytest.fixture(scope="module")
-def lists(small: Dataset, bench: Bench) -> list[Lists]:
+def lists(small: Dataset, bench: Bench) -> list[TrainingLists]:
     return training_lists(bench, small)
 
 
@@ -43,15 +43,15 @@ def test_it_learned_from_the_talk_that_is_here_and_from_nothing_else(box: Model)
         assert not set(box.about["scopes"]) & set(scope_fingerprints(held.turns, held.scopes).values())
 
 
-def test_it_is_made_of_features_that_are_still_computed(box: Model, lists: list[Lists]) -> None:
+def test_it_is_made_of_features_that_are_still_computed(box: Model, lists: list[TrainingLists]) -> None:
     assert box.about["features"] == list(lists[0].candidates.names)
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])
-def test_the_untrained_sum_tempers_it(box: Model, lists: list[Lists], level: str) -> None:
+def test_the_untrained_sum_tempers_it(box: Model, lists: list[TrainingLists], level: str) -> None:
     part = lists[0].candidates
     alone, half, nearly_all = (
-        apply(replace(box, about={**box.about, "sum": {level: weight}}), part, level=level)
+        score_candidates(replace(box, about={**box.about, "sum": {level: weight}}), part, level=level)
         for weight in (0.0, 0.5, 1e6)
     )
     for other in (half, nearly_all):
@@ -63,9 +63,9 @@ def test_the_untrained_sum_tempers_it(box: Model, lists: list[Lists], level: str
 
 
 def test_another_encoder_does_not_fit(small: Dataset) -> None:
-    assert not box_fits(StandIn(), ())
-    assert box_fits(memlab.embed.load(str(minilm_path())), ())  # the same weights, named by their folder
-    assert not box_fits(memlab.embed.load("minilm"), ("weather",))
+    assert not bundled_model_fits(StandIn(), ())
+    assert bundled_model_fits(memlab.embed.load(str(minilm_path())), ())  # the same weights, named by their folder
+    assert not bundled_model_fits(memlab.embed.load("minilm"), ("weather",))
 
 
 @pytest.mark.nightly
@@ -78,10 +78,10 @@ def test_it_completes_more_answers_than_the_untrained_sum() -> None:
 
 def test_it_is_compared_where_nothing_can_be_trained(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     header = Bench.of(small, encoder=StandIn()).header
-    assert box_fits(memlab.embed.load("minilm"), header)
-    assert box_fits(memlab.embed.load("minilm:bf16"), header)
+    assert bundled_model_fits(memlab.embed.load("minilm"), header)
+    assert bundled_model_fits(memlab.embed.load("minilm:bf16"), header)
     one = small.take(small.scopes[:1])
-    monkeypatch.setattr("memlab.experiments.running.box_fits", lambda encoder, header: True)
-    monkeypatch.setattr(sys.modules["memlab.rerank.learned"], "_fitting", lambda path, bench: Model.load(BOX))
+    monkeypatch.setattr("memlab.experiments.running.bundled_model_fits", lambda encoder, header: True)
+    monkeypatch.setattr(sys.modules["memlab.rerank.learned"], "_fitting", lambda path, bench: Model.load(BUNDLED_MODEL))
     names = memlab.run(None, one, encoder=StandIn(), levels=["turn"]).cells["pipeline"].to_list()
     assert names == ["bm25", "dense", "hybrid", "best", "best | learned"]

@@ -12,7 +12,7 @@ from stand_in import StandIn
 
 from memlab import DataError
 from memlab.records import Dataset, Question, Session, Turn, frame
-from memlab.rerank.features import candidates, first_places, run_places
+from memlab.rerank.features import best_candidate_places, describe_candidates, ranking_to_places
 from memlab.retrieve import Bench, hybrid
 
 
@@ -20,7 +20,7 @@ def known(bench: Bench, n: int = 200) -> dict[str, dict[str, np.ndarray]]:
     """Give query → turn → features, by ids."""
     ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_list()
     found: dict[str, dict[str, np.ndarray]] = {}
-    for part in candidates(bench, *first_places(bench, n)):
+    for part in describe_candidates(bench, *best_candidate_places(bench, n)):
         assert part.values.dtype == np.float32
         assert part.values.shape == (*part.at.shape, len(part.names))
         assert len(set(part.names)) == len(part.names)
@@ -53,7 +53,7 @@ def talk(
 
 def column(bench: Bench, name: str) -> np.ndarray:
     """Give one feature of the first question's turns, in order of time."""
-    part = next(candidates(bench, *first_places(bench, 200)))
+    part = next(describe_candidates(bench, *best_candidate_places(bench, 200)))
     order = np.argsort(part.at[0])
     return part.value(name)[0][order]
 
@@ -171,9 +171,9 @@ def test_candidates_of_another_bench_and_encoders_without_tokens(small: Dataset,
     run = hybrid(bench, k=5)
     other = Bench.of(small.take(small.scopes[:1]), encoder=StandIn())
     with pytest.raises(DataError, match="is not in this bench"):
-        run_places(run.frame, other)
+        ranking_to_places(run.frame, other)
     unknown = run.frame.with_columns(query_id=pl.lit("nobody"))
     with pytest.raises(DataError, match="question 'nobody' is not in this bench"):
-        run_places(unknown, bench)
+        ranking_to_places(unknown, bench)
     with pytest.raises(DataError, match="late interaction needs token embeddings"):
-        next(candidates(Bench.of(small, encoder="hashing:32"), *run_places(run.frame, bench)))
+        next(describe_candidates(Bench.of(small, encoder="hashing:32"), *ranking_to_places(run.frame, bench)))

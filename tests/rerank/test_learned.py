@@ -17,10 +17,10 @@ from stand_in import StandIn
 from memlab import DataError, ModelError
 from memlab.records import Dataset, Level, Run
 from memlab.rerank import Model, cross_validate, learned, train, training_lists
-from memlab.rerank.learned import apply
+from memlab.rerank.learned import score_candidates
 from memlab.rerank.listwise import predict
 from memlab.rerank.model import scope_fingerprints
-from memlab.rerank.training import Lists
+from memlab.rerank.training import TrainingLists
 from memlab.retrieve import Bench, hybrid
 
 LEVELS: tuple[Level, ...] = ("turn", "session")
@@ -28,19 +28,19 @@ Renamed = Callable[[Dataset], tuple[Dataset, dict[str, str]]]
 
 
 @pytest.fixture(scope="module")
-def lists(small: Dataset, bench: Bench) -> list[Lists]:
+def lists(small: Dataset, bench: Bench) -> list[TrainingLists]:
     return training_lists(bench, small)
 
 
 @pytest.fixture(scope="module")
-def model(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("models") / "model.safetensors"
     train(lists).save(path)
     return str(path)
 
 
 @pytest.fixture(scope="module")
-def folder(lists: list[Lists], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("memlab.rerank.listwise.EPOCHS", 3)
         return cross_validate(lists, tmp_path_factory.mktemp("models") / "folds")
@@ -53,12 +53,12 @@ def ranking(run: Run) -> dict[str, list[str]]:
 # --- ranking
 
 
-def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[Lists], model: str) -> None:
+def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], model: str) -> None:
     trained = Model.load(model)
     for one in lists:
         found = one.candidates
         turns = predict(trained.sessions, found.values).astype(np.float64)
-        ours = apply(trained, found, level="session")
+        ours = score_candidates(trained, found, level="session")
         for row in range(len(ours)):
             held = found.mask[row]
             sums = np.zeros(found.n_sessions)
@@ -66,13 +66,13 @@ def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[Lists], model: s
             with np.errstate(divide="ignore"):
                 theirs = np.log(sums)
             np.testing.assert_allclose(ours[row] - ours[row].max(), theirs - theirs.max(), atol=1e-6)
-        assert np.array_equal(np.isfinite(apply(trained, found)), found.mask)
+        assert np.array_equal(np.isfinite(score_candidates(trained, found)), found.mask)
 
 
 # --- training
 
 
-def test_the_same_seed_gives_the_same_model(lists: list[Lists]) -> None:
+def test_the_same_seed_gives_the_same_model(lists: list[TrainingLists]) -> None:
     one, two, other = (train(lists, seed=seed) for seed in (0, 0, 1))
     for part in ("turns", "sessions"):
         a, b, c = (getattr(m, part) for m in (one, two, other))
@@ -81,7 +81,7 @@ def test_the_same_seed_gives_the_same_model(lists: list[Lists]) -> None:
     assert one.about == two.about
 
 
-def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Lists]) -> None:
+def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[TrainingLists]) -> None:
     data = replace(small, questions=small.questions.clear())
     with pytest.raises(DataError, match="names a turn as evidence; there is nothing to learn from"):
         training_lists(Bench.of(data, encoder=StandIn()), data)
@@ -205,7 +205,7 @@ def test_what_is_no_model_is_refused_in_one_message(
 
 
 def test_the_candidates_are_those_of_the_run_and_all_evidence_is_marked(
-    small: Dataset, bench: Bench, lists: list[Lists], model: str
+    small: Dataset, bench: Bench, lists: list[TrainingLists], model: str
 ) -> None:
     run = hybrid(bench, k=20)
     before, after = ranking(run), ranking(learned(run, bench, model=model))

@@ -8,7 +8,7 @@ from remembering import minilm
 
 from memlab.embed.tokens import token_cosines
 from memlab.records import Dataset, Question, Session, Turn, frame
-from memlab.rerank._matches import MARGIN, first_person, matches
+from memlab.rerank._matches import MARGIN, rephrase_in_first_person, token_match_features
 from memlab.retrieve import Bench
 from memlab.retrieve.late import late_scores, query_tokens, scope_tokens
 
@@ -21,7 +21,7 @@ def test_matches_are_those_of_a_loop(minilm_bench: Bench) -> None:
     for rows, turns in bench.by_scope("turn"):
         tokens, part = scope_tokens(bench, turns), asked.take(rows)
         session = bench.documents("turn").session[turns]
-        found = matches(tokens, part, session)
+        found = token_match_features(tokens, part, session)
         np.testing.assert_allclose(found["late"], late[bench.queries["scope"][int(rows[0])]], atol=1e-6)
         texts = [tokens.texts.take(np.array([i])).vectors for i in tokens.inverse]
         for q in range(0, len(rows), 7):
@@ -85,7 +85,7 @@ def talk(speakers: list[str], asked: list[str]) -> Bench:
 )
 def test_questions_in_the_first_person(speakers: list[str], asked: str, expected: str) -> None:
     bench = talk(speakers, [asked])
-    other = first_person(bench)
+    other = rephrase_in_first_person(bench)
     assert other.queries["text"].to_list() == [expected]
     assert (other is bench) == (asked == expected)
     assert other.queries.drop("text").equals(bench.queries.drop("text"))

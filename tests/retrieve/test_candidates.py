@@ -55,7 +55,7 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
     bench: Bench, data: Dataset, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        small, *around = candidates.parts(bench) or ()
+        small, *around = candidates.divide_bench(bench) or ()
     assert "35 of 36 questions" in caplog.text
     assert small.queries["scope"].unique().to_list() == ["scope-1"]
     for part in around:
@@ -63,11 +63,11 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
         whole = part.sessions.join(data.sessions, on=["session_id", "n_turns"], how="semi")
         assert part.turns["session_id"].n_unique() == whole.height == part.sessions.height
         assert part.sessions["weight"].sum() == pytest.approx(60)
-        assert candidates.parts(part) is None
+        assert candidates.divide_bench(part) is None
         first = part.documents("turn").ids.tolist()
         assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], "in order of time"
-    assert candidates.parts(bench.but(store=None)) is None
-    assert candidates.parts(bench.but(header=("date",))) is None
+    assert candidates.divide_bench(bench.but(store=None)) is None
+    assert candidates.divide_bench(bench.but(header=("date",))) is None
 
 
 @pytest.mark.parametrize(("text", "level"), [("best", "turn"), ("combsum", "session")])
@@ -88,7 +88,7 @@ def test_questions_are_taken_some_at_a_time_and_rank_as_together(bench: Bench, m
     monkeypatch.setattr(candidates, "LARGE", 10**9)
     together = pipeline("combsum | mmr").run(bench)
     monkeypatch.setattr(candidates, "PAIRS", 12_000)
-    assert max(part.queries.filter(scope=LARGE).height for part in candidates.parts(bench) or ()) == 10
+    assert max(part.queries.filter(scope=LARGE).height for part in candidates.divide_bench(bench) or ()) == 10
     apart = pipeline("combsum | mmr").run(bench)
     assert apart.frame.equals(together.frame)
     assert apart.provenance == together.provenance
@@ -118,7 +118,7 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
     store.ingest(data)
     store.vectors.backfill(encoder, data.name, progress=False)
     store.search.create_indexes(encoder)
-    assert candidates.fill(store, data.name, encoder, progress=False) == 1_200
+    assert candidates.encode_large_scopes(store, data.name, encoder, progress=False) == 1_200
     encode, tokens = encoder.encode, encoder.encode_tokens
     monkeypatch.setattr(
         encoder, "encode", lambda texts, **how: (asked.append(how.get("kind")), encode(texts, **how))[1]
@@ -127,7 +127,7 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
         encoder, "encode_tokens", lambda texts, **how: (asked.append(how["kind"]), tokens(texts, **how))[1]
     )
     part = candidates.around(store, data.name, data.questions[0], encoder=encoder)
-    assert len(passages.passages(part).texts) > part.turns.height
+    assert len(passages.cut_passages(part).texts) > part.turns.height
     assert pipeline("best").run(part).frame.height
     assert set(asked) == {"query"}
 

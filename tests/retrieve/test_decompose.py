@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memlab import llm, retrieve
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
-from memlab.retrieve.decompose import WINDOWS, _windows, decompose, parts, question_parts
+from memlab.retrieve.decompose import WINDOWS, _best_turn_per_window, decompose, split_by_rules, split_questions
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 
@@ -46,7 +46,7 @@ def test_a_window_brings_its_best_turn(talk: Dataset) -> None:
     run, documents = retrieve.bm25(ours, k=999), ours.documents("turn")
     first, end = ours.documents("session").spans[scope]
     windows = min(WINDOWS, end - first)
-    found = _windows(run, ours, ours.queries)
+    found = _best_turn_per_window(run, ours, ours.queries)
     assert found["query_id"].unique().to_list() == ["query-0"], "only what counts or lists"
     ranked = run.frame.filter(query_id="query-0")["doc_id"]
     window = (documents.session[documents.at(ranked)] - first) * windows // (end - first)
@@ -70,7 +70,7 @@ def test_a_language_model_splits_the_questions(bench: Bench, monkeypatch: pytest
 
     monkeypatch.setattr(llm, "ask", ask)
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
-        split = parts(ours.queries, ours, "lab")
+        split = split_questions(ours.queries, ours, "lab")
     assert split.rows() == [("new-0", "roses?"), ("new-0", "tulips?")]
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
         found = decompose(retrieve.bm25(ours), ours, service="lab", weight=9.0).frame
@@ -97,7 +97,7 @@ PARTS = [
 
 @pytest.mark.parametrize(("text", "pattern", "members"), PARTS)
 def test_parts(text: str, pattern: str, members: str) -> None:
-    parts = question_parts(pl.DataFrame({"query_id": ["q"], "text": [text]}))["text"].to_list()
+    parts = split_by_rules(pl.DataFrame({"query_id": ["q"], "text": [text]}))["text"].to_list()
     assert parts == [pattern.format(member) for member in members.split("; ") if member]
 
 
@@ -106,7 +106,7 @@ def test_parts(text: str, pattern: str, members: str) -> None:
 )
 def test_parts_are_texts_of_their_own(texts: list[str]) -> None:
     queries = pl.DataFrame({"query_id": [str(i) for i in range(len(texts))], "text": pl.Series(texts, dtype=pl.String)})
-    parts = question_parts(queries)
+    parts = split_by_rules(queries)
     assert not parts.is_duplicated().any()
     assert not parts.join(queries, on=["query_id", "text"], how="semi").height
     assert not parts.filter(pl.col("text").str.strip_chars() == "").height

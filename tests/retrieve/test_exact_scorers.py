@@ -13,7 +13,7 @@ import pytest
 
 from memlab.records import Dataset, Level, Run
 from memlab.retrieve import Bench, dense
-from memlab.retrieve.arrays import best_of, cosines
+from memlab.retrieve.arrays import best_per_group, cosines
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.text.analysis import tokenize
 
@@ -118,6 +118,6 @@ def test_equal_vectors_tie_exactly_whatever_the_batch() -> None:
 def test_a_session_without_turns_ranks_last(odd: Bench, ranking: Ranking) -> None:
     assert all(r[-1] == "ann/s2" for q, r in ranking(dense(odd, level="session")).items() if q.startswith("ann"))
     assert not odd.documents("session").embeddings[1].any()
-    got = best_of(np.array([[0.5, -0.25, 0.75]]), np.array([0, 0, 2]), 4)
+    got = best_per_group(np.array([[0.5, -0.25, 0.75]]), np.array([0, 0, 2]), 4)
     assert got.tolist() == [[0.5, -1.0, 0.75, -1.0]]
-    assert best_of(np.zeros((0, 3)), np.array([0, 0, 1]), 2).shape == (0, 2)
+    assert best_per_group(np.zeros((0, 3)), np.array([0, 0, 1]), 2).shape == (0, 2)

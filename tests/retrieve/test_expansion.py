@@ -14,7 +14,7 @@ from memlab import DataError, llm
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde
 from memlab.retrieve.expansion import KINDS, Expansion
-from memlab.retrieve.subqueries import by_vectors
+from memlab.retrieve.subqueries import rank_by_vectors
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 
@@ -52,7 +52,7 @@ def test_each_kind_has_its_own_search(odd: Bench, played: dict[str, Any], rankin
         assert [d for d in found[kind][query] if d in best] == best
         assert found[kind][query].index(best[0]) <= 1
     mean = alone.query_vectors + alone.embedder().encode(["the doctor"], kind="document")
-    best = ranking(by_vectors(alone, mean / np.linalg.norm(mean), k=2))[query]
+    best = ranking(rank_by_vectors(alone, mean / np.linalg.norm(mean), k=2))[query]
     assert found["hyde"][query].index(best[0]) <= 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from remembering import minilm
 
-from memlab.embed.tokens import TokenVectors, compressed, token_cosines
+from memlab.embed.tokens import TokenVectors, compress_tokens, token_cosines
 from memlab.records import Dataset, Level, Run
 from memlab.retrieve import Bench, late
 from memlab.retrieve.late import CONTEXT, late_scores
@@ -37,7 +37,7 @@ def naive(data: Dataset, bench: Bench, scope: str, asked: str, context: int) -> 
         earlier = [texts[j] for j in range(max(0, i - context), i) if sessions[j] == sessions[i]]
         before.append(" ".join(earlier).lstrip())
     encoder: Any = bench.encoder
-    held = compressed(encoder.encode_tokens(texts, before=before))
+    held = compress_tokens(encoder.encode_tokens(texts, before=before))
     documents = [words(held, i) for i in range(len(texts))]
     ids, query = words(encoder.encode_tokens([asked], kind="query"), 0)
     scores = []

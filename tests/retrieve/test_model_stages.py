@@ -16,7 +16,7 @@ from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
 import memlab
 from memlab import llm
 from memlab.experiments import costs
-from memlab.experiments.costs import estimate
+from memlab.experiments.costs import estimate_costs
 from memlab.llm import recording
 from memlab.rerank import graded, rerank_llm
 from memlab.retrieve import Bench, bm25, enough, multi_hop
@@ -106,7 +106,7 @@ def test_turns_without_a_grade_keep_their_places(bench: Bench, monkeypatch: pyte
     query = plain.frame["query_id"][0]
     a, b, c, d = plain.frame.filter(query_id=query)["doc_id"][:4]
     grades = pl.DataFrame({"query_id": query, "doc_id": [a, c, d], "grade": pl.Series([1, 3, 1], dtype=pl.Int8)})
-    monkeypatch.setattr(graded, "_grades", lambda *_: grades)
+    monkeypatch.setattr(graded, "_grade_turns", lambda *_: grades)
     assert rerank_llm(plain, bench).frame.filter(query_id=query)["doc_id"][:4].to_list() == [c, b, a, d]
     assert rerank_llm(plain, bench, least=3).frame.filter(query_id=query)["doc_id"].to_list() == [c]
     assert rerank_llm(plain, bench, blend=True).frame.height == plain.frame.height
@@ -179,9 +179,9 @@ def test_second_keys_find_what_the_turn_does_not_say(
     about = [part for row in turns.select("turn_id", "text").rows() for part in row]
     fact = {"subject": "Ann", "relation": "flies to", "object": "Zanzibar", "mode": "is", "source": "stated",
             "corrects": "", "sentence": "Ann flies to Zanzibar.", "turns": [4]}  # fmt: skip
-    row = {"task": "facts", "version": 2, "key": recording.key("facts", 2, about), "tokens": [50, 5]}
+    row = {"task": "facts", "version": 2, "key": recording.recording_key("facts", 2, about), "tokens": [50, 5]}
     (tmp_path / "r.jsonl").write_text(json.dumps(row | {"answer": {"facts": [fact], "entities": []}}) + "\n")
-    monkeypatch.setattr(recording, "DEFAULT", (tmp_path / "r.jsonl",))
+    monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (tmp_path / "r.jsonl",))
     ours = bench.with_queries(pl.DataFrame({"scope": ["ann"], "text": ["Ann flies to Zanzibar."]}))
     plain = bm25(ours)
     with pytest.warns(UserWarning, match="facts of .* sessions came from no model"):
@@ -198,21 +198,21 @@ def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(
     server: ModelServer, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stages = [memlab.pipeline(f"bm25 | rerank_llm(service='lab', candidates={n})") for n in (2, 3)]
-    before = estimate(stages, bench)
+    before = estimate_costs(stages, bench)
     assert not server.requests
     assert before["prompts"].to_list() == [9, 9]
     assert before["read"][1] > before["read"][0] > 0
     server.modes = [grading("doctor")]
     runs = [each.run(bench.with_queries(bench.queries)) for each in stages]
-    assert estimate(stages, bench)["prompts"].to_list() == [0, 0], "what is recorded costs nothing more"
+    assert estimate_costs(stages, bench)["prompts"].to_list() == [0, 0], "what is recorded costs nothing more"
     data = memlab.Dataset(bench.name, "chatlog", bench.turns, bench.sessions)
     table = costs(runs, data, prices=((1.0, 2.0),))
     assert table.columns[-1] == "1,000 questions at 1/2"
     assert table["unanswered"].to_list() == [0, 0]
     whole, parts = bench.with_queries(bench.queries), [bench.with_rows(np.array([row])) for row in (0, 8)]
-    monkeypatch.setattr(memlab.pipelines, "parts_of", lambda asked: iter(parts) if asked is whole else None)
+    monkeypatch.setattr(memlab.pipelines, "divide_bench", lambda asked: iter(parts) if asked is whole else None)
     tasks = stages[0].run(whole).provenance["llm"]["tasks"]
     assert tasks["grade"][0] == 4, "of a large scope the parts count together"
-    with llm.spending() as spent:
+    with llm.track_spending() as spent:
         rerank_llm(bm25(bench), bench, service="lab", candidates=2)
     assert set(spent.by_task()) == {"grade"}

@@ -20,7 +20,7 @@ from memlab.embed.text import turn_texts
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.passages import passages, split
+from memlab.retrieve.passages import cut_passages, split_text
 from memlab.text.tokens import WORD_OR_SIGN
 
 ADVICE = (
@@ -51,7 +51,7 @@ words = st.text(st.sampled_from("ab .!?\n,é医"), max_size=300) | st.text(max_s
 
 @given(text=words, size=st.integers(1, 12))
 def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) -> None:
-    parts = split(text, size)
+    parts = split_text(text, size)
     assert "".join("".join(parts).split()) == "".join(text.split())
     assert all(0 < len(re.findall(WORD_OR_SIGN, part)) <= size for part in parts)
 
@@ -59,7 +59,7 @@ def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) 
 def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
     data = told([LONG_ANSWER, "hi"], speaker="Ann")
     data = replace(data, turns=data.turns.with_columns(caption=pl.Series(["a loaf", "a cat"])))
-    cut = passages(Bench.of(data, encoder=None))
+    cut = cut_passages(Bench.of(data, encoder=None))
     *parts, last, other = cut.texts
     assert all(part.startswith("Ann: ") for part in (*parts, last))
     assert not any("a loaf" in part for part in parts)
@@ -70,7 +70,7 @@ def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
 @pytest.mark.slow
 def test_a_message_has_the_cosine_of_its_best_passage() -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
-    cut = passages(bench)
+    cut = cut_passages(bench)
     assert len(cut.texts) > len(TALK) + 5
     # As turns of their own they are scored one by one.
     apart = scores(Bench.of(told(cut.texts), encoder=minilm()))
@@ -83,7 +83,7 @@ def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     encoder = load("hashing:64")
     data = told(TALK, speaker="Ann")
     bench = Bench.of(data, encoder=encoder, header=header)
-    rows = told(split(LONG_ANSWER), speaker="Ann").turns
+    rows = told(split_text(LONG_ANSWER), speaker="Ann").turns
     vectors = encoder.encode(turn_texts(rows, header=header))
     assert bench.query_vectors is not None
     np.testing.assert_allclose(scores(bench)[1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)

@@ -12,7 +12,7 @@ import pytest
 
 import memlab
 from memlab.retrieve import Bench
-from memlab.retrieve.speakers import OF_ASSISTANT, by_assistant, lowered_by
+from memlab.retrieve.speakers import ASKS_ASSISTANT, assistant_penalty, assistant_turn_mask
 
 SAID = (
     ("user", "We have nine thousand for the kitchen."),
@@ -49,11 +49,11 @@ def test_what_it_said_is_first_only_where_that_is_asked(log: Callable[..., Bench
 
 def test_by_how_much(log: Callable[..., Bench]) -> None:
     bench = log(MIXED, "What is my budget?", "What did you say?")
-    assert by_assistant(bench).tolist() == [False, True, False, True]
-    lowered = lowered_by(bench, np.array([0, 1]), slice(0, 4), 2.0)
+    assert assistant_turn_mask(bench).tolist() == [False, True, False, True]
+    lowered = assistant_penalty(bench, np.array([0, 1]), slice(0, 4), 2.0)
     assert lowered is not None
     assert lowered.tolist() == [[0, 2, 0, 2], [0, 0, 0, 0]]
-    assert lowered_by(bench, np.array([0]), slice(0, 4), 0.0) is None
+    assert assistant_penalty(bench, np.array([0]), slice(0, 4), 0.0) is None
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -73,4 +73,4 @@ def test_where_one_kind_speaks_alone_nothing_changes(log: Callable[..., Bench], 
     ],
 )
 def test_what_is_asked_of_the_assistant(text: str, expected: bool) -> None:
-    assert pl.Series([text]).str.contains(OF_ASSISTANT).item() is expected
+    assert pl.Series([text]).str.contains(ASKS_ASSISTANT).item() is expected

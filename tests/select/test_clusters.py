@@ -15,7 +15,7 @@ import memlab
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.select import by_cluster, expand_cluster
-from memlab.select.clusters import _in_turn
+from memlab.select.clusters import _round_robin_order
 
 Make = Callable[..., tuple[Run, Bench]]
 
@@ -33,7 +33,7 @@ def taken_in_turn(labels: list[int]) -> list[int]:
 
 @given(st.lists(st.integers(0, 6), max_size=40))
 def test_a_round_has_the_best_of_each_cluster(labels: list[int]) -> None:
-    assert _in_turn(np.array(labels, dtype=np.int64)).tolist() == taken_in_turn(labels)
+    assert _round_robin_order(np.array(labels, dtype=np.int64)).tolist() == taken_in_turn(labels)
 
 
 def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]]:

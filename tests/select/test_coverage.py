@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
-from memlab.select.coverage import _greedy, _matches, coverage
+from memlab.select.coverage import _choose_greedily, _match_question_parts, coverage
 
 MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(0, 4)), elements=st.integers(0, 4).map(float))
 
@@ -37,7 +37,7 @@ def chosen(run: Run, bench: Bench, **parameters: float) -> list[int]:
 def test_each_choice_adds_most_to_the_best_match_of_every_part(matches: np.ndarray, k: int) -> None:
     relevance = np.linspace(1, 0, len(matches))
     taken: list[int] = []
-    for place in _greedy(relevance, matches, k).tolist():
+    for place in _choose_greedily(relevance, matches, k).tolist():
         worth = {
             i: relevance[i] + matches[[*taken, i]].max(axis=0).sum() for i in range(len(matches)) if i not in taken
         }
@@ -59,7 +59,7 @@ def test_a_part_that_is_covered_lets_another_through() -> None:
 def test_words_weigh_half_and_facets_half(encoder: str | None) -> None:
     texts = ["Ann likes tennis", "Bob likes chess", "Bob saw Ann", "rain"]
     run, bench = small(texts, ["What do Ann and Bob both like?", "zyzzyva?", "Bob?"], encoder=encoder)
-    both, none, word = _matches(run, bench, [np.arange(4)] * 3)
+    both, none, word = _match_question_parts(run, bench, [np.arange(4)] * 3)
     assert both.shape == (4, 3 + 2), "ann, bob and like; and one facet each"
     assert both[:, 3:].max(axis=0).tolist() == [0.25, 0.25]
     assert (both[:, :3].max(axis=0) < 0.5).all()

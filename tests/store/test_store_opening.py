@@ -13,7 +13,7 @@ from tiny_store import DATA, FACT, SESSIONS, STORES, a_run
 
 from memlab.errors import StoreError
 from memlab.store import MemoryStore, schemas
-from memlab.store.opening import note
+from memlab.store.opening import write_store_note
 from memlab.store.schemas import SCHEMA_VERSION, TABLES
 
 
@@ -38,7 +38,7 @@ def test_a_stored_store_opens_and_is_read_and_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
 def test_a_store_of_another_version_is_refused(tmp_path: Path, number: int) -> None:
-    note(MemoryStore.open(tmp_path).database, schema=str(number), memlab="9.8")
+    write_store_note(MemoryStore.open(tmp_path).database, schema=str(number), memlab="9.8")
     with pytest.raises(StoreError, match=rf"schema version {number}, written by memlab 9.8; .*ingest the files again"):
         MemoryStore.open(tmp_path)
 

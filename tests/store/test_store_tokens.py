@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from store_data import Words, build
 
-from memlab.embed.tokens import TokenVectors, compressed
+from memlab.embed.tokens import TokenVectors, compress_tokens
 from memlab.store import MemoryStore, caches, tokens
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
@@ -21,7 +21,7 @@ def test_a_second_call_encodes_nothing(store: MemoryStore) -> None:
     first, again = Words(), Words()
     made = store.tokens.encode(first, TEXTS)
     assert len(first.asked) == 5  # one text stands twice
-    assert_equal(made, compressed(Words().encode_tokens(TEXTS)))
+    assert_equal(made, compress_tokens(Words().encode_tokens(TEXTS)))
     assert_equal(MemoryStore.open(store.uri).tokens.encode(again, TEXTS), made)
     assert again.asked == []
 
@@ -46,7 +46,7 @@ def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
     view = store.at(before)
     encoder = Words()
     assert_equal(
-        view.tokens.encode(encoder, TEXTS), compressed(Words().encode_tokens(TEXTS))
+        view.tokens.encode(encoder, TEXTS), compress_tokens(Words().encode_tokens(TEXTS))
     )  # no cache yet, and none is made
     assert not [name for name in store.database.names() if name.startswith("tokens_")]
     store.tokens.encode(Words(), TEXTS[:2])
@@ -62,7 +62,7 @@ def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypa
     store.tokens.encode(Words(), TEXTS)
     monkeypatch.setattr(caches, "LOOKUP", 2)
     encoder = Words()
-    assert_equal(store.tokens.encode(encoder, TEXTS[::-1]), compressed(Words().encode_tokens(TEXTS[::-1])))
+    assert_equal(store.tokens.encode(encoder, TEXTS[::-1]), compress_tokens(Words().encode_tokens(TEXTS[::-1])))
     assert encoder.asked == []
 
 
@@ -77,4 +77,4 @@ def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkey
     encoder = Words()
     made = MemoryStore.open(store.uri).tokens.encode(encoder, TEXTS)
     assert encoder.asked == []
-    assert_equal(made, compressed(Words().encode_tokens(TEXTS)))
+    assert_equal(made, compress_tokens(Words().encode_tokens(TEXTS)))

@@ -96,7 +96,7 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
     for each in lab.asked:
         row = {"task": each.task, "version": each.version, "key": each.key, "tokens": [1, 1]}
         recording.append(path, row | {"answer": lab.answer(each).value.model_dump()})
-    monkeypatch.setattr(recording, "DEFAULT", (path,))
+    monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (path,))
     # Other vectors, as another machine has them, would make other groups; none are computed where all are recorded.
     monkeypatch.setattr("memlab.summaries.raptor.mixture_memberships", None)
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)

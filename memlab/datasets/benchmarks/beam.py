@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question, turn, turn_id
-from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.chatlog import question_record, turn_id, turn_record
+from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
+from memlab.datasets.streams import stream_json_values
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
@@ -28,7 +28,7 @@ ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expecte
 """What the answer is called, by ability."""
 _PROBING = "probing_questions/probing_questions.json"
 _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
-as_date = fields.date("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
+parse_date = fields.make_date_parser("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
 
 
 def records(source: Source) -> Iterator[Record]:
@@ -44,90 +44,94 @@ def records(source: Source) -> Iterator[Record]:
                 row = Record(raw)
                 name = row.take("conversation_id", fields.name)
                 if name in seen:
-                    raise Bad("conversation_id", f"{name!r} again", "an id of its own")
+                    raise BadField("conversation_id", f"{name!r} again", "an id of its own")
                 seen.add(name)
-                plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.listed, []))]
-                written = [{f"plan-{k}": plan.take("chat", fields.listed)} for k, plan in enumerate(plans, 1)]
-                yield from _chat(file, name, written or row.take("chat", fields.listed), _literal(raw))
+                plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.check_list, []))]
+                written = [{f"plan-{k}": plan.take("chat", fields.check_list)} for k, plan in enumerate(plans, 1)]
+                yield from _read_chat(
+                    file, name, written or row.take("chat", fields.check_list), _parse_question_literal(raw)
+                )
         if batches:
             name = file.stem.removesuffix("/chat") if "/" in file.name else file.path.resolve().parent.name
             with file.record(name, None):
-                yield from _chat(file, name, batches, _probing(file))
+                yield from _read_chat(file, name, batches, _read_probing_questions(file))
 
 
-def _literal(row: dict[str, Any]) -> Any:
+def _parse_question_literal(row: dict[str, Any]) -> Any:
     """Read the questions of a row of the published table, which writes them as Python does."""
     value = row["probing_questions"]
     try:
         return ast.literal_eval(value) if isinstance(value, str) else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise Bad("probing_questions", show(value), "an object of abilities, or a Python literal of it") from None
+        raise BadField(
+            "probing_questions", describe_value(value), "an object of abilities, or a Python literal of it"
+        ) from None
 
 
-def _probing(file: Source) -> Any:
+def _read_probing_questions(file: Source) -> Any:
     path = file.path.parent / _PROBING
     if not path.is_file():
         file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
         return {}
     beside = Source(path, file.on_error, file.quarantine_dir, report=file.report)
-    return next((value for _, value in objects(beside)), {})
+    return next((value for _, value in stream_json_values(beside)), {})
 
 
-def _chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Record]:
+def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Record]:
     """Read one chat: its turns, then its questions, whose evidence is cited by the numbers of messages."""
     places: dict[int, list[str]] = {}
-    turns = [*_turns(file, name, chat, places)]
+    turns = [*_read_turns(file, name, chat, places)]
     if not turns:
-        raise Bad("", "no messages", "batches with turns")
+        raise BadField("", "no messages", "batches with turns")
     abilities, asked, q = Record(probing, "probing_questions"), list[Record](), 0
     for ability in abilities:
         fields.name(ability, "ability")
-        for i, raw in enumerate(abilities.take(ability, fields.listed)):
+        for i, raw in enumerate(abilities.take(ability, fields.check_list)):
             where = f"{name}: {ability}[{i}]"
             with file.record(where, raw):
                 record, evidence = Record(raw), list[str]()
                 if ability != "abstention":
-                    numbers = _numbers(record.get("source_chat_ids"), "source_chat_ids")
-                    evidence = _evidence(file, [*numbers], places, f"{where}: source_chat_ids")
+                    numbers = _flatten_numbers(record.get("source_chat_ids"), "source_chat_ids")
+                    evidence = _resolve_evidence(file, [*numbers], places, f"{where}: source_chat_ids")
                 answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
                 more: dict[str, Any] = {
                     "answer": record.take(answered, fields.answer, None),
                     "abstention": ability == "abstention",
                 }
-                more |= {"rubric": record.take("rubric", fields.points, None), "evidence": evidence}
+                more |= {"rubric": record.take("rubric", fields.check_rubric, None), "evidence": evidence}
                 text, kind = record.take("question", fields.name), ability.replace("_", "-")
-                asked.append(question(name, q, text, type=kind, **more))
+                asked.append(question_record(name, q, text, type=kind, **more))
             q += 1
     yield from (*turns, *asked)
 
 
-def _turns(file: Source, name: str, chat: list[Any], places: dict[int, list[str]]) -> Iterator[Record]:
+def _read_turns(file: Source, name: str, chat: list[Any], places: dict[int, list[str]]) -> Iterator[Record]:
     """Read the messages of the batches.
 
     :param places: filled with the turns of each message id; a few ids of BEAM stand twice.
     """
     plan, shift, last = "", 0, -1
-    for part, batch, anchors, messages in _batches(chat):
+    for part, batch, anchors, messages in _iterate_batches(chat):
         label, time = f"{name}: {part}{batch}", None
         with file.record(label, anchors):
-            time = next((as_date(anchor, "time_anchor") for anchor in anchors if anchor is not None), None)
+            time = next((parse_date(anchor, "time_anchor") for anchor in anchors if anchor is not None), None)
         if time is None:
             file.note(label, "no time anchor", "kept without a time")
         for n, raw in enumerate(messages, 1):
             with file.record(f"{label}[{n - 1}]", raw):
                 message = Record(raw)
-                number, role = message.take("id", fields.number), message.take("role", fields.name)
+                number, role = message.take("id", fields.check_integer), message.take("role", fields.name)
                 text = _MARKER.sub("", message.take("content", fields.text))
-                time = message.take("time_anchor", as_date, time)
+                time = message.take("time_anchor", parse_date, time)
                 if part != plan:  # BEAM's own script numbers a plan on from the one before
                     plan, shift = part, last + 1 if number <= last else 0
                 last = number + shift
-                said = turn(name, part + batch, n, role, text, timestamp=time)
+                said = turn_record(name, part + batch, n, role, text, timestamp=time)
                 places.setdefault(last, []).append(turn_id(said))
                 yield said
 
 
-def _evidence(file: Source, numbers: list[int], places: dict[int, list[str]], where: str) -> list[str]:
+def _resolve_evidence(file: Source, numbers: list[int], places: dict[int, list[str]], where: str) -> list[str]:
     """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
     turns: list[str] = []
     for number in dict.fromkeys(numbers):
@@ -141,25 +145,25 @@ def _evidence(file: Source, numbers: list[int], places: dict[int, list[str]], wh
     return turns
 
 
-def _numbers(value: Any, where: str) -> Iterator[int]:
+def _flatten_numbers(value: Any, where: str) -> Iterator[int]:
     """Give the numbers in lists and objects of whatever depth."""
     if isinstance(value, (dict, list)):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _numbers(inner, f"{where}[{key}]")
+            yield from _flatten_numbers(inner, f"{where}[{key}]")
     elif value is not None:
-        yield int(value) if isinstance(value, str) and value.strip().isdecimal() else fields.number(value, where)
+        yield int(value) if isinstance(value, str) and value.strip().isdecimal() else fields.check_integer(value, where)
 
 
-def _batches(chat: list[Any], part: str = "") -> Iterator[tuple[str, str, list[Any], list[Any]]]:
+def _iterate_batches(chat: list[Any], part: str = "") -> Iterator[tuple[str, str, list[Any], list[Any]]]:
     """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
     for number, raw in enumerate(chat, 1):
         if isinstance(raw, dict) and "turns" not in raw:
             for plan, inner in raw.items():
                 if inner is not None:  # a table gives every row the columns of all
-                    yield from _batches(fields.listed(inner, plan), f"{fields.name(plan, 'plan')}.")
+                    yield from _iterate_batches(fields.check_list(inner, plan), f"{fields.name(plan, 'plan')}.")
             continue
-        batch = Record(raw if isinstance(raw, dict) else {"turns": fields.listed(raw, f"batch {number}")})
-        turns = batch.take("turns", fields.listed)
+        batch = Record(raw if isinstance(raw, dict) else {"turns": fields.check_list(raw, f"batch {number}")})
+        turns = batch.take("turns", fields.check_list)
         messages = [message for turn in turns for message in (turn if isinstance(turn, list) else [turn])]
         name = fields.name(batch.get("batch_number", number), "batch_number")
         anchors = [*(m.get("time_anchor") for m in messages if isinstance(m, dict)), batch.get("time_anchor")]

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question, turn, turn_id
-from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.chatlog import question_record, turn_id, turn_record
+from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
+from memlab.datasets.streams import stream_json_values
 
 KEYS = {"evidence_items", "evidenceItems"}
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
@@ -28,56 +28,56 @@ _RUBRICS = ("preference", "implicit-connection")
 def records(source: Source) -> Iterator[Record]:
     """Read evidence items or test cases: messages and questions."""
     for file in source.members:
-        kind, number = _kind(file.path), 0
-        for index, raw in objects(file):
+        kind, number = _read_question_kind(file.path), 0
+        for index, raw in stream_json_values(file):
             with file.record(f"record {index}", raw):
                 record = Record(raw)
                 mixed = "evidenceItems" in record
-                items = record.take("evidenceItems" if mixed else "evidence_items", fields.listed)
+                items = record.take("evidenceItems" if mixed else "evidence_items", fields.check_list)
                 for asked in [items] if mixed else [[item] for item in items]:
                     scope, number = f"{file.stem}/{number}", number + 1
                     with file.record(scope, asked):
                         talk = record if mixed else Record(asked[0])
-                        turns = _turns(scope, talk.take("conversations", fields.listed))
-                        yield from (*turns, *_questions(file, scope, asked, turns, kind))
+                        turns = _read_turns(scope, talk.take("conversations", fields.check_list))
+                        yield from (*turns, *_read_questions(file, scope, asked, turns, kind))
 
 
-def _kind(path: Path) -> str:
+def _read_question_kind(path: Path) -> str:
     """Read the kind of the questions off the folders of a file."""
     folders = (part for part in reversed(path.resolve().parts[:-1]) if part.endswith("_evidence"))
     kind = next((part for part in folders if not part[0].isdigit()), "unspecified")
     return kind.removesuffix("_evidence").replace("_", "-")
 
 
-def _turns(scope: str, conversations: list[Any]) -> list[Record]:
+def _read_turns(scope: str, conversations: list[Any]) -> list[Record]:
     turns, sessions = list[Record](), set[str]()
     for c, raw in enumerate(conversations):
         conversation = Record(raw, f"conversations[{c}]")
         session = conversation.take("id", fields.name, f"conversation_{c}")
         session = f"{session}-{c}" if session in sessions else session
         sessions.add(session)
-        for n, said in enumerate(conversation.take("messages", fields.listed), 1):
+        for n, said in enumerate(conversation.take("messages", fields.check_list), 1):
             message = Record(said, f"conversations[{c}].messages[{n - 1}]")
             speaker = message.take("speaker", fields.name).strip().lower()
-            turns.append(turn(scope, session, n, speaker, message.take("text", fields.text)))
+            turns.append(turn_record(scope, session, n, speaker, message.take("text", fields.text)))
     if not turns:
-        raise Bad("conversations", "no messages", "conversations with messages")
+        raise BadField("conversations", "no messages", "conversations with messages")
     return turns
 
 
-def _questions(file: Source, scope: str, items: list[Any], turns: list[Record], kind: str) -> Iterator[Record]:
+def _read_questions(file: Source, scope: str, items: list[Any], turns: list[Record], kind: str) -> Iterator[Record]:
     # Of several, the first that says it.
     places = {(said["role"], said["text"].strip()): turn_id(said) for said in reversed(turns)}
     for i, raw in enumerate(items):
         item, evidence = Record(raw, f"evidence item {i}"), list[str]()
-        for j, said in enumerate(item.take("message_evidences", fields.listed)):
+        for j, said in enumerate(item.take("message_evidences", fields.check_list)):
             message = Record(said, f"message_evidences[{j}]")
             speaker, text = message.take("speaker", fields.name, "user"), message.take("text", fields.text)
             if (said := (speaker.strip().lower(), text.strip())) in places:
                 evidence.append(places[said])
             else:
-                file.note(f"{scope}: message_evidences[{j}]", show(text), "dropped evidence")
+                file.note(f"{scope}: message_evidences[{j}]", describe_value(text), "dropped evidence")
         answer = item.take("answer", fields.answer)
         more = {"answer": answer, "type": kind, "evidence": evidence, "abstention": kind == "abstention"}
         more["rubric"] = answer or None if kind in _RUBRICS else None
-        yield question(scope, i, item.take("question", fields.name), **more)
+        yield question_record(scope, i, item.take("question", fields.name), **more)

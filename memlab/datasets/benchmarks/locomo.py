@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question, turn, turn_id
-from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.chatlog import question_record, turn_id, turn_record
+from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
-from memlab.records import id_part
+from memlab.datasets.streams import stream_json_values
+from memlab.records import encode_id_part
 
 KEYS = {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
-as_date = fields.date("%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023")
+parse_date = fields.make_date_parser("%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023")
 _ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
 _CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE)
 _LONGEST = 100  # turns of a range; more is a fault of typing
@@ -34,27 +34,27 @@ def records(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
     seen: set[str] = set()
     for file in source.members:
-        for index, raw in objects(file):
+        for index, raw in stream_json_values(file):
             with file.record(f"conversation {index}", raw):
                 record = Record(raw)
-                chat = Chat(file, record.take("sample_id", fields.name), CATEGORIES)
+                chat = ConversationReader(file, record.take("sample_id", fields.name), CATEGORIES)
                 with file.record(chat.name, raw):
                     if chat.name in seen:
-                        raise Bad("sample_id", f"{chat.name!r} again", "an id of its own")
-                    talk, asked = Record(record.take("conversation", Record)), record.take("qa", fields.listed)
+                        raise BadField("sample_id", f"{chat.name!r} again", "an id of its own")
+                    talk, asked = Record(record.take("conversation", Record)), record.take("qa", fields.check_list)
                     seen.add(chat.name)
-                    turns = chat.sessions(talk, _turns, "conversation")
+                    turns = chat.sessions(talk, _read_turns, "conversation")
                     if idle := [key for key in talk if key.endswith("_date_time") and key[:-10] not in talk]:
                         dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
                         chat.note("session_date_time", dates, "ignored")
                     yield from (*turns, *chat.questions(asked), *chat.statements(record))
 
 
-def cited(text: str) -> list[tuple[int, int]]:
+def parse_citations(text: str) -> list[tuple[int, int]]:
     """Read the turns that a text cites, by session and number; a range within a session is all of its turns.
 
-    >>> from memlab.datasets.benchmarks.locomo import cited
-    >>> cited("D8:6; D9:17"), cited("D:1:2 - D1:4")
+    >>> from memlab.datasets.benchmarks.locomo import parse_citations
+    >>> parse_citations("D8:6; D9:17"), parse_citations("D:1:2 - D1:4")
     ([(8, 6), (9, 17)], [(1, 2), (1, 3), (1, 4)])
     """
     turns: list[tuple[int, int]] = []
@@ -69,11 +69,11 @@ def dia_id(message: Record) -> tuple[int, int]:
     """Read the session and the number that a message is cited by."""
     written = message.take("dia_id", fields.text)
     if (found := re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", written)) is None:
-        raise Bad("dia_id", show(written), '"D<k>:<n>"')
+        raise BadField("dia_id", describe_value(written), '"D<k>:<n>"')
     return int(found[1]), int(found[2])
 
 
-class Chat:
+class ConversationReader:
     """Reads the parts of one conversation, in LoCoMo or REALTALK; what is bad in it is set aside one by one."""
 
     def __init__(self, source: Source, name: str, categories: Mapping[int, str]) -> None:
@@ -84,26 +84,26 @@ class Chat:
         self.source.note(f"{self.name}: {where}", found, action)
 
     def sessions(
-        self, talk: Record, read: Callable[[Chat, Record, str], Iterator[Record]], where: str = ""
+        self, talk: Record, read: Callable[[ConversationReader, Record, str], Iterator[Record]], where: str = ""
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
         turns: list[Record] = []
         for k in sorted(int(found[1]) for key in talk if (found := _SESSION.fullmatch(key))):
             key = f"session_{k}"
             with self.source.record(self.name, talk[key]):
-                if not talk.take(key, fields.listed):
+                if not talk.take(key, fields.check_list):
                     self.note(key, "a session without turns", "dropped empty session")
                 else:
                     turns += read(self, talk, key)
         if not turns:
-            raise Bad(where, "no turns", "session_1, session_2 … with turns")
+            raise BadField(where, "no turns", "session_1, session_2 … with turns")
         return turns
 
     def turn(self, cited: tuple[int, int], session: str, n: int, text: str, **said: Any) -> Record:
         """Give the record of a turn that evidence cites so."""
         if cited in self.turn_ids:
-            raise Bad("dia_id", f"'D{cited[0]}:{cited[1]}' again", "an id of its own")
-        given = turn(self.name, session, n, "user", text, **said)
+            raise BadField("dia_id", f"'D{cited[0]}:{cited[1]}' again", "an id of its own")
+        given = turn_record(self.name, session, n, "user", text, **said)
         self.turn_ids[cited] = turn_id(given)
         return given
 
@@ -111,30 +111,30 @@ class Chat:
         for i, raw in enumerate(asked):
             with self.source.record(f"{self.name}: qa[{i}]", raw):
                 record = Record(raw)
-                category = record.take("category", fields.number)
+                category = record.take("category", fields.check_integer)
                 if category not in self.categories:
-                    raise Bad("category", show(category), f"a number from 1 to {max(self.categories)}")
+                    raise BadField("category", describe_value(category), f"a number from 1 to {max(self.categories)}")
                 text, answer = record.take("question", fields.name), record.take("answer", fields.answer, None)
                 if answer is None and category != 5:
                     self.note(f"qa[{i}]: answer", "nothing", "kept without an answer")
                 evidence = self.evidence(record.get("evidence", []), f"qa[{i}]")
                 kind = self.categories[category]
-                yield question(self.name, i, text, answer=answer, type=kind, evidence=evidence)
+                yield question_record(self.name, i, text, answer=answer, type=kind, evidence=evidence)
 
     def evidence(self, raw: Any, where: str) -> list[str]:
         """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue each."""
         if not isinstance(raw, (str, list)):
-            raise Bad("evidence", show(raw), 'a list of turn ids such as "D1:3"')
+            raise BadField("evidence", describe_value(raw), 'a list of turn ids such as "D1:3"')
         turns: list[str] = []
         for i, entry in enumerate([raw] if isinstance(raw, str) else raw):
             text, at = fields.text(entry, f"evidence[{i}]"), f"{where}: evidence[{i}]"
             if len(text) > _LONGEST_CITED:
-                raise Bad(f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}")
-            numbers = cited(text)
+                raise BadField(f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}")
+            numbers = parse_citations(text)
             if not numbers:
-                self.note(at, show(text), "dropped evidence")
+                self.note(at, describe_value(text), "dropped evidence")
             elif text != f"D{numbers[0][0]}:{numbers[0][1]}":
-                self.note(at, show(text), "repaired")
+                self.note(at, describe_value(text), "repaired")
             for k, n in numbers:
                 if (k, n) in self.turn_ids:
                     turns.append(self.turn_ids[k, n])
@@ -168,14 +168,14 @@ class Chat:
             where = f"{said.where}.{speaker}"
             with self.source.record(self.name, said[speaker]):
                 fields.name(speaker, f"{said.where}: speaker")
-                for i, raw in enumerate(said.take(speaker, fields.listed)):
+                for i, raw in enumerate(said.take(speaker, fields.check_list)):
                     with self.source.record(f"{self.name}: {where}[{i}]", raw):
                         if kind != "event" and (not isinstance(raw, list) or len(raw) != 2):
-                            raise Bad("", show(raw), "a list of a text and its evidence")
+                            raise BadField("", describe_value(raw), "a list of a text and its evidence")
                         text, evidence = (raw, []) if kind == "event" else raw
                         turns = self.evidence(evidence, f"{where}[{i}]")
                         if fields.text(text, "text").strip():
-                            number = f"{id_part(self.name)}/{about['session']}/{kind}{n}"
+                            number = f"{encode_id_part(self.name)}/{about['session']}/{kind}{n}"
                             one = {"annotation": text, "annotation_id": number, "speaker": speaker}
                             yield Record(about | one | {"evidence": turns})
                         else:
@@ -183,20 +183,20 @@ class Chat:
                     n += 1
 
 
-def _turns(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
+def _read_turns(chat: ConversationReader, talk: Record, key: str) -> Iterator[Record]:
     """Read the turns of a session, whose date is the time of each."""
     time = None
     if f"{key}_date_time" not in talk:
         chat.note(f"{key}_date_time", "no date", "kept without a time")
     else:
         with chat.source.record(chat.name, talk[f"{key}_date_time"]):
-            time = talk.take(f"{key}_date_time", as_date)
+            time = talk.take(f"{key}_date_time", parse_date)
     for place, raw in enumerate(talk[key]):
         with chat.source.record(f"{chat.name}: {key}[{place}]", raw):
             said = Record(raw)
             k, n = dia_id(said)
             if f"session_{k}" != key or n < 1:
-                raise Bad("dia_id", show(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
+                raise BadField("dia_id", describe_value(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
             speaker, text = said.take("speaker", fields.name), said.take("text", fields.text)
             about = {"sender": speaker, "caption": said.take("blip_caption", fields.text, None), "timestamp": time}
             yield chat.turn((k, n), key, n, text, **about)

@@ -11,14 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import turn, turn_id
-from memlab.datasets.fields import Bad, Record
+from memlab.datasets.chatlog import turn_id, turn_record
+from memlab.datasets.fields import BadField, Record
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
-from memlab.records import id_part
+from memlab.datasets.streams import stream_json_values
+from memlab.records import encode_id_part
 
 KEYS = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
-as_date = fields.date("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21")
+parse_date = fields.make_date_parser("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21")
 _Haystack = dict[str, tuple[datetime, list[Any], str]]
 
 
@@ -26,63 +26,69 @@ def records(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
     seen: dict[str, int] = {}
     for file in source.members:
-        for index, raw in objects(file):
+        for index, raw in stream_json_values(file):
             with file.record(f"question {index}", raw):
                 record = Record(raw)
                 name = record.take("question_id", fields.name)
                 with file.record(label := f"question {index} ({name!r})", raw):
                     if name in seen:
-                        raise Bad("question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own")
-                    haystack = _haystack(record, file, label)
+                        raise BadField(
+                            "question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own"
+                        )
+                    haystack = _read_haystack(record, file, label)
                     evidence: list[str] = []
-                    turns = [*_turns(name, haystack, evidence)]
-                    asked = _question(record, name, haystack)
+                    turns = [*_read_turns(name, haystack, evidence)]
+                    asked = _read_question(record, name, haystack)
                     seen[name] = index
                     yield from (*turns, Record(asked | {"evidence": evidence}))
 
 
-def _haystack(record: Record, file: Source, label: str) -> _Haystack:
+def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
     """Give the sessions of a question by name, in order of date: date, turns, and where they stood."""
     keys = ("haystack_session_ids", "haystack_dates", "haystack_sessions")
-    names, dates, sessions = (record.take(key, fields.listed) for key in keys)
+    names, dates, sessions = (record.take(key, fields.check_list) for key in keys)
     if not len(names) == len(dates) == len(sessions):
         counts = f"{len(sessions)} sessions, {len(names)} ids and {len(dates)} dates"
-        raise Bad("haystack_sessions", counts, "as many of each")
+        raise BadField("haystack_sessions", counts, "as many of each")
     haystack: _Haystack = {}
     for i, (raw_name, raw_date, raw_turns) in enumerate(zip(names, dates, sessions, strict=True)):
         where, place = f"haystack_sessions[{i}]", f"haystack_session_ids[{i}]"
-        name, turns = fields.name(raw_name, place), fields.listed(raw_turns, where)
-        date = as_date(raw_date, f"haystack_dates[{i}]")
+        name, turns = fields.name(raw_name, place), fields.check_list(raw_turns, where)
+        date = parse_date(raw_date, f"haystack_dates[{i}]")
         if not turns:
             file.note(f"{label}: {where}", f"session {name!r} without turns", "dropped empty session")
         elif name not in haystack:
             haystack[name] = (date, turns, where)
         elif haystack[name][1] != turns:
-            raise Bad(place, f"{name!r} again with other turns", "one session for each id")
+            raise BadField(place, f"{name!r} again with other turns", "one session for each id")
         else:
             file.note(f"{label}: {place}", f"{name!r} again, the same turns", "dropped copy")
     if not haystack:
-        raise Bad("haystack_sessions", "no turn at all", "at least one session with turns")
+        raise BadField("haystack_sessions", "no turn at all", "at least one session with turns")
     return dict(sorted(haystack.items(), key=lambda item: item[1][0]))
 
 
-def _turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterator[Record]:
+def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterator[Record]:
     """Read the turns of a haystack, and fill in the ids of those that are marked as evidence."""
     for session, (date, turns, where) in haystack.items():
         for n, raw in enumerate(turns, 1):
             said = Record(raw, f"{where}[{n - 1}]")
             role, text = said.take("role", fields.name), said.take("content", fields.text)
-            given = turn(scope, session, n, role, text, timestamp=date)
-            if said.take("has_answer", fields.flag, False):
+            given = turn_record(scope, session, n, role, text, timestamp=date)
+            if said.take("has_answer", fields.check_flag, False):
                 evidence.append(turn_id(given))
             yield given
 
 
-def _question(record: Record, scope: str, haystack: _Haystack) -> Record:
-    answers = record.take("answer_session_ids", fields.names)
+def _read_question(record: Record, scope: str, haystack: _Haystack) -> Record:
+    answers = record.take("answer_session_ids", fields.check_names)
     if unknown := [name for name in answers if name not in haystack]:
-        raise Bad("answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids")
-    about = {"scope": scope, "query_id": id_part(scope), "abstention": scope.endswith("_abs")}
+        raise BadField(
+            "answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids"
+        )
+    about = {"scope": scope, "query_id": encode_id_part(scope), "abstention": scope.endswith("_abs")}
     about |= {"question": record.take("question", fields.name), "type": record.take("question_type", fields.name)}
-    about |= {"answer": record.take("answer", fields.answer), "timestamp": record.take("question_date", as_date)}
-    return Record(about | {"evidence_sessions": [f"{id_part(scope)}/{id_part(name)}" for name in answers]})
+    about |= {"answer": record.take("answer", fields.answer), "timestamp": record.take("question_date", parse_date)}
+    return Record(
+        about | {"evidence_sessions": [f"{encode_id_part(scope)}/{encode_id_part(name)}" for name in answers]}
+    )

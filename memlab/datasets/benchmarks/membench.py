@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question, turn, turn_id
-from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.chatlog import question_record, turn_id, turn_record
+from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
+from memlab.datasets.streams import stream_json_values
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
 KEYS = {"highlevel", "highlevel_rec", "simple", "conditional", "comparative", "aggregative", "post_processing"}
@@ -31,42 +31,42 @@ _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2
 def records(source: Source) -> Iterator[Record]:
     """Read trajectories: steps and the question of each."""
     for file in source.members:
-        for _, raw in objects(file):
+        for _, raw in stream_json_values(file):
             with file.record(file.path.name, None):
                 for kind, topics in Record(raw).items():
                     group = Record(topics, kind)
                     for topic in group:
                         within = f"{file.stem}/{fields.name(kind, 'kind')}/{fields.name(topic, 'topic')}"
-                        for i, trajectory in enumerate(group.take(topic, fields.listed)):
+                        for i, trajectory in enumerate(group.take(topic, fields.check_list)):
                             with file.record(f"{within}/{i}", trajectory):
-                                yield from _trajectory(file, f"{within}/{i}", kind, Record(trajectory))
+                                yield from _read_trajectory(file, f"{within}/{i}", kind, Record(trajectory))
 
 
-def _trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Record]:
+def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Record]:
     steps = list[Record]()
-    listed = record.take("message_list", fields.listed)
+    listed = record.take("message_list", fields.check_list)
     sessions = listed if listed and all(isinstance(part, list) for part in listed) else [listed]
     for s, messages in enumerate(sessions, 1):
         for n, raw in enumerate(messages, 1):
-            text = _step(raw, f"message_list, step {len(steps)}")
-            steps.append(turn(scope, f"session_{s}", n, "user", text, timestamp=_time(text)))
+            text = _format_step(raw, f"message_list, step {len(steps)}")
+            steps.append(turn_record(scope, f"session_{s}", n, "user", text, timestamp=_parse_time(text)))
     if not steps:
-        raise Bad("message_list", "no messages", "a list of messages, or of sessions of them")
+        raise BadField("message_list", "no messages", "a list of messages, or of sessions of them")
     asked, evidence = record.take("QA", Record), list[str]()
-    for i, cited in enumerate(asked.take("target_step_id", fields.listed, [])):
+    for i, cited in enumerate(asked.take("target_step_id", fields.check_list, [])):
         # The published files give [step, session], the samples the step alone.
         first = cited[0] if isinstance(cited, list) and cited else cited
-        step = fields.number(first, f"QA.target_step_id[{i}]")
+        step = fields.check_integer(first, f"QA.target_step_id[{i}]")
         if 0 <= step < len(steps):
             evidence.append(turn_id(steps[step]))
         else:
             file.note(f"{scope}: QA.target_step_id[{i}]", f"step {step} of {len(steps)}", "dropped evidence")
-    answer, time = asked.take("answer", fields.answer, None), _time(asked.take("time", fields.text, ""))
+    answer, time = asked.take("answer", fields.answer, None), _parse_time(asked.take("time", fields.text, ""))
     more = {"answer": answer, "type": kind.replace("_", "-"), "timestamp": time, "evidence": evidence}
-    return [*steps, question(scope, 0, asked.take("question", fields.name), **more)]
+    return [*steps, question_record(scope, 0, asked.take("question", fields.name), **more)]
 
 
-def _step(raw: Any, where: str) -> str:
+def _format_step(raw: Any, where: str) -> str:
     """Write a step as MemBench's script does, from any of its forms."""
     if isinstance(raw, str):
         return fields.text(raw, where)
@@ -74,13 +74,13 @@ def _step(raw: Any, where: str) -> str:
     keys = [next((key for key in names if message.get(key) is not None), None) for names in _SPEAKERS]
     spoken = [message.take(key, fields.text) for key in keys if key]
     if not spoken:
-        raise Bad(where, show(raw), "user and agent, or message")
+        raise BadField(where, describe_value(raw), "user and agent, or message")
     place, time = message.take("place", fields.text, None), message.take("time", fields.text, None)
     behind = f" (place: {place}; time: {time})" if place or time else ""
     return "\n".join(part + behind for part in spoken)
 
 
-def _time(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     """Read the time behind a message, or of a question; some are not written as they should be."""
     for parts in _TIME.findall(text)[-1:]:
         with suppress(ValueError):

@@ -12,33 +12,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlab.datasets import fields
-from memlab.datasets.benchmarks.locomo import Chat, dia_id
+from memlab.datasets.benchmarks.locomo import ConversationReader, dia_id
 from memlab.datasets.fields import Record
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import objects
+from memlab.datasets.streams import stream_json_values
 
 KEYS = {"session_1", "session_1_date_time", "events_session_1"}
 FILES = ("Chat_*.json",)
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "commonsense"}
 """Category number to its name in the paper."""
 _FORMS = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M")
-as_date = fields.date(*_FORMS, example="29.12.2023, 00:51:12")
+parse_date = fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
 
 
 def records(source: Source) -> Iterator[Record]:
     """Read chats: their messages and questions."""
     for file in source.members:
-        for index, raw in objects(file):
-            chat = Chat(file, file.stem + (f"-{index}" if index else ""), CATEGORIES)
+        for index, raw in stream_json_values(file):
+            chat = ConversationReader(file, file.stem + (f"-{index}" if index else ""), CATEGORIES)
             with file.record(chat.name, raw):
                 record = Record(raw)
-                asked = record.take("qa", fields.listed)
-                yield from (*chat.sessions(record, _messages), *chat.questions(asked))
+                asked = record.take("qa", fields.check_list)
+                yield from (*chat.sessions(record, _read_messages), *chat.questions(asked))
 
 
-def _messages(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
+def _read_messages(chat: ConversationReader, talk: Record, key: str) -> Iterator[Record]:
     """Read the messages of a session; one without a time has the session's."""
-    day = talk.take(f"{key}_date_time", as_date, None)
+    day = talk.take(f"{key}_date_time", parse_date, None)
     for n, raw in enumerate(talk[key], 1):
         with chat.source.record(f"{chat.name}: {key}[{n - 1}]", raw):
             message = Record(raw)
@@ -46,5 +46,5 @@ def _messages(chat: Chat, talk: Record, key: str) -> Iterator[Record]:
             caption = message.take("blip_caption", fields.text, None)
             if text is None and caption is None:
                 chat.note(f"{key}[{n - 1}]: clean_text", "nothing", "kept without a text")
-            sender, time = message.take("speaker", fields.name), message.take("date_time", as_date, day)
+            sender, time = message.take("speaker", fields.name), message.take("date_time", parse_date, day)
             yield chat.turn(cited, key, n, text or "", sender=sender, caption=caption, timestamp=time)

@@ -25,11 +25,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import turn, turn_id
-from memlab.datasets.fields import Bad, Record, show
+from memlab.datasets.chatlog import turn_id, turn_record
+from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import lines
-from memlab.records import id_part
+from memlab.datasets.streams import stream_json_lines
+from memlab.records import encode_id_part
 
 KEYS = {"_id"}
 FILES = ("queries.jsonl", "*/queries.jsonl")
@@ -54,13 +54,16 @@ def records(source: Source) -> Iterator[Record]:
     paths = [path for place in (folder.path, above) if (path := place / "corpus.jsonl").is_file()]
     if not paths:
         folder.fail("holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one")
-    corpus = {_id(record): record for _, record in _identified(replace(folder, path=paths[0], name=paths[0].name))}
+    corpus = {
+        _read_id(record): record
+        for _, record in _stream_unique_records(replace(folder, path=paths[0], name=paths[0].name))
+    }
     of_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
         of_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
     scopes: dict[str, _Scope] = {}
     for file in folder.files(*FILES):
-        _ask(folder, file, of_scope, scopes)
+        _add_questions(folder, file, of_scope, scopes)
     if scopes.keys() & of_scope.keys():  # a memory of which nothing is asked is one still
         scopes |= {scope: _Scope(of_scope[scope]) for scope in of_scope if scope and scope not in scopes}
     for name, about in scopes.items():
@@ -71,7 +74,7 @@ def records(source: Source) -> Iterator[Record]:
                 folder.note(f"candidates.jsonl: {name}", what, "ignored")
                 continue
             with folder.record(f"corpus.jsonl: {doc_id!r}", corpus[doc_id]):
-                turns[doc_id] = _turn(name, doc_id, corpus[doc_id], counts)
+                turns[doc_id] = _read_document_turn(name, doc_id, corpus[doc_id], counts)
         yield from turns.values()
         for query, record, cited in about.asked:
             with folder.record(f"queries.jsonl: {query!r}", record):
@@ -84,28 +87,30 @@ def records(source: Source) -> Iterator[Record]:
                 yield Record(said | {key: record[key] for key in _KEPT if key in record})
 
 
-def _ask(folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: dict[str, _Scope]) -> None:
+def _add_questions(folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: dict[str, _Scope]) -> None:
     """Add the questions of a file to their scopes; a folder within names their kind."""
     own = replace(file, path=file.path.parent)
     kind = "" if own.path == folder.path else own.path.name
-    evidence, scenes, names = _evidence(own), _scenes(own, folder), dict[tuple[str, ...], str]()
+    evidence, scenes, names = _read_qrels(own), _read_scenes(own, folder), dict[tuple[str, ...], str]()
     for scene, members in scenes.items():
         names.setdefault(tuple(members), scene)
-    for number, record in _identified(file):
+    for number, record in _stream_unique_records(file):
         with file.record(f"line {number}", record):
-            query, scope = _id(record), record.take("scope", fields.name, None)
+            query, scope = _read_id(record), record.take("scope", fields.name, None)
             documents: list[str] | None = None
             if scope in of_scope:
                 documents = of_scope[scope]
             elif scenes:
                 documents = scenes.get(query) or scenes.get("_".join(query.split("_")[:2]))
                 if documents is None:
-                    raise Bad("_id", f"{query!r}, which has no scene in candidates.jsonl", "a scene for each question")
+                    raise BadField(
+                        "_id", f"{query!r}, which has no scene in candidates.jsonl", "a scene for each question"
+                    )
                 scope = names[tuple(documents)]
             scope = scope or folder.path.resolve().name
             if scope in scopes and scopes[scope].documents != documents:  # folders may name their scenes alike
                 scope = f"{kind}/{scope}"
-            encoded = "/".join(id_part(part) for part in [kind, *query.split("/")] if part)
+            encoded = "/".join(encode_id_part(part) for part in [kind, *query.split("/")] if part)
             record["query_id"] = query if "scope" in record else encoded  # written from a dataset, it is its id
             record["type"] = record.take("type", fields.name, kind.replace("_", "-") or "unspecified")
             scopes.setdefault(scope, _Scope(documents)).asked.append((query, record, evidence.pop(query, [])))
@@ -114,7 +119,7 @@ def _ask(folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: d
         folder.note(f"{kind or own.path.name}: qrels", what, "ignored")
 
 
-def _turn(scope: str, doc_id: str, record: Record, counts: Counter[str]) -> Record:
+def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter[str]) -> Record:
     """Read a document as a turn; a title stands before the text, as MTEB and LMEB join them.
 
     :param counts: the turns that each session has.
@@ -125,28 +130,32 @@ def _turn(scope: str, doc_id: str, record: Record, counts: Counter[str]) -> Reco
     speaker, role = record.take("speaker", fields.name, None), record.take("role", fields.name, "other")
     title = record.take("title", fields.text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
-    own = "scope" in record and doc_id.startswith(f"{id_part(scope)}/")  # written from a dataset, it is its id
-    more = {"id": doc_id if own else None, "caption": caption, "timestamp": record.take("timestamp", fields.time, None)}
-    return turn(scope, session, counts[session], role, text, sender=speaker or "document", **more)
+    own = "scope" in record and doc_id.startswith(f"{encode_id_part(scope)}/")  # written from a dataset, it is its id
+    more = {
+        "id": doc_id if own else None,
+        "caption": caption,
+        "timestamp": record.take("timestamp", fields.parse_time, None),
+    }
+    return turn_record(scope, session, counts[session], role, text, sender=speaker or "document", **more)
 
 
-def _id(record: Record) -> str:
+def _read_id(record: Record) -> str:
     """Give the id; where both are there, LMEB means the one without an underscore."""
     return record.take("id" if record.get("id") is not None else "_id", fields.name)
 
 
-def _identified(file: Source) -> Iterator[tuple[int, Record]]:
+def _stream_unique_records(file: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines whose id is a name and stands once."""
     seen: dict[str, int] = {}
-    for number, record in lines(file):
+    for number, record in stream_json_lines(file):
         with file.record(f"line {number}", record):
-            called = _id(record)
+            called = _read_id(record)
             if seen.setdefault(called, number) != number:
-                raise Bad("_id", f"{called!r} again (first on line {seen[called]})", "an id of its own")
+                raise BadField("_id", f"{called!r} again (first on line {seen[called]})", "an id of its own")
             yield number, record
 
 
-def _evidence(folder: Source) -> dict[str, list[str]]:
+def _read_qrels(folder: Source) -> dict[str, list[str]]:
     """Read the qrels: the documents of each question whose score is above 0."""
     files = folder.files(*_QRELS)
     if len(files) != 1:
@@ -160,17 +169,21 @@ def _evidence(folder: Source) -> dict[str, list[str]]:
             continue
         with files[0].record(f"line {number}", row):
             if len(row) != 3 or not _NUMBER.fullmatch(row[2]):
-                raise Bad("", show("\t".join(row)), "query-id, corpus-id and a score, with tabs between them")
+                raise BadField(
+                    "", describe_value("\t".join(row)), "query-id, corpus-id and a score, with tabs between them"
+                )
             if float(row[2]) > 0:
                 judged.setdefault(row[0], []).append(row[1])
     return judged
 
 
-def _scenes(own: Source, folder: Source) -> dict[str, list[str]]:
+def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
     paths = [path for each in (own, folder) if (path := each.path / "candidates.jsonl").is_file()]
     scenes: dict[str, list[str]] = {}
-    for number, record in lines(file := replace(folder, path=paths[0], name=paths[0].name)) if paths else ():
+    for number, record in (
+        stream_json_lines(file := replace(folder, path=paths[0], name=paths[0].name)) if paths else ()
+    ):
         with file.record(f"line {number}", record):
-            scenes[record.take("scene_id", fields.name)] = record.take("candidate_doc_ids", fields.names)
+            scenes[record.take("scene_id", fields.name)] = record.take("candidate_doc_ids", fields.check_names)
     return scenes

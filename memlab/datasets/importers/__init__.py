@@ -1,8 +1,8 @@
 """Exports of chat tools: an importer each, with ``detect(file)`` and ``records(source)``.
 
 ``detect`` knows a file from its beginning; ``records`` yields the records of :mod:`memlab.datasets.chatlog`. What an
-importer leaves out or changes it counts by kind, and :func:`read` puts the counts into the issues of the dataset.
-"""
+importer leaves out or changes it counts by kind, and :func:`read_export` puts the counts into the issues of the
+dataset."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from memlab.datasets.fields import Bad
+from memlab.datasets.fields import BadField
 from memlab.datasets.importers import (
     chatgpt,
     claude_ai,
@@ -27,7 +27,7 @@ from memlab.datasets.importers import (
 )
 from memlab.datasets.importers.common import Message
 from memlab.datasets.reading import Source
-from memlab.records import raw_part
+from memlab.records import decode_id_part
 
 
 class Importer(NamedTuple):
@@ -81,12 +81,12 @@ _KEYS = (
 )
 
 
-def tool_of(file: Source) -> str | None:
+def detect_tool(file: Source) -> str | None:
     """Find the tool of a file from its beginning; ``None`` where none is known."""
     return next((kind for kind, module in IMPORTERS.items() if module.detect(file)), None)
 
 
-def refusal(file: Source) -> str | None:
+def explain_refusal(file: Source) -> str | None:
     """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
     for form, what, remedy in _BEGINNINGS:
         if re.match(form, file.head):
@@ -97,18 +97,18 @@ def refusal(file: Source) -> str | None:
     return None
 
 
-def read(kind: str, source: Source, *, scope: str | None = None) -> Iterator[Message]:
+def read_export(kind: str, source: Source, *, scope: str | None = None) -> Iterator[Message]:
     """Read an export; at its end, what was left out or changed is in the issues of the source.
 
     :param scope: names the memory of an export that has one; of several it chooses the one called so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
-    source = replace(source, members=_members(kind, source))
-    records, rename, n = _records(kind, source), dict[str, str](), 0
+    source = replace(source, members=_choose_files(kind, source))
+    records, rename, n = _read_messages(kind, source), dict[str, str](), 0
     if scope is not None:
         records = [*records]
         there = list(dict.fromkeys(str(record.get("scope")) for record in records))
-        scope = raw_part(scope) if scope not in there and raw_part(scope) in there else scope
+        scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
         if scope not in there and len(there) > 1:
             source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
         rename = {there[0]: scope} if scope not in there and there else {scope: scope}
@@ -127,7 +127,7 @@ def read(kind: str, source: Source, *, scope: str | None = None) -> Iterator[Mes
         source.fail(f"holds no message that memlab keeps ({kind}); left out: {left}")
 
 
-def _members(kind: str, source: Source) -> list[Source]:
+def _choose_files(kind: str, source: Source) -> list[Source]:
     """Choose the files that the importer of a tool reads; a file that is given alone it reads in any case."""
     files, known = source.files(), list[Source]()
     for file in files:
@@ -135,7 +135,7 @@ def _members(kind: str, source: Source) -> list[Source]:
             known.append(file)
         file.forget()
     if len(files) == 1 and not known:
-        if other := tool_of(files[0]):
+        if other := detect_tool(files[0]):
             source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
         return files
     if not known:
@@ -143,8 +143,8 @@ def _members(kind: str, source: Source) -> list[Source]:
     return known
 
 
-def _records(kind: str, source: Source) -> Iterable[Message]:
+def _read_messages(kind: str, source: Source) -> Iterable[Message]:
     try:
         yield from IMPORTERS[kind].records(source)
-    except Bad as bad:
+    except BadField as bad:
         source.fail(str(bad), bad)

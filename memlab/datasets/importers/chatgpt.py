@@ -12,7 +12,7 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import ME, Message, any_of, dig, items
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 
 _TEXT = {"text", "multimodal_text"}
@@ -28,42 +28,47 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
     for file in source.members:
-        yield from file.read_each("conversation", lambda record: _conversation(source, record))
+        yield from file.read_each("conversation", lambda record: _read_conversation(source, record))
 
 
-def _conversation(source: Source, conversation: Record) -> Iterator[Message]:
+def _read_conversation(source: Source, conversation: Record) -> Iterator[Message]:
     mapping = conversation.take("mapping", Record)
-    session = any_of(conversation, "conversation_id", "id", "title")
-    parents = {key: dig(node, "parent") for key, node in mapping.items()}
-    branch = common.newest_branch(parents, conversation.get("current_node"), lambda key: _age(mapping[key]))
-    others = [dig(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
-    source.drop("messages of other branches", ME, sum(role in ("user", "assistant") for role in others))
+    session = first_field(conversation, "conversation_id", "id", "title")
+    parents = {key: get_nested(node, "parent") for key, node in mapping.items()}
+    branch = common.newest_branch(parents, conversation.get("current_node"), lambda key: _creation_time(mapping[key]))
+    others = [get_nested(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
+    source.drop("messages of other branches", OWNER_SCOPE, sum(role in ("user", "assistant") for role in others))
     for key in branch:
-        each = dig(mapping[key], "message")
-        role = dig(each, "author", "role")
+        each = get_nested(mapping[key], "message")
+        role = get_nested(each, "author", "role")
         if each is None:
             continue
-        if dropped := _dropped(each, role, dig(each, "content", "content_type")):
-            source.drop(dropped, ME)
+        if dropped := _omission_reason(each, role, get_nested(each, "content", "content_type")):
+            source.drop(dropped, OWNER_SCOPE)
             continue
-        text, caption = common.content(source, ME, items(dig(each, "content", "parts")))
-        given = items(dig(each, "metadata", "attachments"))
-        files = [common.attached(file, called) for file in given if (called := any_of(file, "name"))]
+        text, caption = common.content(source, OWNER_SCOPE, list_or_empty(get_nested(each, "content", "parts")))
+        given = list_or_empty(get_nested(each, "metadata", "attachments"))
+        files = [common.describe_attachment(file, called) for file in given if (called := first_field(file, "name"))]
         if files:  # They name the images that the text points to.
             caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
-        more = {"role": role, "session": session, "caption": caption, "timestamp": common.time(each.get("create_time"))}
+        more = {
+            "role": role,
+            "session": session,
+            "caption": caption,
+            "timestamp": common.first_time(each.get("create_time")),
+        }
         own = common.name(each.get("id"), key)
-        yield from common.message(source, ME, role, _CITATION.sub("", text), id=own, **more)
+        yield from common.make_message(source, OWNER_SCOPE, role, _CITATION.sub("", text), id=own, **more)
 
 
-def _age(node: Any) -> float:
-    when = dig(node, "message", "create_time")
-    return when if isinstance(when, (int, float)) else 0.0 if dig(node, "message") else -1.0
+def _creation_time(node: Any) -> float:
+    when = get_nested(node, "message", "create_time")
+    return when if isinstance(when, (int, float)) else 0.0 if get_nested(node, "message") else -1.0
 
 
-def _dropped(each: Any, role: Any, kind: Any) -> str:
+def _omission_reason(each: Any, role: Any, kind: Any) -> str:
     """Say as what a message is left out, if it is."""
-    if any(dig(each, "metadata", key) is True for key in _HIDDEN) or kind in _CONTEXT or role == "system":
+    if any(get_nested(each, "metadata", key) is True for key in _HIDDEN) or kind in _CONTEXT or role == "system":
         return "system messages"
     if role not in ("user", "assistant", "tool"):
         return "unreadable messages"

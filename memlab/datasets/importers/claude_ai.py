@@ -12,7 +12,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import ME, Message, any_of, dig, items
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 
 
@@ -24,40 +24,42 @@ def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
     accounts: dict[str, str] = {}
     for file in source.members:
-        yield from file.read_each("conversation", lambda record: _conversation(source, record, accounts))
+        yield from file.read_each("conversation", lambda record: _read_conversation(source, record, accounts))
 
 
-def _conversation(source: Source, record: Record, accounts: dict[str, str]) -> Iterator[Message]:
-    account = any_of(record.get("account"), "uuid")
-    scope = accounts.setdefault(account, account if accounts else ME)
-    session, every = any_of(record, "uuid", "name"), record.take("chat_messages", fields.listed)
+def _read_conversation(source: Source, record: Record, accounts: dict[str, str]) -> Iterator[Message]:
+    account = first_field(record.get("account"), "uuid")
+    scope = accounts.setdefault(account, account if accounts else OWNER_SCOPE)
+    session, every = first_field(record, "uuid", "name"), record.take("chat_messages", fields.check_list)
     listed = [each for each in every if isinstance(each, dict)]
     source.drop("unreadable messages", scope, len(every) - len(listed))
-    kept = _branch(listed, record.get("current_leaf_message_uuid"))
+    kept = _current_branch(listed, record.get("current_leaf_message_uuid"))
     source.drop("messages of other branches", scope, len(listed) - len(kept))
     for each in kept:
-        role = common.role_of(each.get("sender"))
-        if not common.speaks(source, scope, role):
+        role = common.normalise_role(each.get("sender"))
+        if not common.is_spoken_role(source, scope, role):
             continue
-        blocks = items(each.get("content"))
+        blocks = list_or_empty(each.get("content"))
         text, caption = common.content(source, scope, blocks or each.get("text"))
-        files = [file for key in ("attachments", "files", "files_v2") for file in items(each.get(key))]
-        names = dict.fromkeys(any_of(file, "file_name") for file in files)
+        files = [file for key in ("attachments", "files", "files_v2") for file in list_or_empty(each.get(key))]
+        names = dict.fromkeys(first_field(file, "file_name") for file in files)
         caption = "; ".join([caption] * bool(caption) + [f"file: {given}" for given in names if given])
         if not text.strip():  # A long paste is an attachment without a name.
-            text = "\n".join(any_of(file, "extracted_content") for file in files)
-        if not text.strip() and not caption and any(dig(block, "type") != "text" for block in blocks):
+            text = "\n".join(first_field(file, "extracted_content") for file in files)
+        if not text.strip() and not caption and any(get_nested(block, "type") != "text" for block in blocks):
             continue  # Its blocks are counted.
-        more = {"session": session, "id": any_of(each, "uuid"), "role": role, "caption": caption}
-        when = common.time(each.get("created_at"))
-        yield from common.message(source, scope, str(role), text, timestamp=when, **more)
+        more = {"session": session, "id": first_field(each, "uuid"), "role": role, "caption": caption}
+        when = common.first_time(each.get("created_at"))
+        yield from common.make_message(source, scope, str(role), text, timestamp=when, **more)
 
 
-def _branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
+def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
     """Give the messages from the first to the current one, or to the newest that nobody answers."""
     by_id = {each["uuid"]: each for each in listed if isinstance(each.get("uuid"), str)}
     parents = {key: each.get("parent_message_uuid") for key, each in by_id.items()}
     known = any(isinstance(parent, str) and parent in by_id for parent in parents.values())
     if not known or len(by_id) < len(listed):
         return listed
-    return [by_id[key] for key in common.newest_branch(parents, leaf, lambda key: any_of(by_id[key], "created_at"))]
+    return [
+        by_id[key] for key in common.newest_branch(parents, leaf, lambda key: first_field(by_id[key], "created_at"))
+    ]

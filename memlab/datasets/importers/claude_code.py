@@ -10,7 +10,17 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.importers.common import ME, Message, any_of, content, dig, items, message, name, time
+from memlab.datasets.importers.common import (
+    OWNER_SCOPE,
+    Message,
+    content,
+    first_field,
+    first_time,
+    get_nested,
+    list_or_empty,
+    make_message,
+    name,
+)
 from memlab.datasets.reading import Source
 
 _TAGGED = re.compile(
@@ -33,26 +43,28 @@ def records(source: Source) -> Iterator[Message]:
     """Read what a person and Claude said to each other; side chains, tools, snapshots and meta lines are counted."""
     for file in source.members:
         for _, raw in file.values():
-            yield from _line(source, raw, PurePosixPath(file.name).stem)
+            yield from _read_line(source, raw, PurePosixPath(file.name).stem)
 
 
-def _line(source: Source, line: Any, file: str) -> Iterator[Message]:
-    role, said = dig(line, "type"), dig(line, "message")
+def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
+    role, said = get_nested(line, "type"), get_nested(line, "message")
     if role not in ("user", "assistant") or not isinstance(said, dict):
-        source.drop("lines about the session", ME)
+        source.drop("lines about the session", OWNER_SCOPE)
         return
     if line.get("isSidechain") is True:
-        source.drop("messages of side chains", ME)
+        source.drop("messages of side chains", OWNER_SCOPE)
         return
     if any(line.get(key) is True for key in _MARKED):
-        source.drop("system messages", ME)
+        source.drop("system messages", OWNER_SCOPE)
         return
-    text, caption = content(source, ME, said.get("content"))
+    text, caption = content(source, OWNER_SCOPE, said.get("content"))
     spoken = _TAGGED.sub("", text).strip()
     if (text.strip() and not spoken and not caption) or _META.match(spoken):
-        source.drop("system messages", ME)
+        source.drop("system messages", OWNER_SCOPE)
         return
-    if not spoken and not caption and items(said.get("content")):
+    if not spoken and not caption and list_or_empty(said.get("content")):
         return  # Its parts are counted.
-    more = {"session": name(line.get("sessionId"), file), "id": any_of(line, "uuid"), "caption": caption}
-    yield from message(source, ME, role, spoken, role=role, timestamp=time(line.get("timestamp")), **more)
+    more = {"session": name(line.get("sessionId"), file), "id": first_field(line, "uuid"), "caption": caption}
+    yield from make_message(
+        source, OWNER_SCOPE, role, spoken, role=role, timestamp=first_time(line.get("timestamp")), **more
+    )

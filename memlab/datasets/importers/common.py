@@ -10,7 +10,7 @@ from typing import Any
 
 from memlab.datasets.reading import Source
 
-ME = "me"
+OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
 Message = dict[str, Any]
 _ROLES = {
@@ -25,7 +25,7 @@ _THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "redacted_reasoning",
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Iterator[Message]:
+def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Iterator[Message]:
     """Give the record of a message, if there is anything in it.
 
     A message without text or caption is counted as empty, one whose id was there as repeated. Keys without a value
@@ -51,15 +51,15 @@ def message(source: Source, scope: str, sender: str, text: str, /, **more: Any) 
     yield record
 
 
-def place(source: Source, file: Source, number: int) -> str:
+def name_conversation(source: Source, file: Source, number: int) -> str:
     """Name a conversation that has no name by its place in the export."""
     return f"c{number:04}" if len(source.members) == 1 else f"{file.stem}-{number}"
 
 
-def dig(value: Any, *path: str) -> Any:
+def get_nested(value: Any, *path: str) -> Any:
     """Follow keys into objects; ``None`` where one is missing.
 
-    >>> dig({"author": {"role": "user"}}, "author", "role"), dig([], "author")
+    >>> get_nested({"author": {"role": "user"}}, "author", "role"), get_nested([], "author")
     ('user', None)
     """
     for key in path:
@@ -67,7 +67,7 @@ def dig(value: Any, *path: str) -> Any:
     return value
 
 
-def items(value: Any) -> list[Any]:
+def list_or_empty(value: Any) -> list[Any]:
     """Give a list as it is, and anything else as an empty one."""
     return value if isinstance(value, list) else []
 
@@ -80,18 +80,18 @@ def name(*values: Any) -> str:
     return ""
 
 
-def any_of(value: Any, *keys: str) -> str:
+def first_field(value: Any, *keys: str) -> str:
     """Give the first field of an object that can name something; empty if none can."""
-    return name(*(dig(value, key) for key in keys))
+    return name(*(get_nested(value, key) for key in keys))
 
 
-def time(*values: Any) -> Any:
+def first_time(*values: Any) -> Any:
     """Give the first value that the chat log takes as a time; ``None`` where none is."""
     kinds = (str, int, float, datetime)
     return next((value for value in values if isinstance(value, kinds) and value and value is not True), None)
 
 
-def decoded(value: Any) -> Any:
+def decode_json(value: Any) -> Any:
     """Decode JSON in a string, as tables have it; anything else stays as it is."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         try:
@@ -101,14 +101,14 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def role_of(value: Any) -> str | None:
+def normalise_role(value: Any) -> str | None:
     """Give the role that a tool calls so: ``user``, ``assistant``, ``system``, ``tool``; ``None`` for no role."""
     called = value.strip().lower() if isinstance(value, str) else ""
     role = next((role for role, names in _ROLES.items() if called in names), None)
     return role or ("tool" if re.search("tool|function|observation|ipython", called) else None)
 
 
-def speaks(source: Source, scope: str, role: str | None) -> bool:
+def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
     """Say whether a role is a person's or an assistant's; a message of another is counted."""
     if role not in ("user", "assistant"):
         source.drop({"system": "system messages", "tool": "tool calls"}.get(role or "", "unreadable messages"), scope)
@@ -145,20 +145,20 @@ def content(source: Source, scope: str, parts: Any) -> tuple[str, str]:
             texts.append(part)
         if not isinstance(part, dict):
             continue
-        kind = any_of(part, "type", "content_type")
+        kind = first_field(part, "type", "content_type")
         if kind in _THOUGHTS:
             source.drop("thoughts", scope)
         elif re.search("tool|function_call|execution|code_interpreter", kind):
             source.drop("tool calls", scope)
         elif re.search("image|video|audio|file|document|media", kind):
-            if spoken := name(part.get("transcript"), dig(part, "input_audio", "transcript"), part.get("text")):
+            if spoken := name(part.get("transcript"), get_nested(part, "input_audio", "transcript"), part.get("text")):
                 texts.append(spoken)
                 source.keep("recordings", scope, "kept as their transcripts")
                 continue
             what = next((word for word in ("image", "video", "audio") if word in kind), "file")
             source.keep(f"{what}s", scope, "described in captions")
-            called = any_of(part, "alt", "title", "file_name", "filename", "name")
-            known = name(dig(part, "metadata", "dalle", "prompt"), called, dig(part, "file", "filename"))
+            called = first_field(part, "alt", "title", "file_name", "filename", "name")
+            known = name(get_nested(part, "metadata", "dalle", "prompt"), called, get_nested(part, "file", "filename"))
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
             texts.append(said if isinstance(said, str) else name(said.get("value")))
@@ -167,9 +167,9 @@ def content(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     return "\n".join(text for text in texts if text), "; ".join(captions)
 
 
-def attached(file: Any, called: str) -> str:
+def describe_attachment(file: Any, called: str) -> str:
     """Describe an attached file: an image where its type says so."""
-    return f"{'image' if any_of(file, 'mime_type', 'mimetype').startswith('image') else 'file'}: {called}"
+    return f"{'image' if first_field(file, 'mime_type', 'mimetype').startswith('image') else 'file'}: {called}"
 
 
 def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
@@ -185,24 +185,26 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
             continue
         inner = next((raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), dict)), raw)
         called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role"), inner.get("type")]
-        called += [*items(raw.get("id"))[-1:], raw.get("type")]
-        role = next((role for value in called if (role := role_of(value))), None)
+        called += [*list_or_empty(raw.get("id"))[-1:], raw.get("type")]
+        role = next((role for value in called if (role := normalise_role(value))), None)
         if raw.get("type") in ("function_call", "function_call_output", "reasoning"):
             role = "tool"
-        if not speaks(source, scope, role):
+        if not is_spoken_role(source, scope, role):
             continue
         said = next((inner[key] for key in ("content", "value", "text", "parts") if inner.get(key) is not None), None)
-        calls = items(inner.get("tool_calls")) or [1] * bool(inner.get("function_call"))
+        calls = list_or_empty(inner.get("tool_calls")) or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
         text, caption = content(source, scope, said)
-        if not text and not caption and (calls or items(said)):
+        if not text and not caption and (calls or list_or_empty(said)):
             continue  # its parts are counted
-        when = time(*(inner.get(key) for key in ("timestamp", "created_at", "create_time")))
+        when = first_time(*(inner.get(key) for key in ("timestamp", "created_at", "create_time")))
         own = name(inner.get("id") or inner.get("uuid"))
         yield {"role": role, "text": text, "caption": caption, "id": own or None, "timestamp": when}
 
 
-def spoken(source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None) -> Iterator[Message]:
+def session_messages(
+    source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None
+) -> Iterator[Message]:
     """Give the messages of a session whose senders are their roles.
 
     :param listed: as of :func:`turns`.
@@ -210,10 +212,10 @@ def spoken(source: Source, scope: str, session: str, listed: Iterable[Message], 
     """
     for turn in listed:
         text, turn["timestamp"] = turn.pop("text"), turn["timestamp"] or when
-        yield from message(source, scope, turn["role"], text, session=session, **turn)
+        yield from make_message(source, scope, turn["role"], text, session=session, **turn)
 
 
-class Names:
+class ChatNames:
     """Names of chats: each its own, with the id behind a name that another chat has."""
 
     def __init__(self) -> None:

@@ -10,9 +10,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
-from memlab.datasets.importers.common import Message, Names, any_of, dig, items, message, name, time
+from memlab.datasets.importers.common import (
+    ChatNames,
+    Message,
+    first_field,
+    first_time,
+    get_nested,
+    list_or_empty,
+    make_message,
+    name,
+)
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import members
+from memlab.datasets.streams import stream_json_fields
 
 _TALK = {"", "Default", "Reply", "0", "19", "20", "ChatInputCommand", "21", "ThreadStarterMessage", "23"}
 _MENTION = re.compile(r"<@!?([^>&\s]+)>")
@@ -25,45 +34,52 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every channel as a scope; a bot is no assistant unless its name says so or it was named."""
-    names, people = Names(), dict[str, str]()
+    names, people = ChatNames(), dict[str, str]()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in members(file, "messages"):
+        for path, value in stream_json_fields(file, "messages"):
             if path != "messages":
                 about[path] = value
                 continue
-            channel = any_of(about.get("channel"), "name") or file.path.stem
-            scope = names.give(any_of(about.get("channel"), "id") or channel, channel)
-            yield from _message(source, scope, people, value)
+            channel = first_field(about.get("channel"), "name") or file.path.stem
+            scope = names.give(first_field(about.get("channel"), "id") or channel, channel)
+            yield from _read_message(source, scope, people, value)
 
 
-def _message(source: Source, scope: str, people: dict[str, str], each: Any) -> Iterator[Message]:
-    kind = any_of(each, "type")
+def _read_message(source: Source, scope: str, people: dict[str, str], each: Any) -> Iterator[Message]:
+    kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
         source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
         return
     author, forwarded = each.get("author"), each.get("forwardedMessage")
-    for person in (author, *items(each.get("mentions"))):
-        if called := any_of(person, "nickname", "name"):
-            people[any_of(person, "id")] = called
-    sender = people.get(any_of(author, "id")) or "Deleted User"
-    text = any_of(each, "content")
+    for person in (author, *list_or_empty(each.get("mentions"))):
+        if called := first_field(person, "nickname", "name"):
+            people[first_field(person, "id")] = called
+    sender = people.get(first_field(author, "id")) or "Deleted User"
+    text = first_field(each, "content")
     if forwarded:
         source.keep("forwarded messages", scope)
-        text = "\n".join(filter(None, (text, any_of(forwarded, "content"))))
-    embeds = [name(dig(embed, key)) for embed in items(each.get("embeds")) for key in ("title", "description")]
+        text = "\n".join(filter(None, (text, first_field(forwarded, "content"))))
+    embeds = [
+        name(get_nested(embed, key)) for embed in list_or_empty(each.get("embeds")) for key in ("title", "description")
+    ]
     text = text or "\n".join(filter(None, embeds))
     text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))
-    files = [*items(each.get("attachments")), *items(dig(forwarded, "attachments"))]
-    caption = "; ".join(f"file: {any_of(file, 'fileName')}" for file in files)
+    files = [*list_or_empty(each.get("attachments")), *list_or_empty(get_nested(forwarded, "attachments"))]
+    caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
     if caption:
         source.keep("files", scope, "described in captions")
     if each.get("timestampEdited"):
         source.keep("edited messages", scope)
-    if not text and not caption and items(each.get("stickers")):
+    if not text and not caption and list_or_empty(each.get("stickers")):
         source.drop("stickers", scope)
         return
-    bot = dig(author, "isBot") is True
+    bot = get_nested(author, "isBot") is True
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if bot else None
-    more = {"id": any_of(each, "id"), "role": role, "timestamp": time(each.get("timestamp")), "caption": caption}
-    yield from message(source, scope, sender, text, **more)
+    more = {
+        "id": first_field(each, "id"),
+        "role": role,
+        "timestamp": first_time(each.get("timestamp")),
+        "caption": caption,
+    }
+    yield from make_message(source, scope, sender, text, **more)

@@ -11,7 +11,17 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.common import Message, any_of, content, decoded, dig, items, message, speaks, time
+from memlab.datasets.importers.common import (
+    Message,
+    content,
+    decode_json,
+    first_field,
+    first_time,
+    get_nested,
+    is_spoken_role,
+    list_or_empty,
+    make_message,
+)
 from memlab.datasets.reading import Source
 
 _OLD = {"messages", "core_memory", "llm_config", "in_context_message_ids", "in_context_message_indices"}
@@ -26,33 +36,35 @@ def records(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope."""
 
     def agents(record: Record) -> Iterator[Message]:
-        for agent in record.take("agents", fields.listed, []) or [record]:
-            for each in items(dig(agent, "messages")):
-                yield from _message(source, any_of(agent, "name", "id") or "agent", each)
+        for agent in record.take("agents", fields.check_list, []) or [record]:
+            for each in list_or_empty(get_nested(agent, "messages")):
+                yield from _read_message(source, first_field(agent, "name", "id") or "agent", each)
 
     for file in source.members:
         yield from file.read_each("agent file", agents)
 
 
-def _message(source: Source, scope: str, each: Any) -> Iterator[Message]:
-    role = dig(each, "role")
-    if not speaks(source, scope, role if role in ("user", "assistant", "tool") else "system" if role else None):
+def _read_message(source: Source, scope: str, each: Any) -> Iterator[Message]:
+    role = get_nested(each, "role")
+    if not is_spoken_role(source, scope, role if role in ("user", "assistant", "tool") else "system" if role else None):
         return
     text, caption = content(source, scope, each.get("text") if each.get("content") is None else each["content"])
     if role == "user":
-        wrapped = decoded(text)
-        if dig(wrapped, "type") not in (None, "user_message"):
+        wrapped = decode_json(text)
+        if get_nested(wrapped, "type") not in (None, "user_message"):
             source.drop("system messages", scope)
             return
-        text = any_of(wrapped, "message") or text
-    calls = [call for call in items(each.get("tool_calls")) if isinstance(call, dict)]
-    sent = [call["function"] for call in calls if dig(call, "function", "name") == "send_message"]
-    said = [words for function in sent if (words := any_of(decoded(dig(function, "arguments")), "message"))]
+        text = first_field(wrapped, "message") or text
+    calls = [call for call in list_or_empty(each.get("tool_calls")) if isinstance(call, dict)]
+    sent = [call["function"] for call in calls if get_nested(call, "function", "name") == "send_message"]
+    said = [
+        words for function in sent if (words := first_field(decode_json(get_nested(function, "arguments")), "message"))
+    ]
     source.drop("tool calls", scope, len(calls) - len(said))
     if calls:
         source.drop("thoughts", scope, bool(text.strip()))
         text = "\n".join(said)
         if not text:
             return
-    more = {"role": role, "caption": caption, "timestamp": time(each.get("created_at"))}
-    yield from message(source, scope, role, text, id=any_of(each, "id"), **more)
+    more = {"role": role, "caption": caption, "timestamp": first_time(each.get("created_at"))}
+    yield from make_message(source, scope, role, text, id=first_field(each, "id"), **more)

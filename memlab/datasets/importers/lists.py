@@ -10,16 +10,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.importers.common import (
-    ME,
+    OWNER_SCOPE,
     Message,
-    any_of,
-    decoded,
-    dig,
-    items,
+    decode_json,
+    first_field,
+    first_time,
+    get_nested,
+    list_or_empty,
     name,
-    place,
-    spoken,
-    time,
+    name_conversation,
+    session_messages,
     turns,
 )
 from memlab.datasets.reading import Source
@@ -47,12 +47,12 @@ def openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; a list of single messages is one."""
     for file in source.members:
         for number, raw in file.values():
-            listed = decoded(dig(raw, "messages") or dig(raw, "body", "messages"))
+            listed = decode_json(get_nested(raw, "messages") or get_nested(raw, "body", "messages"))
             listed = listed if isinstance(listed, list) else None
-            session = any_of(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
+            session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
             if listed is None and isinstance(raw, list):
                 raw, listed, session = {}, raw, ""
-            yield from _conversation(source, file, number, raw, listed, session)
+            yield from _read_conversation(source, file, number, raw, listed, session)
 
 
 def is_sharegpt(file: Source) -> bool:
@@ -64,15 +64,17 @@ def sharegpt(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope; a pair of question and answer is two messages."""
     for file in source.members:
         for number, raw in file.values():
-            listed = next((found for key in _LISTS if isinstance(found := decoded(dig(raw, key)), list)), None)
+            listed = next(
+                (found for key in _LISTS if isinstance(found := decode_json(get_nested(raw, key)), list)), None
+            )
             if listed is not None:
-                source.drop("system messages", ME, bool(any_of(raw, "system", "system_prompt")))
-                listed = [turn for each in listed for turn in _pair(each)]
-            session = any_of(raw, "id", "conversation_id", "conversation_hash")
-            yield from _conversation(source, file, number, raw, listed, session)
+                source.drop("system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt")))
+                listed = [turn for each in listed for turn in _split_pair(each)]
+            session = first_field(raw, "id", "conversation_id", "conversation_hash")
+            yield from _read_conversation(source, file, number, raw, listed, session)
 
 
-def _pair(raw: Any) -> Iterator[Any]:
+def _split_pair(raw: Any) -> Iterator[Any]:
     if not isinstance(raw, dict) or {"from", "role", "value", "content"} & raw.keys():
         yield raw
         return
@@ -81,15 +83,17 @@ def _pair(raw: Any) -> Iterator[Any]:
             yield {"role": role, "content": said}
 
 
-def _conversation(
+def _read_conversation(
     source: Source, file: Source, number: int, raw: Any, listed: list[Any] | None, session: str
 ) -> Iterator[Message]:
     """Give the messages of one conversation, whose time is that of messages without one; without a list, a message."""
     if listed is None:
         raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
-    scope = name(raw.get("user_id"), raw.get("user"), dig(raw, "metadata", "user_id")) or ME
-    when = time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
-    yield from spoken(source, scope, session or place(source, file, number), turns(source, scope, listed), when)
+    scope = name(raw.get("user_id"), raw.get("user"), get_nested(raw, "metadata", "user_id")) or OWNER_SCOPE
+    when = first_time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
+    yield from session_messages(
+        source, scope, session or name_conversation(source, file, number), turns(source, scope, listed), when
+    )
 
 
 def is_mem0(file: Source) -> bool:
@@ -100,9 +104,11 @@ def mem0(source: Source) -> Iterator[Message]:
     """Read the messages that memories were made of; a memory alone is no message, and is counted."""
     for file in source.members:
         for number, raw in file.values():
-            for entry in items(dig(raw, "results")) or items(dig(raw, "memories")) or [raw]:
-                scope = any_of(entry, "user_id", "agent_id") or ME
-                listed = items(dig(entry, "input")) or items(dig(entry, "messages"))
+            for entry in (
+                list_or_empty(get_nested(raw, "results")) or list_or_empty(get_nested(raw, "memories")) or [raw]
+            ):
+                scope = first_field(entry, "user_id", "agent_id") or OWNER_SCOPE
+                listed = list_or_empty(get_nested(entry, "input")) or list_or_empty(get_nested(entry, "messages"))
                 source.drop("facts without their messages", scope, not listed)
                 said = list(turns(source, scope, listed))
                 key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
@@ -110,8 +116,8 @@ def mem0(source: Source) -> Iterator[Message]:
                     source.drop("repeated messages", scope, len(said))
                     continue
                 source.report.seen.add(key)
-                session = any_of(entry, "run_id", "session_id") or place(source, file, number)
-                yield from spoken(source, scope, session, said, time(dig(entry, "created_at")))
+                session = first_field(entry, "run_id", "session_id") or name_conversation(source, file, number)
+                yield from session_messages(source, scope, session, said, first_time(get_nested(entry, "created_at")))
 
 
 def is_table(file: Source) -> bool:

@@ -9,9 +9,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.common import Message, Names, any_of, dig, items, message, time
+from memlab.datasets.importers.common import (
+    ChatNames,
+    Message,
+    first_field,
+    first_time,
+    get_nested,
+    list_or_empty,
+    make_message,
+)
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import members
+from memlab.datasets.streams import stream_json_fields
 
 _TYPES = re.compile(
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies|(?:private|public)_(?:group|supergroup|channel))"'
@@ -30,65 +38,65 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
-    names = Names()
+    names = ChatNames()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in members(file, "messages", "chats.list", "left_chats.list"):
+        for path, value in stream_json_fields(file, "messages", "chats.list", "left_chats.list"):
             if path == "messages":
-                yield from _message(source, names, about, value)
+                yield from _read_message(source, names, about, value)
             elif path.endswith(".list"):
-                for each in items(dig(value, "messages")):
-                    yield from _message(source, names, value, each)
+                for each in list_or_empty(get_nested(value, "messages")):
+                    yield from _read_message(source, names, value, each)
             else:
                 about[path] = value
 
 
-def _message(source: Source, names: Names, chat: dict[str, Any], each: Any) -> Iterator[Message]:
-    called = any_of(chat, "name") or any_of(chat, "type").replace("_", " ").capitalize() or source.path.stem
-    scope = names.give(any_of(chat, "id") or called, called)
-    kind = dig(each, "type")
+def _read_message(source: Source, names: ChatNames, chat: dict[str, Any], each: Any) -> Iterator[Message]:
+    called = first_field(chat, "name") or first_field(chat, "type").replace("_", " ").capitalize() or source.path.stem
+    scope = names.give(first_field(chat, "id") or called, called)
+    kind = get_nested(each, "type")
     if kind != "message":
-        call = str(dig(each, "action")).endswith("call")
+        call = str(get_nested(each, "action")).endswith("call")
         source.drop("unsupported messages" if kind == "unsupported" else "calls" if call else "system messages", scope)
         return
-    text, what, caption = _text(source, scope, each), _media(each), ""
-    person = " ".join(any_of(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
-    known = any_of(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or person
+    text, what, caption = _message_text(source, scope, each), _name_media(each), ""
+    person = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
+    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or person
     if what and not text.strip() and not known:
         source.drop(f"{what} without text", scope)
         return
     if what:
         source.keep(what, scope, "described in captions")
         caption = what.removesuffix("s") + f": {known}" * bool(known)
-    sender = any_of(each, "from", "actor", "from_id") or "Deleted Account"
-    bot = chat.get("type") == "bot_chat" and any_of(each, "from_id") == f"user{chat.get('id')}"
+    sender = first_field(each, "from", "actor", "from_id") or "Deleted Account"
+    bot = chat.get("type") == "bot_chat" and first_field(each, "from_id") == f"user{chat.get('id')}"
     for key, kept in (("edited", "edited messages"), ("forwarded_from", "forwarded messages")):
         if each.get(key):
             source.keep(kept, scope)
-    more = {"id": any_of(each, "id"), "role": "assistant" if bot else None, "caption": caption}
-    when = time(each.get("date_unixtime"), each.get("date"))
-    yield from message(source, scope, sender, text, timestamp=when, **more)
+    more = {"id": first_field(each, "id"), "role": "assistant" if bot else None, "caption": caption}
+    when = first_time(each.get("date_unixtime"), each.get("date"))
+    yield from make_message(source, scope, sender, text, timestamp=when, **more)
 
 
-def _text(source: Source, scope: str, each: dict[str, Any]) -> str:
+def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
     """Give the text of a message, or its poll."""
     if not (poll := each.get("poll")):
-        return _flat(each.get("text"))
+        return _join_text_parts(each.get("text"))
     source.keep("polls", scope, "kept as text")
-    answers = [_flat(dig(answer, "text")) for answer in items(dig(poll, "answers"))]
-    return f"{_flat(dig(poll, 'question'))}\n{' / '.join(answers)}".strip()
+    answers = [_join_text_parts(get_nested(answer, "text")) for answer in list_or_empty(get_nested(poll, "answers"))]
+    return f"{_join_text_parts(get_nested(poll, 'question'))}\n{' / '.join(answers)}".strip()
 
 
-def _flat(text: Any) -> str:
+def _join_text_parts(text: Any) -> str:
     """Join a text of parts; a link behind a word is put after it."""
     if isinstance(text, dict):
-        inner, href = _flat(text.get("text")), any_of(text, "href")
+        inner, href = _join_text_parts(text.get("text")), first_field(text, "href")
         return f"{inner} ({href})" if href and href != inner else inner
-    return "".join(map(_flat, text)) if isinstance(text, list) else text if isinstance(text, str) else ""
+    return "".join(map(_join_text_parts, text)) if isinstance(text, list) else text if isinstance(text, str) else ""
 
 
-def _media(each: dict[str, Any]) -> str:
+def _name_media(each: dict[str, Any]) -> str:
     """Name what a message carries beside text, in the plural; empty if nothing."""
-    if kind := any_of(each, "media_type"):
+    if kind := first_field(each, "media_type"):
         return _MEDIA.get(kind, "media")
     return "photos" if each.get("photo") else next((what for key, what in _OTHERS.items() if each.get(key)), "")

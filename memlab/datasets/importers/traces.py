@@ -13,7 +13,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets.importers.common import ME, Message, any_of, decoded, dig, items, name, spoken, time, turns
+from memlab.datasets.importers.common import (
+    OWNER_SCOPE,
+    Message,
+    decode_json,
+    first_field,
+    first_time,
+    get_nested,
+    list_or_empty,
+    name,
+    session_messages,
+    turns,
+)
 from memlab.datasets.reading import Source
 
 _ASKED = (
@@ -58,37 +69,37 @@ def langsmith(source: Source) -> Iterator[Message]:
     traces: dict[str, list[tuple[bool, _Step]]] = {}
     for file in source.members:
         for number, raw in file.values():
-            for run in items(dig(raw, "runs")) or [raw]:
-                kind = any_of(run, "run_type")
+            for run in list_or_empty(get_nested(raw, "runs")) or [raw]:
+                kind = first_field(run, "run_type")
                 if not isinstance(run, dict) or kind not in _KINDS:
-                    source.drop("tool calls" if kind == "tool" else "runs of other kinds", ME)
+                    source.drop("tool calls" if kind == "tool" else "runs of other kinds", OWNER_SCOPE)
                     continue
-                trace = any_of(run, "trace_id", "id") or str(number)
-                traces.setdefault(trace, []).append((not run.get("parent_run_id"), _step(run)))
+                trace = first_field(run, "trace_id", "id") or str(number)
+                traces.setdefault(trace, []).append((not run.get("parent_run_id"), _make_step(run)))
     steps: list[_Step] = []
     for trace, runs in traces.items():
         thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
-        scope = next((step.scope for _, step in runs if step.scope != ME), ME)
+        scope = next((step.scope for _, step in runs if step.scope != OWNER_SCOPE), OWNER_SCOPE)
         roots = [step for root, step in runs if root and step.asked and step.answered]
         steps += [replace(step, session=thread, scope=scope) for step in roots or [step for _, step in runs]]
-    yield from _conversations(source, steps)
+    yield from _deduplicate_messages(source, steps)
 
 
-def _step(run: dict[str, Any]) -> _Step:
-    about = dig(decoded(run.get("extra")), "metadata") or decoded(run.get("metadata")) or {}
-    thread = any_of(about, *_THREAD) or any_of(run, "thread_id")
-    scope = any_of(about, "user_id", "user", "ls_user_id") or ME
-    begun, ended = _utc(run.get("start_time")), _utc(run.get("end_time"))
-    asked, answered = decoded(run.get("inputs")), decoded(run.get("outputs"))
-    return _Step(scope, thread, f"{begun} {any_of(run, 'dotted_order')}", asked, answered, begun, ended)
+def _make_step(run: dict[str, Any]) -> _Step:
+    about = get_nested(decode_json(run.get("extra")), "metadata") or decode_json(run.get("metadata")) or {}
+    thread = first_field(about, *_THREAD) or first_field(run, "thread_id")
+    scope = first_field(about, "user_id", "user", "ls_user_id") or OWNER_SCOPE
+    begun, ended = _assume_utc(run.get("start_time")), _assume_utc(run.get("end_time"))
+    asked, answered = decode_json(run.get("inputs")), decode_json(run.get("outputs"))
+    return _Step(scope, thread, f"{begun} {first_field(run, 'dotted_order')}", asked, answered, begun, ended)
 
 
-def _utc(value: Any) -> Any:
+def _assume_utc(value: Any) -> Any:
     """Give a time of a run, which is in UTC where it names no zone."""
     if isinstance(value, str) and "T" in value:
         with suppress(ValueError):
             value = datetime.fromisoformat(value)
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else time(value)
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else first_time(value)
 
 
 def is_langfuse(file: Source) -> bool:
@@ -105,39 +116,44 @@ def langfuse(source: Source) -> Iterator[Message]:
     runs: dict[str, list[dict[str, Any]]] = {}
     for file in source.members:
         for number, raw in file.values():
-            for each in items(dig(raw, "data")) or items(dig(raw, "traces")) or [raw]:
+            for each in list_or_empty(get_nested(raw, "data")) or list_or_empty(get_nested(raw, "traces")) or [raw]:
                 if not isinstance(each, dict):
-                    source.drop("unreadable messages", ME)
-                elif observed := any_of(each, "traceId", "trace_id"):
+                    source.drop("unreadable messages", OWNER_SCOPE)
+                elif observed := first_field(each, "traceId", "trace_id"):
                     runs.setdefault(observed, []).append(each)
                 else:
                     about = each["trace"] if isinstance(each.get("trace"), dict) else each
-                    key, session = any_of(about, "id") or str(number), any_of(raw, "id") if each is not raw else None
+                    key, session = (
+                        first_field(about, "id") or str(number),
+                        first_field(raw, "id") if each is not raw else None,
+                    )
                     traces[key] = {"sessionId": session} | about
-                    within = items(decoded(each.get("observations")))
+                    within = list_or_empty(decode_json(each.get("observations")))
                     runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
     keys = dict.fromkeys((*traces, *runs))
-    steps = [step for key in keys for step in _steps(source, key, traces.get(key, {}), runs.get(key, []))]
-    yield from _conversations(source, steps)
+    steps = [step for key in keys for step in _make_steps(source, key, traces.get(key, {}), runs.get(key, []))]
+    yield from _deduplicate_messages(source, steps)
 
 
-def _steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
+def _make_steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
     everything = [trace, *runs]
     session = name(*(run.get(each) for run in everything for each in ("sessionId", "session_id"))) or f"trace {key}"
-    scope = name(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or ME
-    kinds = [any_of(run, "type").upper() for run in runs]
+    scope = name(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or OWNER_SCOPE
+    kinds = [first_field(run, "type").upper() for run in runs]
     talk = [run for run, kind in zip(runs, kinds, strict=True) if kind in _MODELS]
     models = [run for run, kind in zip(runs, kinds, strict=True) if kind == "GENERATION"] or talk
     whole = bool(trace.get("input") and trace.get("output"))
     source.drop("tool calls", scope, kinds.count("TOOL"))
     source.drop("observations of other kinds", scope, len(runs) - kinds.count("TOOL") - (0 if whole else len(models)))
     for run in [trace] if whole else models:
-        begun = time(run.get("startTime") or run.get("start_time") or run.get("timestamp"))
-        ended = time(run.get("endTime") or run.get("end_time"))
-        yield _Step(scope, session, str(begun), decoded(run.get("input")), decoded(run.get("output")), begun, ended)
+        begun = first_time(run.get("startTime") or run.get("start_time") or run.get("timestamp"))
+        ended = first_time(run.get("endTime") or run.get("end_time"))
+        yield _Step(
+            scope, session, str(begun), decode_json(run.get("input")), decode_json(run.get("output")), begun, ended
+        )
 
 
-def _conversations(source: Source, steps: list[_Step]) -> Iterator[Message]:
+def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Message]:
     """Give every message once, session by session: a run takes up what the runs before it ended with."""
     sessions: dict[tuple[str, str], list[_Step]] = {}
     for step in steps:
@@ -145,24 +161,27 @@ def _conversations(source: Source, steps: list[_Step]) -> Iterator[Message]:
     for (scope, session), runs in sessions.items():
         said: list[Message] = []
         for run in sorted(runs, key=lambda run: run.key):
-            asked, answered = _messages(run.asked, _ASKED, "user"), _messages(run.answered, _ANSWERED, "assistant")
+            asked, answered = (
+                _find_messages(run.asked, _ASKED, "user"),
+                _find_messages(run.answered, _ANSWERED, "assistant"),
+            )
             for listed, when in ((asked, run.begun), (answered, run.ended or run.begun)):
                 heard = list(turns(source, scope, listed))
-                new = heard[_overlap(said, heard) :]
+                new = heard[_count_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
-        yield from spoken(source, scope, session, said)
+        yield from session_messages(source, scope, session, said)
 
 
-def _overlap(said: list[Message], heard: list[Message]) -> int:
+def _count_overlap(said: list[Message], heard: list[Message]) -> int:
     """Count the first messages of a run that the conversation so far ends with."""
     old, new = [[(turn["role"], turn["text"]) for turn in each] for each in (said, heard)]
     sizes = range(min(len(old), len(new)), 0, -1)
     return next((size for size in sizes if old[-size:] == new[:size]), 0)
 
 
-def _messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
+def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
     """Find the messages in what went into a run or came out of it; a bare text is of the role."""
-    value = decoded(value)
+    value = decode_json(value)
     if isinstance(value, str):
         return [{"role": role, "content": value}] if value.strip() else []
     if isinstance(value, list):
@@ -171,17 +190,17 @@ def _messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
             return [value]
         if texts:
             return [{"role": role, "content": "\n".join(texts)}]
-        return [found for each in value for found in _messages(each, keys, role)]
+        return [found for each in value for found in _find_messages(each, keys, role)]
     if not isinstance(value, dict):
         return []
     if {"role", "kwargs", "tool_calls"} & value.keys() or (value.get("type") and {"content", "data"} & value.keys()):
         return [value]
-    inner = dig(value, "message") or dig(value, "kwargs")
+    inner = get_nested(value, "message") or get_nested(value, "kwargs")
     if isinstance(inner, dict):
-        return _messages(inner, keys, role)
+        return _find_messages(inner, keys, role)
     found: list[Any] = []
     for key in keys:
-        found += _messages(value[key], keys, role) if value.get(key) else []
+        found += _find_messages(value[key], keys, role) if value.get(key) else []
         if found and value.get(key) and not key.endswith("history"):
             break
     return found

@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from memlab.datasets.importers import whatsapp_words as words
-from memlab.datasets.importers.common import Message, message
+from memlab.datasets.importers.common import Message, make_message
 from memlab.datasets.reading import Source
 
 _M = "[\u200e\u200f]*"
@@ -58,28 +58,28 @@ def detect(file: Source) -> bool:
     if file.head.lstrip()[:1] == "{":
         return False
     lines = [line for line in file.head.translate(words.DIGITS).split("\n")[:60] if line.strip()]
-    found = [line for line in lines if _header(line)]
+    found = [line for line in lines if _match_header(line)]
     return bool(found) and (found[0] in lines[:5]) and len(found) * 20 >= len(lines)
 
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
     for file in source.members:
-        lines = _joined(_lines(file.text()))
+        lines = _join_continuations(_parse_lines(file.text()))
         if not lines:
             file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
-        _date(file, lines)
-        lines = list(_without_quotes(lines))
-        people = _people(lines)
-        scope = _scope(file, lines, people)
+        _date_lines(file, lines)
+        lines = list(_merge_pasted_lines(lines))
+        people = _find_senders(lines)
+        scope = _name_chat(file, lines, people)
         for line in lines:
-            yield from _message(source, scope, line, people)
+            yield from _read_message(source, scope, line, people)
 
 
-def _lines(text: str) -> Iterator[_Line | str]:
+def _parse_lines(text: str) -> Iterator[_Line | str]:
     for raw in text.split("\n"):
         raw = raw.rstrip("\r")
-        found = _header(raw[:120].translate(words.DIGITS))
+        found = _match_header(raw[:120].translate(words.DIGITS))
         if found is None:
             yield raw
             continue
@@ -90,11 +90,11 @@ def _lines(text: str) -> Iterator[_Line | str]:
         yield _Line((int(a), int(b), int(c)), clock, half, shape, raw[found.end() :], raw, [])
 
 
-def _header(line: str) -> re.Match[str] | None:
+def _match_header(line: str) -> re.Match[str] | None:
     return _START.match(_TIME_FIRST.sub(r"\1\3, \2", line))
 
 
-def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
+def _join_continuations(lines: Iterator[_Line | str]) -> list[_Line]:
     """Put lines to the messages that they go on; a header in another form than the file's is such a line."""
     listed = list(lines)
     usual = Counter(line.shape for line in listed if isinstance(line, _Line)).most_common(1)
@@ -107,10 +107,10 @@ def _joined(lines: Iterator[_Line | str]) -> list[_Line]:
     return messages
 
 
-def _date(file: Source, lines: list[_Line]) -> None:
+def _date_lines(file: Source, lines: list[_Line]) -> None:
     """Date the lines in the order that fits the whole file best; where two fit equally, say which was taken."""
     wanted = file.date_order
-    misfits = {order: _misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
+    misfits = {order: _count_misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
     best = min(misfits.values())
     fitting = [order for order, misfit in misfits.items() if misfit == best]
     american = all(line.shape[1] == "/" and not line.shape[4] and line.half[-2:] in ("AM", "PM") for line in lines)
@@ -119,29 +119,29 @@ def _date(file: Source, lines: list[_Line]) -> None:
         what = f"every date can be {' or '.join(fitting)}"
         file.note(f"{file.name}: dates", what, f"read as {order}; --date-order names another")
     for line in lines:
-        line.at = _moment(line, order)
+        line.at = _line_datetime(line, order)
     wrong = [number for number, line in enumerate(lines, 1) if line.at is None]
     if len(wrong) * 10 > len(lines):
         odd, more = lines[wrong[0] - 1].raw[:30], len(wrong) - 1
         file.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; name another --date-order")
 
 
-def _misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
+def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
     """Count the dates that an order makes impossible, and the steps back in time; no locale has a short year first."""
     dates = [line for line, last in zip(lines, [None, *lines], strict=False) if last is None or line.date != last.date]
-    times = [_moment(line, order) for line in dates]
+    times = [_line_datetime(line, order) for line in dates]
     known = [time for time in times if time is not None]
     back = sum((b - a).total_seconds() < -_DAY for a, b in pairwise(known))
     return len(times) - len(known), back, order == "ymd" and not lines[0].shape[3]
 
 
-def _moment(line: _Line, order: str) -> datetime | None:
+def _line_datetime(line: _Line, order: str) -> datetime | None:
     year, month, day = (line.date[at] for at in ORDERS[order])
     if year < 100:
         year += 2000
     if 2400 < year < 2700:  # the Buddhist calendar
         year -= 543
-    hour, half = line.clock[0], words.half(line.half)
+    hour, half = line.clock[0], words.day_half(line.half)
     if half and hour <= 12:
         hour = hour % 12 + 12 * (half == "pm")
     try:
@@ -150,36 +150,36 @@ def _moment(line: _Line, order: str) -> datetime | None:
         return None
 
 
-def _without_quotes(lines: list[_Line]) -> Iterator[_Line]:
+def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
     """Put back into its message a pasted line that looks like a header: alone, it is days before those around it."""
     last: _Line | None = None
     for place, line in enumerate(lines):
-        if last is not None and (line.at is None or _before(line, last)):
+        if last is not None and (line.at is None or _is_days_before(line, last)):
             following = lines[place + 1 : place + 1 + _AHEAD]
-            if line.at is None or any(not _before(other, last) for other in following):
+            if line.at is None or any(not _is_days_before(other, last) for other in following):
                 last.more += [line.raw, *line.more]
                 continue
         last = line
         yield line
 
 
-def _before(line: _Line, other: _Line) -> bool:
+def _is_days_before(line: _Line, other: _Line) -> bool:
     return line.at is not None and other.at is not None and (other.at - line.at).total_seconds() > _DAY
 
 
-def _people(lines: list[_Line]) -> set[str]:
+def _find_senders(lines: list[_Line]) -> set[str]:
     """Give the senders; a name has a colon where all its messages go on the same way after it.
 
     An event of the group with a colon in it has no sender, but what begins three times the same way is a name.
     """
     rests: dict[str, list[str]] = {}
     for line in lines:
-        sender, rest = _cut(line.rest)
+        sender, rest = _split_at_colon(line.rest)
         rests.setdefault(sender, []).append(rest)
     rests.pop("", None)
     people = {sender for sender, said in rests.items() if len(said) > 2 or not words.EVENT.search(f"{sender} ")}
     for sender, said in rests.items():
-        behind = {_cut(rest)[0] for rest in said}
+        behind = {_split_at_colon(rest)[0] for rest in said}
         if (
             len(said) > 1
             and len(behind) == 1
@@ -191,40 +191,40 @@ def _people(lines: list[_Line]) -> set[str]:
     return people
 
 
-def _cut(rest: str) -> tuple[str, str]:
+def _split_at_colon(rest: str) -> tuple[str, str]:
     """Cut what stands before the first colon from what stands behind it; nothing stands before where there is none."""
     found = _SENDER.match(rest)
     return (words.MARKS.sub("", found[1]).strip(" \xa0\u202f\u200f~"), rest[found.end() :]) if found else ("", rest)
 
 
-def _split(line: _Line, people: set[str]) -> tuple[str, str]:
+def _split_sender(line: _Line, people: set[str]) -> tuple[str, str]:
     """Give sender and text; an event has no sender."""
-    sender, text = _cut(line.rest)
-    second, behind = _cut(text)
+    sender, text = _split_at_colon(line.rest)
+    second, behind = _split_at_colon(text)
     if second and f"{sender}: {second}" in people:
         return f"{sender}: {second}", behind
     return (sender, text) if sender in people else ("", line.rest)
 
 
-def _scope(file: Source, lines: list[_Line], people: set[str]) -> str:
+def _name_chat(file: Source, lines: list[_Line], people: set[str]) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by its folder."""
     for called in (file.path.stem, *(part.stem for part in list(file.path.parents)[:2])):
         if "whatsapp" in called.lower() and (chat := words.TITLE.sub("", called).strip(" -_")):
             return chat
     for line in lines[:3]:
-        sender, text = _split(line, people)
+        sender, text = _split_sender(line, people)
         if sender and words.ENCRYPTED.search(text):
             return sender
     return file.path.parent.name if file.path.stem == "_chat" and file.path.parent.name else file.path.stem
 
 
-def _message(source: Source, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:
-    sender, first = _split(line, people)
+def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:
+    sender, first = _split_sender(line, people)
     body = "\n".join([first, *line.more]).rstrip()
     if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):
         source.drop("calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages", scope)
         return
-    text, kind, caption = words.read(body)
+    text, kind, caption = words.read_body(body)
     if kind == "edited messages":
         source.keep(kind, scope, "kept as last edited")
     elif kind and (text or caption):
@@ -233,4 +233,4 @@ def _message(source: Source, scope: str, line: _Line, people: set[str]) -> Itera
         source.drop(kind, scope)
         return
     when = line.at.isoformat() if line.at else None
-    yield from message(source, scope, sender, text, timestamp=when, caption=caption)
+    yield from make_message(source, scope, sender, text, timestamp=when, caption=caption)

@@ -13,11 +13,11 @@ _PM = r"p\.?\s?m|下午|晚上|午後|오후|م|ب\.ظ|ч\.пл|μ\.μ|ös|ch\b|
 _AM = r"a\.?\s?m|上午|凌晨|早上|清晨|午前|오전|ص|ق\.ظ|π\.μ|öö|sa\b|vorm|fm\.|de\b|ap\.|לפנה״צ|ก่อนเที่ยง|पूर्वाह्न|中午"
 
 
-def half(words: str) -> str:
+def day_half(words: str) -> str:
     """Give the half of the day that stands beside a time: ``am``, ``pm`` or nothing.
 
-    >>> from memlab.datasets.importers.whatsapp_words import half
-    >>> half("p.\\xa0m."), half("上午"), half("à")
+    >>> from memlab.datasets.importers.whatsapp_words import day_half
+    >>> day_half("p.\\xa0m."), day_half("上午"), day_half("à")
     ('pm', 'am', '')
     """
     said = words.lower().strip()
@@ -139,11 +139,11 @@ _BY_NAME = {
 MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
-def read(body: str) -> tuple[str, str, str]:
+def read_body(body: str) -> tuple[str, str, str]:
     """Read what stands behind a sender: the text that was typed, the kind of anything else, and its caption.
 
-    >>> from memlab.datasets.importers.whatsapp_words import read
-    >>> read("<Media omitted>"), read("Room 6 <This message was edited>")
+    >>> from memlab.datasets.importers.whatsapp_words import read_body
+    >>> read_body("<Media omitted>"), read_body("Room 6 <This message was edited>")
     (('', 'media', ''), ('Room 6', 'edited messages', ''))
     """
     generated = body.lstrip(" \u200f").startswith("\u200e")
@@ -155,14 +155,14 @@ def read(body: str) -> tuple[str, str, str]:
     first, more = first.strip(), more.strip()
     if not more and _DELETED.fullmatch(first):
         return "", "deleted messages", ""
-    if kind := _media(first):
+    if kind := _media_kind(first):
         named = _NAMED.fullmatch(first)
         file = (named["a"] or named["b"] or named["c"]) if named else ""
         what = kind.removesuffix("s")
         known = f"{what}: {file}" if kind in ("files", "contacts") and file else what * bool(more)
         return more, kind, known
     if before := re.search(r"\s*\u200e(<[^<>:\n]{2,25}:[^<>\n]+>|[^\n]{3,40})\s*$", body):
-        kind = _media(MARKS.sub("", before[1]).strip())
+        kind = _media_kind(MARKS.sub("", before[1]).strip())
         if kind and (text := MARKS.sub("", body[: before.start()]).strip()):
             return text, kind, kind.removesuffix("s")
     if not more and (_MISSED.fullmatch(first) or (generated and CALL.match(first))):
@@ -174,7 +174,7 @@ def read(body: str) -> tuple[str, str, str]:
     return MARKS.sub("", body).strip(), "", ""
 
 
-def _media(line: str) -> str:
+def _media_kind(line: str) -> str:
     """Give the kind of what a line stands for, in the plural; empty if it is talk."""
     if named := _NAMED.fullmatch(line):
         file = named["a"] or named["b"] or named["c"]

@@ -164,7 +164,7 @@ def test_iphone_group(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_whatsapp_writes_in_place_of_people(kind: str, bodies: str) -> None:
     for body in bodies.split("|"):
-        text, found, _ = whatsapp_words.read(body)
+        text, found, _ = whatsapp_words.read_body(body)
         assert (found, text) == (kind, {"": body, "edited messages": "x"}.get(kind, "")), body
 
 
