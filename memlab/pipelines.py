@@ -23,6 +23,7 @@ from pydantic import AfterValidator, TypeAdapter, ValidationError
 import memlab.select
 import memlab.summaries  # noqa: F401  these two register their stages, as the other rooms do
 from memlab import llm
+from memlab.code_digest import is_own_code
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.llm.recording import recordings_digest
@@ -31,7 +32,6 @@ from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, stage, stage
 from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import divide_bench as parts_of
-from memlab.sources import is_own_code
 
 __all__ = ["MAX_REMEMBERED", "Pipeline", "Stage", "Transforms", "apply_transforms", "pipeline", "stage", "stages"]
 

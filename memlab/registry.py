@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, MutableMapping
 from importlib.metadata import entry_points
 from typing import Any, TypeVar, overload
 
+from memlab.code_digest import is_own_code, source_digest
 from memlab.errors import MemlabError, PipelineError
-from memlab.sources import is_own_code, source_digest
 
 F = TypeVar("F", bound=Callable[..., Any])
 STAGE_INPUTS = ("run", "bench", "level")

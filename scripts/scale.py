@@ -30,7 +30,7 @@ import polars as pl
 
 import memlab
 from memlab.embed.base import EncoderIdentity
-from memlab.embed.tokens import TokenVectors
+from memlab.embed.token_vectors import TokenVectors
 from memlab.retrieve import candidates
 
 DATA = Path(__file__).parents[1] / "data"

@@ -43,7 +43,7 @@ from memlab.config import settings
 from memlab.errors import MemlabError
 from memlab.figures import gallery
 from memlab.llm import recording, reply
-from memlab.memories.reading import Failure, list_returned_rows, read_rows
+from memlab.memories.returned_rows import Failure, list_returned_rows, read_rows
 from memlab.rerank.model import Model
 from memlab.store import MemoryStore
 from memlab.store.schemas import INDEX_TABLES, TABLES

@@ -163,7 +163,7 @@ def _kill_a_worker(name: str, seen: set[int]) -> bool:
 
 @pytest.mark.nightly
 def test_a_killed_worker_changes_nothing(cluster: None, tmp_path: Path) -> None:
-    from memlab.embed.spread import spread_encoder as over_workers
+    from memlab.embed.ray_encoder import spread_encoder as over_workers
 
     texts = [f"message {n}: I saw doctor {n % 17} in town {n % 23}" for n in range(2000)]
     encoder, killed, done = over_workers("minilm"), set(), threading.Event()

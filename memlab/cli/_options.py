@@ -172,7 +172,7 @@ def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
     from memlab.distributed import check_engine
     from memlab.embed import load
-    from memlab.embed.spread import spread_encoder
+    from memlab.embed.ray_encoder import spread_encoder
     from memlab.llm import Service as Model
 
     services = {name: Model(name, **service.model_dump()) for name, service in chosen.llm.services.items()}

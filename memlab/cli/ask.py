@@ -111,7 +111,7 @@ def facts(
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
     import polars as pl
 
-    from memlab.knowledge import normal
+    from memlab.knowledge import normal_form
     from memlab.knowledge.recall import fact_sentences
 
     place = open_memory(dataset, scope, store, encoder)
@@ -123,8 +123,8 @@ def facts(
     if person:
         rows = rows.filter(pl.col("subject").str.to_lowercase().str.contains(person.lower(), literal=True))
     if predicate:
-        wanted = normal.normal_relation(predicate)
-        rows = rows.filter([normal.normal_relation(said) == wanted for said in rows["predicate"]])
+        wanted = normal_form.normal_relation(predicate)
+        rows = rows.filter([normal_form.normal_relation(said) == wanted for said in rows["predicate"]])
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
         _print_log(

@@ -205,7 +205,7 @@ def knowledge(
     encoder: opt.EncoderName = None,
 ) -> None:
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
-    from memlab.evaluate.knowledge import format_outcomes, measure_folder, measure_frozen
+    from memlab.evaluate.fact_measures import format_outcomes, measure_folder, measure_frozen
 
     chosen = settings_in_force(encoder=encoder)
     if facts is not None:

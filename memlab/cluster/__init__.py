@@ -1,14 +1,14 @@
 """Clusters of turns: labels by any clusterer, soft groups, maps, names, and how evidence lies in them.
 
 ``clusterers`` calls what is registered and brings four of its own, ``mixture`` finds soft groups, ``projection`` lays
-embeddings out in few dimensions, ``terms`` names clusters, ``spans`` compares a benchmark's evidence with them.
-scikit-learn and UMAP load when they are first used.
+embeddings out in few dimensions, ``terms`` names clusters, ``evidence_spread`` compares a benchmark's evidence with
+them. scikit-learn and UMAP load when they are first used.
 """
 
 from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels, scope_labels
+from memlab.cluster.evidence_spread import pair_similarity, permuted_spread
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
-from memlab.cluster.spans import pair_similarity, permuted_spread
 from memlab.cluster.terms import cluster_terms
 
 __all__ = [

@@ -1,19 +1,19 @@
 """Questions in conversations: rewriting, contexts, answers and verdicts.
 
 - ``messages``: histories in several forms, and files of follow-ups. ``rewriting``: follow-ups as standalone questions.
-- ``memory``: the sessions in play, a bias towards them, and a rolling buffer of messages.
-- ``sources``, ``contexts``, ``tokens``: the context of a question within a budget of MiniLM tokens.
+- ``session_memory``: the sessions in play, a bias towards them, and a rolling buffer of messages.
+- ``sources``, ``contexts``, ``token_counts``: the context of a question within a budget of MiniLM tokens.
 - ``containment``: whether a context contains the answer. ``answering``: answers and verdicts of a model.
 """
 
 from memlab.conversation.answering import answer, judge
 from memlab.conversation.containment import answer_presence, contains_answer
 from memlab.conversation.contexts import Budget, Contexts, assemble_contexts
-from memlab.conversation.memory import RollingBuffer, SessionMemory, bias, extend, remember
 from memlab.conversation.messages import Message, follow_ups, messages, read_history
 from memlab.conversation.rewriting import rewrite
+from memlab.conversation.session_memory import RollingBuffer, SessionMemory, bias, extend, remember
 from memlab.conversation.sources import gather_lines
-from memlab.conversation.tokens import minilm_tokens
+from memlab.conversation.token_counts import minilm_tokens
 
 __all__ = [
     "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "answer_presence", "assemble_contexts",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from memlab.conversation.sources import LINE_SCHEMA
-from memlab.conversation.tokens import add_token_counts, minilm_tokens, single_line
+from memlab.conversation.token_counts import add_token_counts, minilm_tokens, single_line
 from memlab.errors import DataError
 from memlab.text.dates import format_day
 from memlab.text.tokens import words

@@ -12,7 +12,7 @@ import numpy as np
 
 from memlab.embed import bert, models
 from memlab.embed.base import HALF, EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
-from memlab.embed.tokens import TokenVectors, concat_tokens
+from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -81,7 +81,7 @@ class TransformerEncoder(IdentifiedEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts; see :meth:`memlab.embed.tokens.TokenEncoder.encode_tokens`.
+        """Embed the tokens of texts; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`.
 
         Tokens that hold no letter and no digit, a fifth of them, are left out.
 

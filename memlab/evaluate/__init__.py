@@ -3,8 +3,8 @@
 ``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
 ``report`` puts them together. ``significance`` has every interval and test, ``comparison`` sets systems side by side,
 ``printing`` writes tables down, ``publish`` and ``trec`` make files. ``why``, ``misses``, ``stale`` and ``views`` look
-closer: at one question, at what was missed, at what must not come back, at curves. ``gold`` and ``knowledge`` measure
-extracted facts. What is not exported here is imported from its module.
+closer: at one question, at what was missed, at what must not come back, at curves. ``gold`` and ``fact_measures``
+measure extracted facts. What is not exported here is imported from its module.
 
 >>> import memlab
 >>> memlab.evaluate.measure("recall_all@10")

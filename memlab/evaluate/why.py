@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError
 from memlab.evaluate.printing import tables_to_markdown
 from memlab.pipelines import Pipeline, pipeline

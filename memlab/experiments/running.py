@@ -17,9 +17,9 @@ from memlab.datasets import load as load_dataset
 from memlab.distributed import check_engine, spread
 from memlab.embed import Encoder, encoder_name
 from memlab.embed import load as load_encoder
-from memlab.embed.spread import load_worker_encoder
-from memlab.embed.spread import spread_encoder as over_workers
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.ray_encoder import load_worker_encoder
+from memlab.embed.ray_encoder import spread_encoder as over_workers
+from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError
 from memlab.evaluate import evaluate
 from memlab.evaluate.groups import describe_questions

@@ -20,10 +20,10 @@ from memlab.evaluate.significance import compare_paired
 from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
+from memlab.experiments.html_page import comparison_page
 from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, measure_system, missed_evidence
-from memlab.experiments.page import comparison_page
-from memlab.experiments.returns import AskingOptions
 from memlab.experiments.running import measurable_levels
+from memlab.experiments.system_rankings import AskingOptions
 from memlab.records import Dataset
 from memlab.store import MemoryStore
 from memlab.terminal import markdown
@@ -148,7 +148,7 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
         where it is a mapping.
     :param baseline: the name that the tests compare with; the first by default.
-    :param options: of :class:`memlab.experiments.returns.AskingOptions`: ``runs``, ``store``, ``k`` …
+    :param options: of :class:`memlab.experiments.system_rankings.AskingOptions`: ``runs``, ``store``, ``k`` …
     :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
 
     >>> import memlab

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError, needs
-from memlab.figures.origin import NOTEBOOK_VARIABLE
+from memlab.figures.provenance import NOTEBOOK_VARIABLE
 
 _INDENT = "\u2003"
 

@@ -237,7 +237,7 @@ def _widget_class() -> Any:
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.export import pictures
-            from memlab.figures.origin import NOTEBOOK_VARIABLE
+            from memlab.figures.provenance import NOTEBOOK_VARIABLE
 
             try:
                 still = pictures(self.picture(), ["svg"], "full", "explorer")["svg"].decode()

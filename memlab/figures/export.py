@@ -27,7 +27,7 @@ from memlab.errors import ExportError
 from memlab.figures import _browser
 from memlab.figures._font import font_face_rules
 from memlab.figures._text import printable_line
-from memlab.figures.origin import figure_origin
+from memlab.figures.provenance import figure_origin
 from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
 from memlab.files import atomic
 
@@ -87,9 +87,9 @@ def export(
     ``NAME.svg``, ``.pdf`` and ``.png`` are 7 in wide, ``NAME.column.svg`` and so on 3.5 in, each laid out for its
     width; ``NAME.html`` is interactive and needs no network but the one ``plotly-VERSION.min.js`` beside all pages;
     ``NAME.parquet`` holds what is plotted; ``NAME.json`` says what it is, where it came from (the notebook or script,
-    its parameters and commit, see :func:`memlab.figures.origin.figure_origin`) and what was written. All files are made
-    before the first is put in its place, each by an atomic rename, so a failure leaves no half of anything. The same
-    call on the same machine writes the same bytes.
+    its parameters and commit, see :func:`memlab.figures.provenance.figure_origin`) and what was written. All files are
+    made before the first is put in its place, each by an atomic rename, so a failure leaves no half of anything. The
+    same call on the same machine writes the same bytes.
 
     :param data: what is plotted; read off the figure where not given.
     :param provenance: anything that JSON can hold.

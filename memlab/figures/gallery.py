@@ -13,7 +13,7 @@ from urllib.parse import quote
 from memlab.errors import ExportError, needs
 from memlab.figures._font import font_face_rules
 from memlab.figures.export import write_together
-from memlab.figures.origin import read_sidecar
+from memlab.figures.provenance import read_sidecar
 
 STYLE = """
 body{font:15px/1.5 "Liberation Sans",Arial,Helvetica,sans-serif;color:#222;background:#f6f6f4;margin:0}

@@ -17,7 +17,7 @@ from memlab.config import IndexSettings
 from memlab.distributed import spread
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.reading import cache_vectors, current_undos
+from memlab.indexing.results import cache_vectors, current_undos
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema

@@ -62,7 +62,7 @@ def resolve(
     An older statement that arrives late takes its place in that order, so it is superseded from the start.
 
     :param facts: rows of :class:`memlab.records.Fact`.
-    :param encoder: matches near-equal values (:func:`memlab.knowledge.normal.value_keys`); ``None``: normal forms only.
+    :param encoder: matches near-equal values, see :func:`memlab.knowledge.normal_form.value_keys`; ``None``: none.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
     :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both values are kept,
         however often and in whatever words either is said again. Another value may close the same fact.

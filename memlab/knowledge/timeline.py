@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 
 from memlab.embed import Encoder
-from memlab.knowledge import normal
-from memlab.knowledge.normal import IS, NOT, PLAN, Value, normal_relation, normal_value
+from memlab.knowledge import normal_form
+from memlab.knowledge.normal_form import IS, NOT, PLAN, Value, normal_relation, normal_value
 from memlab.text.words import wordset
 
 _SINGLE_VALUED = {
@@ -25,7 +25,7 @@ _SINGLE_VALUED = {
 }  # fmt: skip
 EXCLUSIVE_GROUPS = {normal_relation(phrase): group for group, phrases in _SINGLE_VALUED.items() for phrase in phrases}
 """Normal form of a relation → its group; a subject has one value of a group at a time."""
-_MULTI_VALUED = normal.stem_words(sorted(wordset(
+_MULTI_VALUED = normal_form.stem_words(sorted(wordset(
     """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
     coworker neighbour neighbor roommate flatmate housemate teammate bandmate sibling twin student stepson stepdaughter
     dog cat puppy pup kitten hamster rabbit bunny parrot horse pony fish goldfish bird pet"""
@@ -100,18 +100,18 @@ class Statement:
 def read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[Statement]:
     """Parse the facts, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
-    parsed = [normal.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows]
+    parsed = [normal_form.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows]
     owners = [(row["scope"], normal_value(parts.subject).key) for row, parts in zip(rows, parsed, strict=True)]
     pairs = zip(owners, parsed, strict=True)
     texts = [(owner, text) for owner, parts in pairs for text in (parts.value, parts.corrects)]
-    keys: dict[Any, str] = normal.value_keys([(owner, text) for owner, text in texts if text is not None], encoder)
+    keys: dict[Any, str] = normal_form.value_keys([(owner, text) for owner, text in texts if text is not None], encoder)
     for row, parts, owner in zip(rows, parsed, owners, strict=True):
         value, key, corrected = normal_value(parts.value), keys[owner, parts.value], keys.get((owner, parts.corrects))
         relation = (parts.relation, parts.mode, parts.is_ending, parts.is_possession)
         yield Statement(row, *relation, value, owner[1], key, corrected, *_value_group(parts, value))
 
 
-def _value_group(parts: normal.Statement, value: Value) -> tuple[str, bool]:
+def _value_group(parts: normal_form.Statement, value: Value) -> tuple[str, bool]:
     """Give the group of a statement's value, and whether a subject has one value of it at a time."""
     if parts.is_possession:
         return parts.relation, parts.relation.rpartition(" ")[2] not in _MULTI_VALUED
@@ -120,7 +120,7 @@ def _value_group(parts: normal.Statement, value: Value) -> tuple[str, bool]:
     if parts.relation in EXCLUSIVE_GROUPS:
         return EXCLUSIVE_GROUPS[parts.relation], True
     one_number = parts.relation in _COUNTED_RELATIONS and len(value.exact) == 1 and value.words
-    if one_number and _NUMBER.match(normal.numbers_as_digits(parts.value)):
+    if one_number and _NUMBER.match(normal_form.numbers_as_digits(parts.value)):
         # "Seven years", not "year 7".
         return f"number of {value.words[-1]}", True
     return parts.relation, False

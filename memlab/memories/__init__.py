@@ -15,7 +15,7 @@ from memlab.memories.embeddings import Embeddings
 from memlab.memories.memory import TURNS, Memory, memory, names_module
 from memlab.memories.pipelines import PipelineMemory
 from memlab.memories.rankings import read_ranking, run_to_returned
-from memlab.memories.reading import list_returned_rows
+from memlab.memories.returned_rows import list_returned_rows
 from memlab.memories.server import server
 
 __all__ = [

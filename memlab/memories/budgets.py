@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.conversation.tokens import add_token_counts
+from memlab.conversation.token_counts import add_token_counts
 from memlab.memories.collecting import ReturnedTexts
 
 

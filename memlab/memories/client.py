@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError
-from memlab.memories.reading import Unanswered, call_with_timeout
+from memlab.memories.returned_rows import Unanswered, call_with_timeout
 from memlab.terminal import short
 
 LARGEST_BYTES = 16_000_000

@@ -15,7 +15,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.files import atomic
 from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.reading import Failure, Unanswered, call_with_timeout, list_returned_rows, read_rows
+from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, read_rows
 from memlab.records import Dataset
 from memlab.terminal import short
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
+from memlab.code_digest import source_digest
 from memlab.errors import DataError, PipelineError
-from memlab.sources import source_digest
 from memlab.terminal import short
 
 TURNS = {

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, problem_row
-from memlab.memories.reading import list_returned_rows, read_rows
+from memlab.memories.returned_rows import list_returned_rows, read_rows
 from memlab.records import Dataset, Run, decode_id_part
 from memlab.terminal import short
 

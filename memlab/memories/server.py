@@ -18,7 +18,7 @@ from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError, MemlabError
 from memlab.memories.client import LARGEST_BYTES, read_bearer_token
 from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.reading import list_returned_rows
+from memlab.memories.returned_rows import list_returned_rows
 from memlab.terminal import short
 
 CLIENTS, PATIENCE = 64, 10.0

@@ -2,9 +2,9 @@
 
 from memlab.rerank.blend import blend_by_position
 from memlab.rerank.cross_encoder import cross_encoder
-from memlab.rerank.graded import rerank_llm
 from memlab.rerank.learned import BUNDLED_MODEL, bundled_model_fits, learned
 from memlab.rerank.light import light
+from memlab.rerank.llm_grades import rerank_llm
 from memlab.rerank.model import Model
 from memlab.rerank.training import cross_validate, held_out_scores, train, training_lists
 

@@ -7,11 +7,11 @@ import re
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenVectors
+from memlab.embed.token_vectors import TokenVectors
 from memlab.rerank._words import neighbour_values, speakers
 from memlab.retrieve import Bench
 from memlab.retrieve.arrays import group_starts
-from memlab.retrieve.late import ScopeTokens, question_per_token, sum_per_question
+from memlab.retrieve.late_interaction import ScopeTokens, question_per_token, sum_per_question
 
 ABSOLUTE_FEATURES = ("late_of_session_words", "late_rarest_least", "late_share_60", "late_share_75")
 """Those whose size, and not only how it compares within the scope, says something."""

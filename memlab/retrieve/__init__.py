@@ -3,10 +3,10 @@
 A dataset comes in (:meth:`Bench.of`), a :class:`memlab.records.Run` of turns or sessions goes out. ``bench`` holds the
 questions and what every stage may see, ``documents`` what is searched, ``word_statistics`` each scope's words,
 ``passages`` what long turns are cut into, ``candidates`` what is read of a large scope; ``ranking`` turns scores into
-runs, ``arrays`` is the arithmetic of scores. The retrievers are ``dense``, ``bm25``, ``late``, ``fusion`` (``hybrid``,
-``combsum``), ``two_stage`` and ``best``, the default. Stages that search again: ``feedback`` (for what is like the
-first results, or unlike them), ``decompose`` (for parts of the question), ``multi_hop`` (for what a language model
-misses in the first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
+runs, ``arrays`` is the arithmetic of scores. The retrievers are ``dense``, ``bm25``, ``late_interaction``, ``fusion``
+(``hybrid``, ``combsum``), ``two_stage`` and ``best``, the default. Stages that search again: ``feedback`` (for what is
+like the first results, or unlike them), ``decompose`` (for parts of the question), ``multi_hop`` (for what a language
+model misses in the first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
 """
 
 from memlab.retrieve.bench import Bench
@@ -18,7 +18,7 @@ from memlab.retrieve.documents import Documents
 from memlab.retrieve.expansion import expand, hyde
 from memlab.retrieve.feedback import negative_feedback, prf
 from memlab.retrieve.fusion import combsum, hybrid, rrf
-from memlab.retrieve.late import late
+from memlab.retrieve.late_interaction import late
 from memlab.retrieve.multi_hop import enough, multi_hop
 from memlab.retrieve.ranking import sessions_from_turns
 from memlab.retrieve.two_stage import two_stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.token_vectors import TokenEncoder
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.token_vectors import TokenEncoder
 from memlab.records import Question, frame
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import RRF_K
-from memlab.retrieve.late import scope_tokens
+from memlab.retrieve.late_interaction import scope_tokens
 from memlab.retrieve.passages import passage_vectors
 from memlab.text.analysis import tokenize
 

@@ -14,7 +14,7 @@ from memlab.retrieve.arrays import best_per_group, lower_scores, standardise_row
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25, bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
-from memlab.retrieve.late import late_scores
+from memlab.retrieve.late_interaction import late_scores
 from memlab.retrieve.ranking import Scored, rank
 from memlab.retrieve.speakers import assistant_penalty
 

@@ -13,7 +13,7 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run, run_depth
-from memlab.retrieve.reading import write_passages
+from memlab.retrieve.shown_passages import write_passages
 from memlab.retrieve.subqueries import fuse_hits, search_subqueries, write_queries
 
 READS, MOST_HOPS = 10, 3

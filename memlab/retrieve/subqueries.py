@@ -20,7 +20,7 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.dense import dense
 from memlab.retrieve.fusion import combsum, hybrid, rank_by_gains, reciprocal_rank_gain
-from memlab.retrieve.late import late
+from memlab.retrieve.late_interaction import late
 from memlab.retrieve.ranking import rank
 
 RETRIEVERS: Mapping[str, Callable[..., Run]] = {f.__name__: f for f in (dense, bm25, late, hybrid, combsum)}

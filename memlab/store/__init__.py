@@ -2,6 +2,6 @@
 LanceDB tables on a local disk or an object store. :class:`MemoryStore` composes the small stores of the other modules.
 """
 
-from memlab.store.memory import CachedEncoder, MemoryStore, cache_encoder, unwrap_encoder
+from memlab.store.memory_store import CachedEncoder, MemoryStore, cache_encoder, unwrap_encoder
 
 __all__ = ["CachedEncoder", "MemoryStore", "cache_encoder", "unwrap_encoder"]

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from memlab.cluster import NOISE, pair_similarity, permuted_spread
-from memlab.cluster.spans import PAIR_KINDS
+from memlab.cluster.evidence_spread import PAIR_KINDS
 from memlab.errors import DataError
 
 

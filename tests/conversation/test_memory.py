@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model_server import UNUSABLE, ModelServer, say
 
 from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend, remember
-from memlab.conversation.memory import MAX_IN_PLAY, MAX_WORDS
+from memlab.conversation.session_memory import MAX_IN_PLAY, MAX_WORDS
 from memlab.errors import DataError
 from memlab.retrieve import Bench, bm25, combsum
 

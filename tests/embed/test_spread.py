@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from memlab.embed import load
-from memlab.embed.spread import TEXTS, load_worker_encoder, spread_encoder
-from memlab.embed.tokens import TokenEncoder
+from memlab.embed.ray_encoder import TEXTS, load_worker_encoder, spread_encoder
+from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import ModelError
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.embed import models, transformer
-from memlab.embed.tokens import (
+from memlab.embed.token_vectors import (
     TokenVectors,
     _rotation,
     compress_tokens,

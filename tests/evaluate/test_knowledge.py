@@ -12,8 +12,8 @@ import pytest
 
 import memlab
 from memlab.errors import DataError
+from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_frozen, outcome_totals
 from memlab.evaluate.gold import Annotations, read_gold
-from memlab.evaluate.knowledge import MEASURES, format_outcomes, measure_chat, measure_frozen, outcome_totals
 from memlab.knowledge import resolve
 from memlab.records import Dataset, Fact, frame
 

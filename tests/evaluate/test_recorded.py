@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memlab.embed import load
-from memlab.evaluate.knowledge import measure_frozen, outcome_totals
+from memlab.evaluate.fact_measures import measure_frozen, outcome_totals
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ from explored import DATA
 
 from memlab.errors import DataError
 from memlab.explorer.panels import unfold
-from memlab.figures.origin import NOTEBOOK_VARIABLE
+from memlab.figures.provenance import NOTEBOOK_VARIABLE
 from memlab.summaries import rollup
 
 

@@ -12,7 +12,7 @@ from explored import ASKED, BENCH, DATA, PLACES, SCOPE
 
 import memlab
 from memlab.errors import DataError
-from memlab.figures.origin import NOTEBOOK_VARIABLE
+from memlab.figures.provenance import NOTEBOOK_VARIABLE
 
 
 @pytest.fixture

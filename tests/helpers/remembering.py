@@ -14,7 +14,7 @@ import numpy as np
 
 from memlab.embed import load
 from memlab.embed.base import EncoderIdentity
-from memlab.embed.tokens import TokenVectors, concat_tokens
+from memlab.embed.token_vectors import TokenVectors, concat_tokens
 
 
 class Remembering:

@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from memlab.embed import load
-from memlab.embed.tokens import TokenVectors
+from memlab.embed.token_vectors import TokenVectors
 
 
 class StandIn:

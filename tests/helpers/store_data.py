@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenVectors
+from memlab.embed.token_vectors import TokenVectors
 from memlab.records import Annotation, Dataset, Issue, Question, Session, Turn, frame
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import memlab
+from memlab.evaluate.fact_measures import measure_chat, outcome_totals, read_frozen_facts
 from memlab.evaluate.gold import json_lines, read_gold
-from memlab.evaluate.knowledge import measure_chat, outcome_totals, read_frozen_facts
 from memlab.knowledge import active, extraction, resolve
 from memlab.llm import Answer
 from memlab.records import Turn, frame

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memlab.llm.embeddings import BATCH
 from model_server import KEY, UNUSABLE, ModelServer, fitting, send
 
 from memlab import ModelError
 from memlab.llm import Service, embeddings
+from memlab.llm.embeddings import BATCH
 
 
 def rows(*vectors: Any, index: bool = True) -> Any:

@@ -13,7 +13,7 @@ import memlab
 from memlab.errors import DataError
 from memlab.memories import collect
 from memlab.memories.collecting import USAGE_COLUMNS
-from memlab.memories.reading import LONGEST_TEXT
+from memlab.memories.returned_rows import LONGEST_TEXT
 from memlab.records import Dataset
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from memlab.errors import DataError, ExportError
 from memlab.notebooks import remake, results_page, run_notebooks
-from memlab.notebooks.running import _is_unchanged, _strip_paths
+from memlab.notebooks.execution import _is_unchanged, _strip_paths
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from remembering import minilm
 
-from memlab.embed.tokens import token_cosines
+from memlab.embed.token_vectors import token_cosines
 from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.rerank._matches import MARGIN, rephrase_in_first_person, token_match_features
 from memlab.retrieve import Bench
-from memlab.retrieve.late import late_scores, query_tokens, scope_tokens
+from memlab.retrieve.late_interaction import late_scores, query_tokens, scope_tokens
 
 
 @pytest.mark.slow

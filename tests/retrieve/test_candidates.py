@@ -16,7 +16,7 @@ from memlab import Bench, Dataset, MemoryStore, pipeline
 from memlab.errors import DataError
 from memlab.records import Question, concat, frame
 from memlab.retrieve import candidates, passages
-from memlab.retrieve.late import scope_tokens
+from memlab.retrieve.late_interaction import scope_tokens
 
 LARGE = "scope-0"
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from remembering import minilm
 
-from memlab.embed.tokens import TokenVectors, compress_tokens, token_cosines
+from memlab.embed.token_vectors import TokenVectors, compress_tokens, token_cosines
 from memlab.records import Dataset, Level, Run
-from memlab.retrieve import Bench, late
-from memlab.retrieve.late import CONTEXT, late_scores
+from memlab.retrieve import Bench, late_interaction
+from memlab.retrieve.late_interaction import CONTEXT, late_scores
 
 Ranking = Callable[[Run], dict[str, list[str]]]
 LEVELS: tuple[Level, ...] = ("turn", "session")
@@ -68,7 +68,7 @@ def test_scores_are_those_of_a_loop(world: Dataset, bench: Bench) -> None:
 def test_equal_turns_tie_and_stand_by_lot(bench: Bench, ranking: Ranking) -> None:
     turns, span = bench.documents("turn"), slice(*bench.documents("turn").spans["ann"])
     by_lot = turns.ids[span][np.argsort(turns.lot[span])].tolist()
-    ranked = ranking(late(bench))
+    ranked = ranking(late_interaction(bench))
     said = {"ann/s1/2", "ann/s3/3"}  # "the dentist pulled a tooth", asked for and said twice
     assert set(ranked["ann/q4"][:2]) == said
     assert ranked["ann/q3"] == by_lot, "an empty question: all tie"

@@ -18,7 +18,7 @@ from memlab import llm
 from memlab.experiments import costs
 from memlab.experiments.costs import estimate_costs
 from memlab.llm import recording
-from memlab.rerank import graded, rerank_llm
+from memlab.rerank import llm_grades, rerank_llm
 from memlab.retrieve import Bench, bm25, enough, multi_hop
 
 STAGES = ("rerank_llm", "multi_hop", "enough", "expand", "decompose", "hyde", "second_keys")
@@ -106,7 +106,7 @@ def test_turns_without_a_grade_keep_their_places(bench: Bench, monkeypatch: pyte
     query = plain.frame["query_id"][0]
     a, b, c, d = plain.frame.filter(query_id=query)["doc_id"][:4]
     grades = pl.DataFrame({"query_id": query, "doc_id": [a, c, d], "grade": pl.Series([1, 3, 1], dtype=pl.Int8)})
-    monkeypatch.setattr(graded, "_grade_turns", lambda *_: grades)
+    monkeypatch.setattr(llm_grades, "_grade_turns", lambda *_: grades)
     assert rerank_llm(plain, bench).frame.filter(query_id=query)["doc_id"][:4].to_list() == [c, b, a, d]
     assert rerank_llm(plain, bench, least=3).frame.filter(query_id=query)["doc_id"].to_list() == [c]
     assert rerank_llm(plain, bench, blend=True).frame.height == plain.frame.height
@@ -141,7 +141,7 @@ def test_text_of_conversations_stays_data(server: ModelServer, bench: Bench) -> 
         assert user["role"] == "user"
         data = json.loads(user["content"])
         assert set(data) <= {"question", "asked_on", "searched", "messages"}
-        assert system["content"] in (graded.SYSTEM, sys.modules["memlab.retrieve.multi_hop"].SYSTEM)
+        assert system["content"] in (llm_grades.SYSTEM, sys.modules["memlab.retrieve.multi_hop"].SYSTEM)
         assert len(data["messages"]) in (10, 20)
         assert KEY not in json.dumps(request)
 

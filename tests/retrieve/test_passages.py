@@ -18,7 +18,7 @@ from remembering import minilm
 from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
-from memlab.retrieve import Bench, dense, late
+from memlab.retrieve import Bench, dense, late_interaction
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.passages import cut_passages, split_text
 from memlab.text.tokens import WORD_OR_SIGN
@@ -89,7 +89,7 @@ def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     np.testing.assert_allclose(scores(bench)[1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)
 
 
-@pytest.mark.parametrize("retriever", [dense, late])
+@pytest.mark.parametrize("retriever", [dense, late_interaction])
 def test_a_fact_within_a_long_answer_is_found(
     retriever: Callable[..., Run], ranking: Callable[[Run], dict[str, list[str]]]
 ) -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from store_data import Words, build
 
-from memlab.embed.tokens import TokenVectors, compress_tokens
-from memlab.store import MemoryStore, caches, tokens
+from memlab.embed.token_vectors import TokenVectors, compress_tokens
+from memlab.store import MemoryStore, caches, token_vectors
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
 
@@ -67,7 +67,7 @@ def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypa
 
 
 def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "CHUNK", 1)
+    monkeypatch.setattr(token_vectors, "CHUNK", 1)
     store.tokens.arrange(Words())  # nothing yet
     store.tokens.encode(Words(), TEXTS)
     store.tokens.arrange(Words())

@@ -87,7 +87,7 @@ def measure_chat(gold: Annotations, data: Dataset, known: Callable[..., Resolved
     >>> from functools import partial
     >>> import memlab
     >>> from memlab.evaluate.gold import json_lines, read_gold
-    >>> from memlab.evaluate.knowledge import read_frozen_facts, measure_chat, outcome_totals
+    >>> from memlab.evaluate.fact_measures import read_frozen_facts, measure_chat, outcome_totals
     >>> from memlab.knowledge import resolve
     >>> gold = read_gold("data/facts/dev")[0]
     >>> data = memlab.datasets.load(gold.log)

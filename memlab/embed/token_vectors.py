@@ -38,7 +38,7 @@ class TokenVectors:
         """Give the tokens of some texts, in the order of ``rows``.
 
         >>> import numpy as np
-        >>> from memlab.embed.tokens import TokenVectors
+        >>> from memlab.embed.token_vectors import TokenVectors
         >>> two = TokenVectors(np.array([7, 8, 9]), np.eye(3, dtype=np.float16), np.array([0, 1, 3]))
         >>> two.take(np.array([1, 0, 1])).ids.tolist()
         [8, 9, 7, 8, 9]
@@ -89,7 +89,7 @@ def compress_tokens(tokens: TokenVectors) -> TokenVectors:
     Source: random rotation and one bit: Gao and Long, RaBitQ (SIGMOD 2024), section 3.
 
     >>> import numpy as np
-    >>> from memlab.embed.tokens import TokenVectors, compress_tokens, token_cosines
+    >>> from memlab.embed.token_vectors import TokenVectors, compress_tokens, token_cosines
     >>> rows = np.random.default_rng(1).standard_normal((2, 384))
     >>> rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
     >>> codes = compress_tokens(TokenVectors(np.array([7, 8]), rows, np.array([0, 2]))).vectors

@@ -10,7 +10,7 @@ import numpy as np
 from memlab import distributed
 from memlab.embed import load
 from memlab.embed.base import Encoder, EncoderIdentity, IdentifiedEncoder, Kind, check_texts
-from memlab.embed.tokens import TokenEncoder, TokenVectors, concat_tokens
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
 Services = Mapping[str, Any] | None
@@ -64,7 +64,7 @@ class SpreadTokenEncoder(SpreadEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts; see :meth:`memlab.embed.tokens.TokenEncoder.encode_tokens`."""
+        """Embed the tokens of texts; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`."""
         checked = check_texts(texts, kind)
         if len(checked) < TEXTS:
             return self.encoder.encode_tokens(checked, before=before, kind=kind, progress=progress)
@@ -79,7 +79,7 @@ def spread_encoder(spec: str, *, services: Services = None) -> SpreadEncoder:
     :param services: the known services by name.
     :raises ModelError: when there is no such model.
 
-    >>> from memlab.embed.spread import spread_encoder
+    >>> from memlab.embed.ray_encoder import spread_encoder
     >>> spread_encoder("hashing:64").encode(["few texts are read here"]).shape
     (1, 64)
     """

@@ -64,7 +64,7 @@ class Statement(NamedTuple):
 def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
     """Parse subject, predicate and object of a fact into a statement.
 
-    >>> from memlab.knowledge.normal import parse_statement
+    >>> from memlab.knowledge.normal_form import parse_statement
     >>> parse_statement("Ann", "no longer works at", "Acme")[:4]
     ('is', True, 'Ann', 'work at')
     >>> parse_statement("Ann's door code", "is", "not 4471 but 4417")[2:]
@@ -90,7 +90,7 @@ def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
 def normal_relation(phrase: str) -> str:
     """Give the normal form of a predicate: stems without auxiliaries, articles and adverbs.
 
-    >>> from memlab.knowledge.normal import normal_relation
+    >>> from memlab.knowledge.normal_form import normal_relation
     >>> [normal_relation(phrase) for phrase in ("is working at", "worked at the", "API key is", "is")]
     ['work at', 'work at', 'api key', 'be']
     """
@@ -126,7 +126,7 @@ class Value(NamedTuple):
 def normal_value(text: str) -> Value:
     """Give the normal form of a value or a subject; codes stay as they are written.
 
-    >>> from memlab.knowledge.normal import normal_value
+    >>> from memlab.knowledge.normal_form import normal_value
     >>> normal_value("$1,250.00").exact == normal_value("1250 dollars").exact
     True
     >>> normal_value("sk-AB12").exact, normal_value("12u34").exact

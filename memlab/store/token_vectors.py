@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.base import Kind, check_texts
-from memlab.embed.tokens import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.store.caches import Cache
 from memlab.store.database import TableGroup
 from memlab.store.schemas import text_hashes
@@ -34,10 +34,10 @@ class Tokens(TableGroup):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts; see :class:`memlab.embed.tokens.TokenEncoder`.
+        """Embed the tokens of texts; see :class:`memlab.embed.token_vectors.TokenEncoder`.
 
         :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
-        :returns: of questions the vectors, of documents their codes: see :func:`memlab.embed.tokens.compress_tokens`.
+        :returns: of questions vectors, of documents codes: see :func:`memlab.embed.token_vectors.compress_tokens`.
         """
         texts = check_texts(texts, kind)
         context = [""] * len(texts) if before is None else check_texts(before, kind)

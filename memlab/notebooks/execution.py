@@ -21,8 +21,8 @@ import memlab
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, needs
 from memlab.figures.export import write_together
-from memlab.figures.origin import announce_notebook, read_sidecar, relative_path, source_digest
-from memlab.notebooks.page import write_page_beside
+from memlab.figures.provenance import announce_notebook, read_sidecar, relative_path, source_digest
+from memlab.notebooks.html_page import write_page_beside
 
 
 def run_notebooks(

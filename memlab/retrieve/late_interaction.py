@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from memlab.embed.tokens import TokenEncoder, TokenVectors, compress_tokens, token_cosines
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, token_cosines
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage

@@ -27,7 +27,7 @@ def figure_origin() -> dict[str, Any]:
     runs it; ``notebook`` and ``commit`` in a Jupyter session; else the name of the ``script``. Paths are relative to
     where memlab was run, so that no folder of the machine is shown.
 
-    >>> from memlab.figures.origin import figure_origin
+    >>> from memlab.figures.provenance import figure_origin
     >>> "notebook" in figure_origin() or "script" in figure_origin()
     True
     """

@@ -26,7 +26,7 @@ def write_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
         where it is shown, and the passage behind its speaker.
 
     >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve.reading import write_passages
+    >>> from memlab.retrieve.shown_passages import write_passages
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> write_passages(retrieve.bm25(bench, k=1).frame, bench)["shown"][0].split(".")[0]
     'Thu 11 Sep 2025'

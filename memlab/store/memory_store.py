@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.base import Encoder, Kind
-from memlab.embed.tokens import TokenEncoder, TokenVectors
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors
 from memlab.store.conversations import Conversations
 from memlab.store.database import Database
 from memlab.store.knowledge import Knowledge
 from memlab.store.opening import open_database, read_store_note, write_store_note
 from memlab.store.runs import Grids, Runs
 from memlab.store.search import Search
-from memlab.store.tokens import Tokens
+from memlab.store.token_vectors import Tokens
 from memlab.store.vectors import Vectors, encode_through_cache
 from memlab.store.versions import Versions
 
@@ -130,7 +130,7 @@ class CachedTokenEncoder(CachedEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts, see :class:`memlab.embed.tokens.TokenEncoder`."""
+        """Embed the tokens of texts, see :class:`memlab.embed.token_vectors.TokenEncoder`."""
         if self._sooner_read(texts, kind) and not any(before or ()):
             return self.encoder.encode_tokens(texts, kind=kind, progress=progress)
         return self.store.tokens.encode(self.encoder, texts, before=before, kind=kind, progress=progress)

@@ -18,7 +18,7 @@ from memlab.registry import stage
 from memlab.rerank.blend import blend_by_position
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run, rerank_by_scores
-from memlab.retrieve.reading import write_passages
+from memlab.retrieve.shown_passages import write_passages
 
 SYSTEM = (
     "You judge which messages of earlier conversations a complete answer to a question needs. The user message is "

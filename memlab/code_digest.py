@@ -28,7 +28,7 @@ def source_digest(function: Callable[..., Any]) -> str:
 
     :raises PipelineError: when there is no source to read, as at a bare prompt.
 
-    >>> from memlab.sources import source_digest
+    >>> from memlab.code_digest import source_digest
     >>> len(source_digest(source_digest))
     16
     """
