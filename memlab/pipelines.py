@@ -31,7 +31,7 @@ from memlab.records import LEVELS, Level, Run
 from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, stage, stages
 from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.candidates import divide_bench as parts_of
+from memlab.retrieve.candidates import divide_bench
 
 __all__ = ["MAX_REMEMBERED", "Pipeline", "Stage", "Transforms", "apply_transforms", "pipeline", "stage", "stages"]
 
@@ -91,7 +91,7 @@ class Pipeline:
             )
         if level not in LEVELS:
             raise DataError(f"level is {level!r}; choose {' or '.join(LEVELS)}")
-        if (parts := parts_of(bench)) is not None:
+        if (parts := divide_bench(bench)) is not None:
             return self._run_parts(parts, bench, level)
         if level == "session" and not self.stages[-1].ranks_sessions:
             run, spent = self._run_stages(bench, "turn")

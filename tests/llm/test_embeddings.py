@@ -10,7 +10,7 @@ import pytest
 from model_server import KEY, UNUSABLE, ModelServer, fitting, send
 
 from memlab import ModelError
-from memlab.llm import Service, embeddings
+from memlab.llm import Service, embed_texts
 from memlab.llm.embeddings import BATCH
 
 
@@ -22,13 +22,13 @@ def rows(*vectors: Any, index: bool = True) -> Any:
 
 def test_vectors_come_in_the_order_of_the_texts_by_bounded_requests(server: ModelServer) -> None:
     server.modes = [rows([1.0], [3.0], [2.0]), rows([2.0], [1.0], index=False), fitting]
-    assert embeddings(server.service(), ["a", "bbb", "cc"]).tolist() == [[1], [3], [2]]
-    found = embeddings(server.service(), ["aa", "b"])
+    assert embed_texts(server.service(), ["a", "bbb", "cc"]).tolist() == [[1], [3], [2]]
+    found = embed_texts(server.service(), ["aa", "b"])
     assert (found.tolist(), found.dtype) == ([[2], [1]], np.float32)
     assert server.requests[0]["encoding_format"] == "float"
-    assert embeddings(server.service(), []).shape == (0, 0)
+    assert embed_texts(server.service(), []).shape == (0, 0)
     texts = ["x" * n for n in range(1, 3 * BATCH)]
-    assert embeddings(server.service(), texts)[:, 0].tolist() == [*range(1, 3 * BATCH)]
+    assert embed_texts(server.service(), texts)[:, 0].tolist() == [*range(1, 3 * BATCH)]
     assert [len(request["input"]) for request in server.requests[2:]] == [BATCH, BATCH, BATCH - 1]
 
 
@@ -54,15 +54,15 @@ FAULTS: dict[str, Any] = {
 def test_a_lasting_fault_is_one_clear_error(server: ModelServer, caplog: Any, fault: str) -> None:
     server.modes = [FAULTS[fault]]
     with caplog.at_level("DEBUG"), pytest.raises(ModelError, match=r"service 'lab'.*model 'm'") as caught:
-        embeddings(server.service(), ["abc", "d"])
+        embed_texts(server.service(), ["abc", "d"])
     assert KEY[:12] not in "".join(traceback.format_exception(caught.value)) + caplog.text
 
 
 def test_a_width_that_changes_is_noticed_and_what_an_address_may_hide_is_not_shown(server: ModelServer) -> None:
     server.modes = [fitting, rows([1.0, 2.0, 3.0])]
     with pytest.raises(ModelError, match="widths"):
-        embeddings(server.service(), ["a"] * (BATCH + 1))
+        embed_texts(server.service(), ["a"] * (BATCH + 1))
     hidden = Service("off", f"http://me:{KEY}@127.0.0.1:9/v1?token={KEY}", "m", timeout=60, max_retries=0)
     with pytest.raises(ModelError, match=r"\(http://127\.0\.0\.1:9/v1, model 'm'\)") as caught:
-        embeddings(hidden, ["a"])
+        embed_texts(hidden, ["a"])
     assert KEY not in str(caught.value)

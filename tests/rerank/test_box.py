@@ -82,6 +82,8 @@ def test_it_is_compared_where_nothing_can_be_trained(small: Dataset, monkeypatch
     assert bundled_model_fits(memlab.embed.load("minilm:bf16"), header)
     one = small.take(small.scopes[:1])
     monkeypatch.setattr("memlab.experiments.running.bundled_model_fits", lambda encoder, header: True)
-    monkeypatch.setattr(sys.modules["memlab.rerank.learned"], "_fitting", lambda path, bench: Model.load(BUNDLED_MODEL))
+    monkeypatch.setattr(
+        sys.modules["memlab.rerank.learned"], "_load_fitting_model", lambda path, bench: Model.load(BUNDLED_MODEL)
+    )
     names = memlab.run(None, one, encoder=StandIn(), levels=["turn"]).cells["pipeline"].to_list()
     assert names == ["bm25", "dense", "hybrid", "best", "best | learned"]
