@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 LINE = [
     ("errors",),
     ("distributed", "files"),
-    ("config", "records", "sources"),
+    ("config", "records", "code_digest"),
     ("registry",),
     ("text",),
     ("sessions", "terminal"),
