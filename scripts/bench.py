@@ -1,18 +1,15 @@
 """How fast memlab is beside what one would pick instead: `python scripts/bench.py [DATASET] [--only WORD …]`.
 
 Both sides of a row take turns in one process, so that a busy machine slows both; times are medians, and the first call
-is not counted. The table is printed row by row. Vectors are kept in a store between runs, since only the first rows are
-about encoding.
+is not counted. The table is printed row by row. Vectors are kept from run to run: only the first rows are of encoding.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -20,6 +17,7 @@ from importlib.metadata import version
 from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from timeit import timeit
 from typing import Any
 from unittest.mock import patch
 
@@ -35,12 +33,7 @@ from sklearn.mixture import GaussianMixture
 from umap import UMAP
 
 import memlab
-from memlab.embed.base import EncoderIdentity
-from memlab.embed.models import minilm_path
-from memlab.evaluate import evaluate
-from memlab.records import qrels
-from memlab.retrieve import bm25, dense, hybrid
-from memlab.summaries import grow
+from memlab import embed, evaluate, records, retrieve, summaries
 from memlab.text.analysis import tokenize
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
@@ -52,12 +45,7 @@ Rows = Iterator[tuple[Any, ...]]
 
 def medians(calls: list[tuple[Any, ...]], *ways: Callable[..., Any]) -> list[float]:
     """Time ways in turn, with the arguments of each call; the first, which loads and compiles, is left out."""
-    times = []
-    for call in calls:
-        for way in ways:
-            start = time.perf_counter()
-            way(*call)
-            times.append(time.perf_counter() - start)
+    times = [timeit(partial(way, *call), number=1) for call in calls for way in ways]
     return np.median(np.reshape(times, (-1, len(ways)))[1:], axis=0).tolist()
 
 
@@ -69,7 +57,7 @@ def largest(data: memlab.Dataset, store: memlab.MemoryStore) -> memlab.Bench:
 
 def encode(data: memlab.Dataset, _: memlab.MemoryStore) -> Rows:
     """Encode turns as texts, and their tokens in the context of the turn before."""
-    other, every = SentenceTransformer(str(minilm_path()), device="cpu"), data.turns["text"].to_list()
+    other, every = SentenceTransformer(str(embed.models.minilm_path()), device="cpu"), data.turns["text"].to_list()
     model, pairs = other[0].auto_model, {"padding": True, "truncation": True, "max_length": 256, "return_tensors": "pt"}
     rows = np.linspace(1, len(every) - 1, min(256, len(every))).astype(int)
     spread, before = [every[i] for i in rows], [every[i - 1] for i in rows[::2]]
@@ -82,10 +70,10 @@ def encode(data: memlab.Dataset, _: memlab.MemoryStore) -> Rows:
                 model(**other.tokenizer(before[some], texts[some], **pairs)).last_hidden_state.numpy()
 
     for name in ("minilm", "minilm:bf16"):
-        ours = partial(memlab.embed.load(name).encode, spread, progress=False)
+        ours = partial(embed.load(name).encode, spread, progress=False)
         times = medians([()] * 4, ours, partial(other.encode, spread, show_progress_bar=False))
         yield f"encode turns, `{name}`", "sentence-transformers", f"{len(spread)} turns", *times
-        read = partial(memlab.embed.load(name).encode_tokens, texts, before=before, progress=False)
+        read = partial(embed.load(name).encode_tokens, texts, before=before, progress=False)
         times = medians([()] * 4, read, theirs)
         yield f"token vectors, `{name}`", "transformers, batches of 32", f"{len(texts)} turns", *times
 
@@ -97,7 +85,13 @@ def question(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
     for first, text in enumerate(pipelines):
         pipeline = memlab.pipeline(text)
         queries = [(bench.with_queries(asked[row]),) for row in range(first, asked.height, len(pipelines))]
-        yield f"one question, `{text}`", "", f"{len(queries) - 1} questions", *medians(queries, pipeline.run), None
+        yield (
+            f"one question, `{text}`",
+            "",
+            f"{len(queries) - 1} questions",
+            *medians(queries, pipeline.run),
+            None,
+        )
 
 
 def questions(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
@@ -108,11 +102,10 @@ def questions(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
     def ours() -> None:
         fresh = replace(bench, vectors=vectors)
         vars(fresh)["query_vectors"] = asked
-        for rank in (dense, bm25, hybrid):
+        for rank in (retrieve.dense, retrieve.bm25, retrieve.hybrid):
             rank(fresh, k=depth)
 
-    def theirs() -> list[list[np.ndarray]]:
-        ranked = []
+    def theirs() -> None:
         for (scope,), turns in bench.turns.with_row_index("row").group_by("scope"):
             queries, index = bench.queries.with_row_index("row").filter(scope=scope), bm25s.BM25()
             index.index(tokenize(turns["text"].to_list()), show_progress=False)
@@ -123,8 +116,7 @@ def questions(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
             for order in orders:
                 fused[np.arange(len(order))[:, None], order] += 1 / (60 + np.arange(order.shape[1]))
             orders.append(np.argsort(-fused, kind="stable")[:, :depth])
-            ranked.append([turns["turn_id"].to_numpy()[order] for order in orders])
-        return ranked
+            turns["turn_id"].gather(np.concatenate(orders, axis=None))
 
     n = f"{bench.queries.height:,} questions"
     yield "all questions: dense, BM25, hybrid", "numpy, bm25s", n, *medians([()] * 4, ours, theirs)
@@ -132,8 +124,8 @@ def questions(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
 
 def measures(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
     """Evaluate a ranking ten times, with a bootstrap of each mean."""
-    run, names = bm25(memlab.Bench.of(data, store=store), k=100), ["recall@10", "recall_any@10", "ndcg@10", "mrr"]
-    truth = qrels(data.questions, "turn", data.turns).frame.select("query_id", "doc_id", "relevance")
+    run = retrieve.bm25(memlab.Bench.of(data, store=store), k=100)
+    truth = records.qrels(data.questions, "turn", data.turns).frame.select("query_id", "doc_id", "relevance")
     scored = starmap(ir_measures.ScoredDoc, run.frame.select("query_id", "doc_id", "score").iter_rows())
     ranked = ir_measures.util.RunConverter(scored).as_dict_of_dict()
     relevant = ir_measures.util.QrelsConverter(starmap(ir_measures.Qrel, truth.iter_rows())).as_dict_of_dict()
@@ -142,7 +134,7 @@ def measures(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
 
     def ours() -> None:
         for _ in range(10):
-            evaluate(run, data, measures=names).summary()
+            evaluate.evaluate(run, data, measures=["recall@10", "recall_any@10", "ndcg@10", "mrr"]).summary()
 
     def theirs() -> None:
         for _ in range(10):
@@ -156,7 +148,7 @@ def measures(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
 class RandomEncoder:
     """Vectors at no cost, so that only the store is measured."""
 
-    identity, dim = EncoderIdentity("random", "random", dim=DIM), DIM
+    identity, dim = embed.base.EncoderIdentity("random", "random", dim=DIM), DIM
 
     def __init__(self) -> None:
         vectors = np.random.default_rng(0).standard_normal((LARGE, DIM), dtype=np.float32)
@@ -175,11 +167,10 @@ def large(_: memlab.Dataset, __: memlab.MemoryStore) -> Rows:
     rows = [message | {"session": f"s{i // 20}", "id": f"{i}", "text": " ".join(row)} for i, row in enumerate(words)]
     data = memlab.datasets.chatlog.dataset(rows, "random")
 
-    def ours(folder: str) -> memlab.MemoryStore:
+    def ours(folder: str) -> None:
         made = memlab.MemoryStore.open(f"{folder}/ours")
         made.ingest(data)
         made.vectors.backfill(encoder, data.name, progress=False)
-        return made
 
     def theirs(folder: str) -> None:
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoder.rows.ravel()), DIM)
@@ -210,11 +201,11 @@ def tree(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
     turns, vectors = bench.turns, bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])]
 
     def ours(first: int) -> None:
-        grow(turns.head(first), encoder="hashing:384", vectors=vectors[:first])
+        summaries.grow(turns.head(first), encoder="hashing:384", vectors=vectors[:first])
 
     theirs = patch("memlab.summaries.raptor.mixture_memberships", published)(ours)
-    n, calls = f"{turns.height:,} turns", [(60,), (turns.height,)]
-    yield "tree of turns", "RAPTOR's grouping, ported", n, *medians(calls, ours, theirs)
+    times = medians([(60,), (turns.height,)], ours, theirs)
+    yield "tree of turns", "RAPTOR's grouping, ported", f"{turns.height:,} turns", *times
 
 
 def published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
@@ -254,15 +245,15 @@ def main() -> None:
     reader.add_argument("--only", nargs="+", choices=ROWS, default=ROWS, help="some of the rows")
     chosen = reader.parse_args()
     data, store = memlab.datasets.load(chosen.dataset), memlab.MemoryStore.open("results/bench")
-    cpu = re.search(r"model name\s*: (.*)|$", Path("/proc/cpuinfo").read_text())[1]
-    print(f"{chosen.dataset.name}; {cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", end=", ")
-    print(f"Python {sys.version.split()[0]}", *(f"{name} {version(name)}" for name in PACKAGES), sep=", ")
-    print("\n| work | against | n | memlab | other | ratio |\n|:---|:---|:---|---:|---:|---:|")
+    cpu = Path("/proc/cpuinfo").read_text().partition("model name\t: ")[2].partition("\n")[0]
+    print(f"{chosen.dataset.name}; {cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version}")
+    print(*(f"{name} {version(name)}" for name in PACKAGES), sep=", ", end="\n\n")
+    print("| work | against | n | memlab | other | ratio |\n|:---|:---|:---|---:|---:|---:|")
     for name in chosen.only:
         for *about, ours, theirs in ROWS[name](data, store):
             times = [f"{s:.2f} s" if s >= 1 else f"{1000 * s:.1f} ms" for s in (ours, theirs) if s]
             cells = [*about, *times, *([f"{theirs / ours:.2f} ×"] if theirs else ["", ""])]
-            print("|", " | ".join(cells), "|", flush=True)
+            print("|", " | ".join(cell.replace("|", r"\|") for cell in cells), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ def writers(count: int, rng: random.Random, work: Path) -> Counter[str]:
     return faults
 
 
-VERBS = (
+VERBS = (  # that are killed, in a folder whose store has the messages
     f"ingest log.jsonl --into other {HASHING}",
     f"index {HASHING} --now 2026-11-01",
     "optimize --store store",
@@ -112,7 +112,6 @@ VERBS = (
     f"compare log.jsonl {HASHING} --system bm25 --system dense --out page",
     "convert log.jsonl folder",
 )
-"""Verbs that are killed in a folder whose store has the messages."""
 
 
 def state(folder: Path) -> dict[str, Any]:
