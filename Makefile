@@ -5,7 +5,7 @@ POOL ?=
 AGAIN ?=
 PYTEST_ARGS ?=
 # What `make bench` measures on: the sample where the file is not there.
-LOCOMO ?= ../shared/data/locomo/locomo_dev.json
+LOCOMO ?= $(or $(wildcard ../shared/data/locomo/locomo_dev.json),data/sample/sample.jsonl)
 BENCH_ARGS ?=
 BIN := .venv/bin
 TIMED := @scripts/timed

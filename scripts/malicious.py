@@ -1,211 +1,250 @@
-"""Memories, language models and embeddings that misbehave, and the questions that are put to them."""
+"""Inputs that are mutated and servers that misbehave: two parts of ``torture.py``."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 import os
+import random
 import re
+import shutil
+import signal
 import socketserver
-import sys
 import threading
 import time
+import traceback
+import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from io import StringIO
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from memlab import Dataset, MemoryStore, datasets, evaluate, llm, memories, pipeline, sample
+from memlab.config import settings
+from memlab.errors import MemlabError
+from memlab.figures import gallery
+from memlab.memories.returned_rows import Failure, list_returned_rows, read_rows
+from memlab.rerank.learned import BUNDLED_MODEL
+from memlab.rerank.model import Model
+from memlab.summaries.prompts import Session
+
+JUNK = (b"[" * 2_000, b"9" * 5_000, b'"' * 99, b"\\ud800", b"\0", b"null", b"1e999", b"-1", b'""', b"{}", b"[]", b"5",
+        b"\xe2\x80\xa8", b"\xe2\x80\xae", b"\x1b", b"\xe9", b"NaN", b"../", b"")  # fmt: skip
+
+
+def mutated(raw: bytes, rng: random.Random) -> bytes:
+    """Change one to three places: a value of JSON or some bytes are dropped, doubled or made of junk."""
+    for _ in range(rng.randint(1, 3)):
+        values = [m.span() for m in re.finditer(rb'(?<=: )("[^"]*"|[\w.]+|\[[^\[\]]*\])', raw[:100_000])]
+        first = rng.randrange(min(len(raw), rng.choice((9, 500, len(raw)))) + 1)
+        start, end = rng.choice(values) if values and rng.random() < 0.4 else (first, first + rng.choice((0, 1, 3, 12)))
+        raw = raw[:start] + rng.choice((*JUNK, raw[start:end] * 2, rng.randbytes(end - start))) + raw[end:]
+    return raw if rng.random() < 0.9 else raw[: rng.randrange(len(raw) + 1)]
+
+
+def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
+    """Read mutated files of all formats, rankings, rows, settings, models, answers, recordings, sidecars and stores."""
+    data, stored, mutate = sample(["owen"], turns=60), work / "stored", partial(mutated, rng=rng)
+    MemoryStore.open(stored).ingest(data)
+    MemoryStore.open(stored).search.create_indexes()
+    (work / "store").touch()
+
+    def load(path: Path) -> None:
+        """Read a file, or an archive of it that is mutated too."""
+        if rng.random() < 0.2:
+            archive = path.with_name("export.zip")
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+                file.write(path, rng.choice((path.name, f"../{path.name}")))
+            archive.write_bytes(rng.choice((bytes, mutate))(archive.read_bytes()))
+            path = archive
+        datasets.load(path, on_error=rng.choice(("raise", "quarantine")), quarantine_dir=path.parent)
+
+    def rows(path: Path) -> None:
+        with suppress(ValueError, RecursionError):
+            read_rows(list_returned_rows(json.loads(path.read_bytes()), 10), {"1": "a/s/1"}, 10)
+
+    def store(path: Path) -> None:
+        place = shutil.copytree(stored, path.with_name("copy"))
+        victim = rng.choice(sorted(file for file in place.rglob("*") if file.is_file()))
+        victim.write_bytes(mutate(victim.read_bytes()))
+        opened = MemoryStore.open(place)
+        opened.dataset(data.name)
+        opened.search.by_text(["tea"], dataset=data.name, scopes=["owen"], k=3)
+
+    readers: dict[str, Callable[[Path], Any]] = {
+        "run.trec": lambda path: memories.run_to_returned(evaluate.read_run(path, "turn"), data, "x"),
+        "ids.json": lambda path: memories.read_ranking(path, data),
+        "texts.jsonl": lambda path: memories.read_ranking(path, data),
+        "rows.json": rows,
+        "memlab.toml": lambda path: settings(directory=path.parent),
+        "pipeline.txt": lambda path: pipeline(path.read_text(errors="replace").strip()),
+        "reply.json": lambda path: llm.reply.read_completion(path.read_bytes(), Session),
+        "recorded.jsonl": lambda path: llm.recording.read_recordings([path]),
+        "sidecar.json": lambda path: gallery(path.parent),
+        BUNDLED_MODEL.name: Model.load,
+        "store": store,
+    }
+    folders = Path(__file__).with_name("formats"), Path(__file__).parents[1] / "tests" / "datasets" / "exports"
+    seeds = [BUNDLED_MODEL, work / "store", *(path for folder in folders for path in sorted(folder.rglob("*.*")))]
+    faults: Counter[str] = Counter(foreign=0, hangs=0)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)  # no code under test catches KeyboardInterrupt
+    for number in range(count):
+        seed = seeds[number % len(seeds)]
+        shutil.rmtree(work / "in", ignore_errors=True)
+        (work / "in").mkdir()
+        path = work / "in" / seed.name
+        path.write_bytes(mutate(seed.read_bytes()))
+        signal.alarm(10)
+        try:
+            with suppress(MemlabError, Failure):
+                readers.get(seed.name, load)(path)
+        except BaseException as error:
+            faults["hangs" if isinstance(error, KeyboardInterrupt) else "foreign"] += 1
+            print(f"input {number} ({seed.name}): {traceback.format_exc()[-1500:]}")
+    signal.alarm(0)
+    return faults
+
+
 KEY = "sk-torture-0123456789"
-KINDS = {"memory": 6.0, "model": 6.0, "embeddings": 3.0}
-"""What is asked, and the seconds in which it has to end: 3 for each call, of which the first two make two."""
-GOOD: dict[str, Any] = {
-    "memory": {"rows": [{"text": "tea", "score": 1.0, "source_ids": ["turn-1"], "query": 0}]},
-    "model": {"choices": [{"message": {"content": '{"summary": "tea"}'}, "finish_reason": "stop"}],
-              "usage": {"prompt_tokens": 1, "completion_tokens": 1}},
-    "embeddings": {"data": [{"index": 0, "embedding": [1.0, 0.0]}]},
+GOOD = {
+    "memory": b'{"rows": [{"text": "tea", "score": 1.0, "source_ids": ["turn-1"], "query": 0}]}',
+    "model": b'{"choices": [{"message": {"content": "{\\"summary\\": \\"tea\\"}"}, "finish_reason": "stop"}], '
+             b'"usage": {"prompt_tokens": 1, "completion_tokens": 1}}',
+    "embeddings": b'{"data": [{"index": 0, "embedding": [1.0, 0.0]}]}',
 }  # fmt: skip
-Mode = Callable[[bytes, bytes, str], Iterator[bytes]]
-"""Gives what is sent, in parts: of a good answer, the request, and where somebody listens."""
+Mode = Callable[[bytes, bytes, str], Iterable[bytes]]  # parts of an answer, of a good one, the request, an address
 
 
-def sent(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
+def sent(body: bytes, *headers: str, status: str = "200 OK") -> list[bytes]:
     lines = (f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers)
-    return "\r\n".join((*lines, "", "")).encode() + body
-
-
-def slowly(head: bytes, part: bytes, *, pause: float = 0.0) -> Mode:
-    """Send a head, and then a part over and over."""
-
-    def mode(good: bytes, request: bytes, listener: str) -> Iterator[bytes]:
-        yield head
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            yield part
-            time.sleep(pause)
-
-    return mode
-
-
-def once(make: Callable[[bytes, bytes, str], bytes]) -> Mode:
-    return lambda good, request, listener: iter([make(good, request, listener)])
+    return ["\r\n".join((*lines, "", "")).encode() + body]
 
 
 def raw(body: bytes, *headers: str, status: str = "200 OK") -> Mode:
-    return once(lambda *_: sent(body, *headers, status=status))
+    return lambda *_: sent(body, *headers, status=status)
 
 
-def instead(value: bytes) -> Mode:
-    """Put a value in place of each text and number of a good answer."""
-    return once(lambda good, *_: sent(re.sub(rb'(?<=: )("[^"]*"|\[?[\d.]+)(?=[,}])', lambda _: value, good)))
+def slowly(head: bytes, part: bytes, pause: float, *_: Any) -> Iterator[bytes]:
+    """Send a head, and then a part over and over, until nobody listens."""
+    yield head
+    while True:
+        yield part
+        time.sleep(pause)
 
 
-def within(value: bytes) -> Mode:
-    """Put a value in place of what a good answer carries: its text, its embedding."""
-    form = rb'(?<="text": )"tea"|\[1\.0, 0\.0\]|(?<=\{\\"summary\\": )\\"tea\\"'
-    return once(lambda good, *_: sent(re.sub(form, lambda _: value, good)))
+def put(value: bytes, place: bytes) -> Mode:
+    """Put a value in places of a good answer."""
+    return lambda good, *_: sent(re.sub(place, lambda _: value, good))
 
 
-def away(status: int) -> Mode:
-    return once(lambda _, __, listener: sent(b"", f"Location: {listener}/away", status=f"{status} Elsewhere"))
-
-
-def silent(good: bytes, request: bytes, listener: str) -> Iterator[bytes]:
-    time.sleep(60)
-    yield b""
-
-
+EACH = rb'(?<=: )("[^"]*"|\[?[\d.]+)(?=[,}])'
+CONTENT = rb'(?<="text": )"tea"|\[1\.0, 0\.0\]|(?<=\{\\"summary\\": )\\"tea\\"'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+CHUNKED, LENGTH = HEAD + b"Transfer-Encoding: chunked\r\n\r\n", HEAD + b"Content-Length: "
 DEEP, BOMB = b"[" * 200_000, gzip.compress(b"[" * 300_000_000, 1)
+ENDLESS = {"header": (HEAD + b"X: ", b"x"), "headers": (HEAD, b"X: y\r\n"), "body": (HEAD + b"\r\n[", b" "),
+           "100": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "length": (LENGTH + b"1000000000000\r\n\r\n[", b" "),
+           "chunks": (CHUNKED, b"1\r\n \r\n"), "chunk size": (CHUNKED, b"0")}  # fmt: skip
 MODES: dict[str, Mode] = {
-    "good": once(lambda good, *_: sent(good)),
-    "silent": silent,
-    "closes at once": once(lambda *_: b""),
-    "no HTTP": once(lambda *_: b"SSH-2.0-x\r\n"),
-    "half a header": once(lambda *_: HEAD[:30]),
-    "endless header": slowly(HEAD + b"X: ", b"x" * 65536),
-    "endless headers": slowly(HEAD, b"X: y\r\n" * 1000),
-    "trickling header": slowly(HEAD + b"X: ", b"x", pause=0.5),
-    "endless 100": slowly(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-    "trickling 100": slowly(b"", b"HTTP/1.1 100 Continue\r\n\r\n", pause=0.5),
-    "endless body": slowly(HEAD + b"\r\n[", b" " * 1_000_000),
-    "endless chunks": slowly(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"100000\r\n" + b" " * 0x100000 + b"\r\n"),
-    "trickling chunks": slowly(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n", pause=0.5),
-    "chunk of 2^63": once(lambda *_: HEAD + b"Transfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\n["),
-    "endless chunk size": slowly(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * 65536),
-    "trickling body": slowly(HEAD + b"Content-Length: 100000\r\n\r\n[", b" ", pause=0.5),
-    "length of 10^12": slowly(HEAD + b"Content-Length: 1000000000000\r\n\r\n[", b" " * 1_000_000),
-    "negative length": once(lambda good, *_: HEAD + b"Content-Length: -5\r\n\r\n" + good),
-    "length of 5,000 digits": once(lambda good, *_: HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n" + good),
-    "two lengths": once(lambda good, *_: HEAD + b"Content-Length: 1\r\nContent-Length: 9\r\n\r\n" + good),
-    "too short": once(lambda good, *_: HEAD + b"Content-Length: 9999\r\n\r\n" + good),
-    "gzip bomb": raw(BOMB, "Content-Encoding: gzip"),
-    "gzip in gzip": raw(gzip.compress(BOMB, 1), "Content-Encoding: gzip, gzip"),
-    "deflate bomb": raw(zlib.compress(b" " * 300_000_000, 1), "Content-Encoding: deflate"),
-    "brotli": raw(b"\xcf\xff\xff\x7f" + b"\0" * 100, "Content-Encoding: br"),
-    "zstd": raw(b"\x28\xb5\x2f\xfd\xa4" + b"\xff" * 100, "Content-Encoding: zstd"),
+    "good": lambda good, *_: sent(good),
+    "silent": partial(slowly, b"", b"", 60.0),
+    **{f"endless {what}": partial(slowly, head, 20_000 * part, 0.0) for what, (head, part) in ENDLESS.items()},
+    **{f"trickling {what}": partial(slowly, head, part, 0.5) for what, (head, part) in ENDLESS.items()},
+    **{f"sends {part[-20:]!r}": lambda *_, part=part: [part]
+       for part in (b"", b"SSH-2.0-x\r\n", HEAD[:30], CHUNKED + b"7fffffffffffffff\r\n[")},
+    **{f"length {n[:9]!r}": lambda good, *_, n=n: [LENGTH + n + b"\r\n\r\n" + good]
+       for n in (b"-5", b"9" * 5000, b"1\r\nContent-Length: 9", b"9999")},
+    **{f"{kind} of {len(body)} bytes": raw(body, f"Content-Encoding: {kind}")
+       for kind, body in (("gzip", BOMB), ("gzip, gzip", gzip.compress(BOMB, 1)),
+                          ("deflate", zlib.compress(b" " * 300_000_000, 1)), ("br", b"\xcf\xff\xff\x7f" + b"\0" * 100),
+                          ("zstd", b"\x28\xb5\x2f\xfd\xa4" + b"\xff" * 100))},
     "gzip bomb of an error": raw(BOMB, "Content-Encoding: gzip", status="500 No"),
-    **{f"redirect {status}": away(status) for status in (301, 302, 303, 307, 308)},
-    "redirect to a file": raw(b"", "Location: file:///etc/passwd", status="307 Elsewhere"),
-    "redirect nowhere": raw(b"", "Location: \x00//[", status="307 Elsewhere"),
-    "echo": once(lambda _, request, __: sent(request)),
-    "echo of an error": once(lambda _, request, __: sent(request, status="401 No")),
-    "echo behind words": once(lambda _, request, __: sent(b"x" * 150 + request, status="400 No")),
-    "key as text": within(json.dumps(f"Bearer {KEY}").encode()),
-    "429 for ever": raw(b"{}", "Retry-After: 1000000", status="429 Wait"),
-    "429 and NaN": raw(b"{}", "Retry-After: nan", status="429 Wait"),
-    "503": raw(b"busy", status="503 Busy"),
-    "status 999": raw(b"{}", status="999 \x1b[31m"),
-    "204": raw(b"", status="204 Nothing"),
-    "deep": raw(DEEP),
-    "deep value": instead(DEEP),
-    "deep within": within(DEEP),
-    "5,000 digits": instead(b"9" * 5000),
-    "1e999": instead(b"1e999"),
-    "NaN": instead(b"NaN"),
-    "2^63": instead(b"9223372036854775808"),
-    "negative": instead(b"-1"),
-    "null": instead(b"null"),
-    "lists": instead(b"[[]]"),
-    "lone surrogate": within(b'"\\ud800"'),
-    "NUL": within(b'"\\u0000\\u202e\\u001b[31m"'),
-    "15 MB": within(b'"' + b"x" * 15_000_000 + b'"'),
-    "numbers of 15 MB": within(b"[" + b"1," * 7_500_000 + b"1]"),
-    "million keys": raw(b"{" + b",".join(b'"%d": 1' % i for i in range(1_000_000)) + b"}"),
-    "million rows": raw(b'{"rows": [' + b"{}," * 1_000_000 + b'{}], "data": [' + b"{}," * 1_000_000 + b"{}]}"),
-    "a number": raw(b"5"),
-    "a web page": raw(b"<html><script>alert(1)</script>"),
-    "UTF-16": once(lambda good, *_: sent(good.decode().encode("utf-16"))),
-    "no UTF-8": raw(b'{"rows": "\xff\xfe", "data": "\xff"}'),
-    "steers the terminal": raw(b"\x1b]0;x\x07\x1b[31m\r\n" * 100, status="500 \x1b[31m"),
-}
+    **{f"redirect {n}": lambda _, __, away, n=n: sent(b"", f"Location: {away}/away", status=f"{n} Elsewhere")
+       for n in (301, 302, 303, 307, 308)},
+    **{f"redirect to {place!r}": raw(b"", f"Location: {place}", status="307 Elsewhere")
+       for place in ("file:///etc/passwd", "\x00//[")},
+    **{f"echo, {status}": lambda _, got, __, status=status, words=words: sent(b"x" * words + got, status=status)
+       for status, words in (("200 OK", 0), ("400 No", 150), ("401 No", 0))},
+    **{f"429, {seconds}": raw(b"{}", f"Retry-After: {seconds}", status="429 Wait") for seconds in ("1000000", "nan")},
+    **{status: raw(b"\x1b]0;x\x07\r\n", status=status) for status in ("503 Busy", "999 \x1b[31m", "204 No", "500 No")},
+    **{f"values {value[:9]!r}": put(value, EACH)
+       for value in (DEEP, b"9" * 5000, b"1e999", b"NaN", b"9223372036854775808", b"-1", b"null", b"[[]]")},
+    **{f"content {value[:9]!r}, {len(value)}": put(value, CONTENT)
+       for value in (DEEP, b'"\\ud800"', b'"\\u0000\\u202e\\u001b[31m"', b'"' + b"x" * 15_000_000 + b'"',
+                     b"[" + b"1," * 7_500_000 + b"1]", b'"Bearer %s"' % KEY.encode())},
+    **{f"body {body[:20]!r}": raw(body)
+       for body in (DEEP, b"5", b"<html><script>alert(1)</script>", b'{"rows": "\xff\xfe", "data": "\xff"}',
+                    b"{" + b",".join(b'"%d": 1' % i for i in range(1_000_000)) + b"}",
+                    b'{"rows": [' + b"{}," * 1_000_000 + b'{}], "data": [' + b"{}," * 1_000_000 + b"{}]}")},
+    "UTF-16": lambda good, *_: sent(good.decode().encode("utf-16")),
+}  # fmt: skip
 
 
-class Malicious:
-    """A server of one kind and one mode; what a memory does before its first search goes well."""
+def listen(answer: Callable[[bytes], Iterable[bytes]]) -> tuple[str, list[bytes]]:
+    """Serve on loopback what a function gives for a request; give the address, and a list of what is asked there."""
+    got: list[bytes] = []
 
-    def __init__(self, kind: str, mode: Mode, listener: str) -> None:
-        good = json.dumps(GOOD[kind]).encode()
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError, ValueError):
+                head = b"".join(takewhile(bytes.strip, self.rfile))
+                got.append(head.partition(b"\r\n")[0])
+                size = re.search(rb"(?i)content-length: *(\d+)", head)
+                for part in answer(head + b"\r\n" + (self.rfile.read(int(size[1])) if size else b"")):
+                    self.wfile.write(part)
 
-        class Handler(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                with suppress(OSError, ValueError):
-                    head = b"".join(iter(self.rfile.readline, b"\r\n"))
-                    size = re.search(rb"(?i)content-length: *(\d+)", head)
-                    request = head + (self.rfile.read(int(size[1])) if size else b"")
-                    if re.match(rb"POST \S*/(reset|ingest|wait)\b", head):
-                        self.wfile.write(sent(b"{}", "Connection: close"))
-                        return
-                    for part in mode(good, request, listener):
-                        self.wfile.write(part)
-
-        class Server(socketserver.ThreadingTCPServer):
-            daemon_threads, allow_reuse_address = True, True
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+    server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_address[1]}", got
 
 
-def _peak() -> int:
+def peak() -> int:
+    """Give the most memory that this process has taken, in bytes."""
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) * 1024  # type: ignore[index]
 
 
-def ask(kind: str, url: str) -> tuple[float, int, str, str]:
-    """Ask a server once: the seconds, the most memory, what came of it as text, and an exception that is not ours."""
-    import memlab
-    from memlab import llm
-    from memlab.errors import MemlabError
-    from memlab.memories import HttpMemory, collect
-    from memlab.summaries.prompts import Session
-
-    data = memlab.sample(["owen"], turns=60)
-    data = memlab.Dataset("one", data.format, data.turns, data.sessions, data.questions.head(1))
+def ask(kind: str, mode: str, url: str) -> Counter[str]:
+    """Ask a server once; count what is wrong with what comes of it."""
+    data = sample(["owen"], turns=60)
+    data = Dataset("one", data.format, data.turns, data.sessions, data.questions.head(1))
     service = llm.Service("torture", f"{url}/v1", "m", api_key_env="TORTURE_KEY", timeout=3, max_retries=0)
-    request = llm.Request("t", 1, ("x",), "Summarise.", Session)
+    memory, request = memories.HttpMemory(url, timeout=3), llm.Request("t", 1, ("x",), "Summarise.", Session)
     calls: dict[str, Callable[[], Any]] = {
-        "memory": lambda: collect(HttpMemory(url, timeout=3), data, name="m", k=5, timeout=3).problems.to_dicts(),
+        "memory": lambda: memories.collect(memory, data, name="m", k=5, timeout=3).problems.to_dicts(),
         "model": lambda: llm.ask([request], service),
         "embeddings": lambda: llm.embed_texts(service, ["tea"]).shape,
     }
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    begun, told, foreign = time.perf_counter(), "", ""
+    begun, foreign = time.perf_counter(), False
     try:
         told = str(calls[kind]())
-    except MemlabError as error:
-        told = str(error)
     except BaseException as error:
-        foreign = f"{type(error).__name__}: {str(error)[:200]}"
-    return time.perf_counter() - begun, _peak(), told, foreign
+        told, foreign = f"{type(error).__name__}: {error}", not isinstance(error, MemlabError)
+    took, size = time.perf_counter() - begun, peak()
+    limit = 8 if kind == "embeddings" else 11  # three seconds a call, of which the others make two, and five
+    found = Counter(foreign=foreign, late=took > limit, large=size > 1 << 30, leaked=KEY in told)
+    if found.total():
+        print(f"{kind}, {mode}: {took:.1f} s, {size / 1e6:.0f} MB, {told[:500]!r}")
+    return found
 
 
-def peak(folder: str, arguments: tuple[str, ...]) -> int:
-    """Run a verb in this process: the most memory."""
-    from memlab.cli import main
-
-    os.chdir(folder)
-    sys.argv = ["memlab", *arguments]
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit):
-        main()
-    return _peak()
+def servers(count: int, rng: random.Random, work: Path) -> Counter[str]:
+    """Ask a memory, a model and embeddings that misbehave in each mode, in a process of its own."""
+    faults: Counter[str] = Counter(foreign=0, late=0, large=0, leaked=0, arrived=0)
+    os.environ["TORTURE_KEY"] = os.environ["MEMLAB_MEMORY_TOKEN"] = KEY
+    address, arrived = listen(lambda _: sent(b""))
+    first = re.compile(rb"POST \S*/(reset|ingest|wait)\b")  # what a memory does before its first search goes well
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        for kind, good in GOOD.items():
+            for name, mode in [("first", MODES["good"]), *MODES.items()]:
+                url, _ = listen(lambda got, m=mode, g=good: sent(b"{}") if first.match(got) else m(g, got, address))
+                found = pool.apply_async(ask, (kind, name, url)).get(120)
+                faults.update(found if name != "first" else {})  # what is imported takes seconds
+    faults["arrived"] = len(arrived)
+    return faults

@@ -20,21 +20,24 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
 
 import memlab
 from memlab.embed.base import EncoderIdentity
+from memlab.embed.models import minilm_path
 from memlab.embed.token_vectors import TokenVectors
 from memlab.retrieve import candidates
 
 DATA = Path(__file__).parents[1] / "data"
-MODEL = "model.safetensors"
 PIPELINES = ("combsum", "best", "best | learned")
 TABLES = ("turns", "sessions", "questions")
 WORD = re.compile(r"[A-Za-z]{4,}")
@@ -46,13 +49,7 @@ class WordTable:
     """MiniLM's vectors of words alone: a text is their mean, a token in context leans to its text."""
 
     def __init__(self) -> None:
-        from safetensors.numpy import load_file
-        from tokenizers import Tokenizer
-
-        from memlab.embed.models import minilm_path
-
-        path = minilm_path()
-        assert path is not None
+        path = minilm_path() or Path()
         weights = load_file(path / "model.safetensors")
         table = next(array for name, array in weights.items() if name.endswith("word_embeddings.weight"))
         table = table.astype(np.float32) - table.mean(0)
@@ -106,54 +103,42 @@ def pooled(files: list[str]) -> dict[str, pl.DataFrame]:
     return whole
 
 
-def parts(turns: int, talk: list[str]) -> Iterator[memlab.Dataset]:
+def conversation(turns: int, talk: list[str]) -> memlab.Dataset:
     """Give one long scope: the files of ``talk`` as they are, or so many turns, a copy of the project's talk each."""
     base = pooled(talk or sorted(map(str, [*DATA.glob("train/*.jsonl"), *DATA.glob("heldout/*.jsonl")])))
     if talk:
-        yield memlab.Dataset("talk", "chatlog", **base)
-        return
+        return memlab.Dataset("talk", "chatlog", **base)
     counts = Counter(w for text in base["turns"]["text"] for w in {w.lower() for w in WORD.findall(text)})
     rare = [word for word, n in counts.most_common() if n <= base["turns"].height / 100]
+    copies = []
     for copy in range(-(-turns // base["turns"].height)):
         rng, swapped = np.random.default_rng(copy), dict(zip(rare, rare, strict=True))
         for start in range(0, len(rare) if copy else 0, BAND):
             band = rare[start : start + BAND]
             swapped |= dict(zip(band, rng.permutation(band).tolist(), strict=True))
 
-        def other(text: str, swapped: dict[str, str] = swapped) -> str:
-            return WORD.sub(lambda word: _as(word[0], swapped.get(word[0].lower(), word[0])), text)
+        def other(word: re.Match[str], swapped: dict[str, str] = swapped) -> str:
+            new = swapped.get(word[0].lower(), word[0])
+            return new.capitalize() if word[0][0].isupper() else new
 
-        yield _placed(base, copy, other, turns - copy * base["turns"].height)
-
-
-def _as(word: str, other: str) -> str:
-    return other.capitalize() if word[0].isupper() else other
+        copies.append(_placed(base, copy, partial(WORD.sub, other), turns - copy * base["turns"].height))
+    return memlab.Dataset("talk", "chatlog", *map(pl.concat, zip(*copies, strict=True)))
 
 
-def _placed(base: dict[str, pl.DataFrame], copy: int, other: Callable[[str], str], most: int) -> memlab.Dataset:
+def _placed(base: dict[str, pl.DataFrame], copy: int, other: Callable[[str], str], most: int) -> list[pl.DataFrame]:
     """Give a copy that follows those before it in time, with ids of its own and other words."""
-    later, number = timedelta(days=4000 * copy), copy * base["sessions"].height
     ids = {c: pl.format("{}-{}", pl.lit(copy), c) for c in ("turn_id", "session_id", "query_id")}
-    moved = [pl.col(pl.Datetime("us", "UTC")) + later]
-    turns = base["turns"].head(most)
-    texts = pl.Series("text", [other(text) for text in turns["text"]], dtype=pl.String)
-    turns = turns.with_columns(texts, *moved, turn_id=ids["turn_id"], session_id=ids["session_id"])
-    sessions = base["sessions"].with_columns(*moved, session_id=ids["session_id"], n=pl.col("n") + number)
+    moved = pl.col(pl.Datetime("us", "UTC")) + timedelta(days=4000 * copy)
+    texts = pl.col("text").map_elements(other, return_dtype=pl.String)
+    turns = base["turns"].head(most).with_columns(texts, moved, turn_id=ids["turn_id"], session_id=ids["session_id"])
+    n = pl.col("n") + copy * base["sessions"].height
+    sessions = base["sessions"].with_columns(moved, session_id=ids["session_id"], n=n)
     sessions = sessions.drop("n_turns").join(turns.group_by("session_id").agg(n_turns=pl.len()), on="session_id")
-    asked = base["questions"].with_columns(*moved, query_id=ids["query_id"])
-    texts = pl.Series("text", [other(text) for text in asked["text"]], dtype=pl.String)
     cited = pl.col("evidence", "evidence_sessions").list.eval(pl.format("{}-{}", pl.lit(copy), pl.element()))
-    asked = asked.with_columns(texts, cited)
+    asked = base["questions"].with_columns(texts, moved, cited, query_id=ids["query_id"])
     there = pl.col("evidence").list.eval(pl.element().is_in(turns["turn_id"].implode())).list.all()
     sessions = sessions.select(base["sessions"].columns).cast(dict(base["sessions"].schema))
-    return memlab.Dataset("talk", "chatlog", turns=turns, sessions=sessions, questions=asked.filter(there))
-
-
-def joined(turns: int, talk: list[str]) -> memlab.Dataset:
-    every = list(parts(turns, talk))
-    return memlab.Dataset(
-        "talk", "chatlog", **{name: pl.concat(getattr(part, name) for part in every) for name in TABLES}
-    )
+    return [turns, sessions, asked.filter(there)]
 
 
 class Size:
@@ -163,19 +148,11 @@ class Size:
         self.work, self.turns, self.talk, self.chosen = chosen.work, turns, chosen.talk, chosen
         self.place = chosen.work / f"store-{turns}"
         self.encoder = memlab.embed.load("minilm") if chosen.talk else WordTable()
-        model = "learned" if chosen.talk else f"learned(model={str(chosen.work / MODEL)!r})"
-        self.pipelines = {text: memlab.pipeline(text.replace("learned", model)) for text in PIPELINES}
+        self.pipelines = {text: memlab.pipeline(text) for text in PIPELINES}
 
     def fill(self) -> dict[str, Any]:
-        """Fill a store, and train the model that ``learned`` takes, once for all sizes."""
-        from memlab.rerank import train, training_lists
-
-        if not self.talk and not (self.work / MODEL).exists():
-            small = memlab.datasets.load(DATA / "train" / "messages.jsonl")
-            train(training_lists(memlab.Bench.of(small, encoder=self.encoder, progress=False), small)).save(
-                self.work / MODEL
-            )
-        row, store, data = dict[str, Any](), memlab.MemoryStore.open(self.place), joined(self.turns, self.talk)
+        """Fill a store, and note what each step costs."""
+        row, store, data = dict[str, Any](), memlab.MemoryStore.open(self.place), conversation(self.turns, self.talk)
         data.questions.write_parquet(self.work / f"asked-{self.turns}.parquet")
         steps: dict[str, Callable[[], Any]] = {
             "ingest": lambda: store.ingest(data),
@@ -213,7 +190,7 @@ class Size:
     def compare(self) -> dict[str, Any]:
         """Compare some questions with everything, and the first ten with those of the candidates."""
         candidates.LARGE, store = 10**9, memlab.MemoryStore.open(self.place)
-        bench = memlab.Bench.of(joined(self.turns, self.talk), encoder=self.encoder, store=store, ingest=False)
+        bench = memlab.Bench.of(conversation(self.turns, self.talk), encoder=self.encoder, store=store, ingest=False)
         wanted, row = self.asked().head(self.chosen.exact), dict[str, Any]()
         bench = bench.with_queries(wanted.select("query_id", "scope", "text", "timestamp"))
         cited = wanted.select("query_id", doc_id="evidence").explode("doc_id")
@@ -249,7 +226,7 @@ def main() -> None:
     chosen.work.mkdir(exist_ok=True, parents=True)
     candidates.LARGE = 1
     if chosen.talk:
-        chosen.turns = [sum(part.turns.height for part in parts(0, chosen.talk))]
+        chosen.turns = [conversation(0, chosen.talk).turns.height]
     rows = []
     for turns in chosen.turns:
         place = chosen.work / f"row-{turns}.json"
