@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from memlab.datasets import load, stream
@@ -94,13 +93,6 @@ def test_folders_of_chats_are_found_by_themselves(tmp_path: Path) -> None:
     assert load(tmp_path).scopes == ["100K%2F2", "100K%2F10", "500K%2F1"]
 
 
-def test_the_published_table_of_beam_is_its_files(tmp_path: Path) -> None:
-    rows = [json.loads(row) for row in (GOLDEN / "beam/table/100K.jsonl").read_text().splitlines()]
-    pl.DataFrame(rows).write_parquet(tmp_path / "100K.parquet")
-    data = load(tmp_path / "100K.parquet")
-    assert data.turns.equals(load(GOLDEN / "beam/table/100K.jsonl").turns)
-
-
 def test_the_plans_of_the_largest_chats_number_their_messages_on(tmp_path: Path) -> None:
     chat = json.loads((GOLDEN / "beam/chat/chat.json").read_text())
     later = json.loads(json.dumps(chat))
@@ -115,12 +107,6 @@ def test_the_plans_of_the_largest_chats_number_their_messages_on(tmp_path: Path)
         assert found == [[f"{name}/plan-1.batch_1/2", f"{name}/plan-2.batch_1/2"]]
 
 
-def test_the_kind_of_a_question_of_convomem_is_its_folders(tmp_path: Path) -> None:
-    case = GOLDEN / "convomem/items/user_evidence"
-    shutil.copytree(case, tmp_path / "abstention_evidence")
-    assert load(tmp_path).questions["abstention"].all()
-
-
 @pytest.mark.shared_data
 def test_the_published_locomo(locomo_path: Path) -> None:
     data = load(locomo_path)
@@ -132,11 +118,3 @@ def test_the_published_locomo(locomo_path: Path) -> None:
     joined = concat(stream(locomo_path, batch_turns=1))
     assert joined.fingerprint() == data.fingerprint()
     assert joined.issues.equals(data.issues)
-
-
-@pytest.mark.shared_data
-def test_the_published_longmemeval(longmemeval_path: Path) -> None:
-    data = load(longmemeval_path)
-    assert (data.turns.height, data.sessions.height, data.questions.height) == (2_682, 460, 225)
-    assert data.questions["evidence"].list.len().sum() == 430
-    assert (data.questions["abstention"].sum(), data.issues.height) == (7, 0)

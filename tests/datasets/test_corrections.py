@@ -15,20 +15,12 @@ from memlab.records import Dataset
 
 
 def conversation(name: str, evidence: list[str]) -> dict[str, Any]:
-    texts = ["I painted a lake.", "It was last year.", "I run too."]
-    return {
-        "sample_id": name,
-        "qa": [
-            {"question": "When did Mel paint?", "answer": "2022", "evidence": evidence, "category": 2},
-            {"question": f"Is {name} here?", "answer": "yes", "evidence": ["D1:3"], "category": 4},
-        ],
-        "conversation": {
-            "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_1": [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": text} for n, text in enumerate(texts, 1)],
-            "session_2_date_time": "1:56 pm on 9 May, 2023",
-            "session_2": [{"speaker": "Mel", "dia_id": "D2:1", "text": "Nothing more."}],
-        },
-    }
+    turns = [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": f"I paint {n}."} for n in (1, 2, 3)]
+    asked = {"question": "When did Mel paint?", "answer": "2022", "evidence": evidence, "category": 2}
+    days = {f"session_{k}_date_time": "1:56 pm on 8 May, 2023" for k in (1, 2)}
+    talk = {**days, "session_1": turns, "session_2": [turns[0] | {"dia_id": "D2:1"}]}
+    here = asked | {"question": f"Is {name} here?", "evidence": ["D1:3"]}
+    return {"sample_id": name, "qa": [asked, here], "conversation": talk}
 
 
 def error(question: str, cites: list[str], right: list[str]) -> dict[str, Any]:

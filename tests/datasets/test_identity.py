@@ -12,15 +12,12 @@ import polars as pl
 import pytest
 
 import memlab
-from memlab.config import IndexSettings
-from memlab.datasets import chatlog, load, stream
+from memlab.datasets import chatlog, stream
 from memlab.errors import DataError
-from memlab.indexing import index, resolved_facts
 from memlab.records import Dataset
 from memlab.store import MemoryStore
 
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
-NOW = START + timedelta(days=400)
 
 
 def message(minute: int, text: str, **more: Any) -> dict[str, Any]:
@@ -101,18 +98,3 @@ def test_what_takes_no_more_messages_is_refused(store: MemoryStore, tmp_path: Pa
     store.ingest(replace(memlab.sample(["owen"], turns=60), format="locomo", name="other"))
     with pytest.raises(DataError, match="is locomo; only a chat log takes more messages"):
         into(store, tmp_path, TALK, "other")
-
-
-@pytest.mark.slow
-def test_an_undo_survives_what_comes_late(store: MemoryStore) -> None:
-    facts = [message(0, "I live in Oslo.", id="oslo"), message(1_000, "I live in Bergen now.")]
-    talk = [*facts, *(message(500 * i + 3, text) for i, text in enumerate(("What a day!", "Good night.")))]
-    store.ingest(log(talk))
-    index(store, "log", settings=IndexSettings(min_turns=1), now=NOW)
-    closing = resolved_facts(store, "log").log
-    assert closing.height == 1
-    store.knowledge.undo("log", "ann", *closing.select("old", "new").row(0), at=NOW, why="both")
-    again = [message(-400, "I live in Oslo."), message(990, "I live in Bergen now.")]
-    store.ingest(log([*talk, *again][::-1]))
-    index(store, "log", settings=IndexSettings(min_turns=1), now=NOW)
-    assert resolved_facts(store, "log").log.is_empty()
