@@ -45,8 +45,6 @@ def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
         ("talk.jsonl", lines(MESSAGE | {"text": "a\ud83d"}), r"line 1: text: found a lone surrogate \\ud83d at 1"),
         ("conv.json", '[{"sample_id": "conv-1", "qa": [{"question": "W', "broken JSON at line 1, byte"),
         ("some.json", '{"a": 1}', "is none of the formats .*locomo.*chatlog"),
-        ("empty.jsonl", "", "is empty"),
-        ("none.jsonl", None, "cannot be read"),
         ("a\nb\x1b[31m", None, "cannot be read"),
     ],
 )

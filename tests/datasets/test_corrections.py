@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,5 @@ def test_what_cannot_be_used_is_said(data: Dataset, tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=word):
             apply_corrections(data, write(tmp_path, wrong))
-    (tmp_path / "log.jsonl").write_text('{"scope": "a", "sender": "A", "text": "x"}')
-    with pytest.raises(DataError, match="log is chatlog; corrections are of LoCoMo's evidence"):
-        apply_corrections(load(tmp_path / "log.jsonl"), write(tmp_path))
+    with pytest.raises(DataError, match="locomo is chatlog; corrections are of LoCoMo's evidence"):
+        apply_corrections(replace(data, format="chatlog"), write(tmp_path))

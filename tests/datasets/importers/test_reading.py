@@ -54,13 +54,11 @@ def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
     ("name", "content", "what"),
     [
         ("messages.html", '<!DOCTYPE html><html><head><title>Exported Data</title><div class="history">', "Telegram"),
-        ("chat.html", "<html><title>ChatGPT Data Export</title>", "ChatGPT"),
         ("general.html", '<!DOCTYPE html><html><div class="chatlog__message">', "DiscordChatExporter"),
         ("general.csv", "AuthorID,Author,Date,Content,Attachments,Reactions\n1,a,b,c,,\n", "DiscordChatExporter"),
         ("message_1.json", '{"participants": [], "messages": [{"sender_name": "A", "timestamp_ms": 1}]}', "Messenger"),
         ("msgstore.db", "SQLite format 3\0", "SQLite"),
         ("MyActivity.json", '[{"header": "Gemini Apps", "titleUrl": "x", "products": ["Gemini Apps"]}]', "Gemini"),
-        ("x.pdf", "%PDF-1.7", "PDF"),
     ],
 )
 def test_what_is_known_and_not_read_is_refused_by_name(tmp_path: Path, name: str, content: str, what: str) -> None:
