@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 import polars as pl
@@ -16,10 +15,6 @@ from memlab.errors import DataError
 from memlab.records import Dataset
 
 FILE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
-KINDS = {
-    *("counting", "totals", "listing", "comparing", "ordering", "changes", "knowledge-update", "temporal"),
-    *("single-session", "preference", "instruction", "abstention"),
-}
 
 
 def cited(data: Dataset) -> set[str]:
@@ -30,17 +25,13 @@ def test_it_loads_without_an_issue_and_has_questions_of_every_kind() -> None:
     data = memlab.sample()
     assert (data.name, data.issues.height, len(data.scopes)) == ("sample", 0, 4)
     assert data.fingerprint() == datasets.load(FILE).fingerprint()
-    assert set(data.questions["question_type"]) == KINDS
+    assert data.questions["question_type"].n_unique() == 12
     assert (data.questions["abstention"] == (data.questions["evidence"].list.len() == 0)).all()
     assert (data.questions["evidence_sessions"].list.len() >= 2).sum() >= 50, "enough for an interval worth drawing"
     assert cited(data) <= set(data.turns["turn_id"])
     about = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
     for name in ("sample.jsonl", "follow-ups.jsonl"):  # the measured numbers stand on these labels
         assert hashlib.sha256(FILE.with_name(name).read_bytes()).hexdigest() in about
-    for line in FILE.with_name("follow-ups.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        assert row["evidence"]
-        assert set(row["evidence"]) <= set(data.turns["turn_id"])
 
 
 @pytest.mark.parametrize("turns", [1, 700, 10**6])

@@ -130,6 +130,9 @@ def test_what_is_about_the_whole_file(tmp_path: Path) -> None:
     rows = [{"memlab": {"grouped": True}}, message(scope="a"), message(scope="b"), message(scope="a")]
     with pytest.raises(DataError, match="line 4: scope: found 'a' again after another scope"):
         read(tmp_path, *rows)
+    path = write(tmp_path, {"memlab": {"grouped": True}}, *(message(scope=scope, id="1") for scope in "abb"))
+    with pytest.raises(DataError, match="line 4: id: found '1' again"):
+        list(stream(path, batch_turns=1))
     with pytest.raises(DataError, match=r"holds no usable message \(1 issues\)"):
         read(tmp_path, message(text=1), on_error="quarantine", quarantine_dir=tmp_path)
     path = write(tmp_path, message(0), "", message(1), end="\r\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from store_data import Words, build
+from store_data import Words
 
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
 from memlab.store import MemoryStore, caches, token_vectors
@@ -45,16 +45,3 @@ def test_other_words_before_another_kind_and_another_encoder_are_other_keys(stor
     assert encoder.asked[-1] == ("text", "query:|hi")
     store.tokens.encode(other, ["hi"])
     assert len(other.asked) == 1
-
-
-def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
-    store.ingest(build())
-    before, encoder, again = store.versions(), Words(), Words()
-    assert_equal(store.at(before).tokens.encode(encoder, TEXTS), compress_tokens(Words().encode_tokens(TEXTS)))
-    assert not [name for name in store.database.names() if name.startswith("tokens_")]
-    store.tokens.encode(Words(), TEXTS[:2])
-    encoder.asked.clear()
-    store.at(before).tokens.encode(encoder, TEXTS)
-    assert len(encoder.asked) == 3
-    store.tokens.encode(again, TEXTS)
-    assert len(again.asked) == 3

@@ -76,8 +76,6 @@ def test_the_whole_file_tells_day_from_month(tmp_path: Path) -> None:
     assert not in_order.issues["action"].str.contains("--date-order").any()
     with pytest.raises(memlab.DataError, match="--date-order"):
         load(tmp_path, "25/01/2026, 10:00 - Ann: a\n01/26/2026, 10:00 - Bo: b\n")
-    with pytest.raises(memlab.DataError, match="date_order is 'dd'"):
-        load(tmp_path, ambiguous, date_order="dd")
 
 
 def test_zone_assistant_and_marks(tmp_path: Path) -> None:
