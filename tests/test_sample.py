@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
 from pathlib import Path
 
 import polars as pl
@@ -17,27 +15,26 @@ from memlab.errors import DataError
 from memlab.records import Dataset
 
 FILE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
-KINDS = {
-    *("counting", "totals", "listing", "comparing", "ordering", "changes", "knowledge-update", "temporal"),
-    *("single-session", "preference", "instruction", "abstention"),
-}
 
 
 def cited(data: Dataset) -> set[str]:
-    return set(data.questions["evidence"].explode().drop_nulls()) | set(data.questions["stale"].explode().drop_nulls())
+    return {turn for row in data.questions.select("evidence", "stale").rows() for turns in row for turn in turns or ()}
 
 
 def test_it_loads_without_an_issue_and_has_questions_of_every_kind() -> None:
     data = memlab.sample()
     assert (data.name, data.issues.height, len(data.scopes)) == ("sample", 0, 4)
     assert data.fingerprint() == datasets.load(FILE).fingerprint()
-    assert set(data.questions["question_type"]) == KINDS
+    assert data.questions["question_type"].n_unique() == 12
     assert (data.questions["abstention"] == (data.questions["evidence"].list.len() == 0)).all()
     assert (data.questions["evidence_sessions"].list.len() >= 2).sum() >= 50, "enough for an interval worth drawing"
     assert cited(data) <= set(data.turns["turn_id"])
+    about = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
+    for name in ("sample.jsonl", "follow-ups.jsonl"):  # the measured numbers stand on these labels
+        assert hashlib.sha256(FILE.with_name(name).read_bytes()).hexdigest() in about
 
 
-@pytest.mark.parametrize("turns", [1, 100, 700, 10**6])
+@pytest.mark.parametrize("turns", [1, 700, 10**6])
 def test_a_part_is_whole_sessions_from_the_first_on_and_what_can_be_asked_of_them(turns: int) -> None:
     whole, data = memlab.sample(), memlab.sample(turns=turns)
     assert data.scopes == whole.scopes
@@ -47,53 +44,20 @@ def test_a_part_is_whole_sessions_from_the_first_on_and_what_can_be_asked_of_the
         assert kept.equals(every.head(kept.height))
         assert kept.height >= 1
     assert data.turns.equals(whole.turns.filter(pl.col("session_id").is_in(data.sessions["session_id"].implode())))
-    assert cited(data) <= set(data.turns["turn_id"])
-    left_out = whole.questions.join(data.questions, on="query_id", how="anti")
-    for row in left_out.iter_rows(named=True):
-        assert not {*row["evidence"], *(row["stale"] or [])} <= set(data.turns["turn_id"])
+    there, left_out = set(data.turns["turn_id"]), whole.questions.join(data.questions, on="query_id", how="anti")
+    assert cited(data) <= there
+    assert not any({*row["evidence"], *(row["stale"] or [])} <= there for row in left_out.iter_rows(named=True))
 
 
-def test_scopes_stand_in_the_order_of_the_file() -> None:
+def test_scopes_stand_in_the_order_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = memlab.sample().scopes
     data = memlab.sample([names[2], names[0]])
     assert data.scopes == [names[0], names[2]]
-    assert data.fingerprint() == memlab.sample().take([names[0], names[2]]).fingerprint()
     assert memlab.sample(names[1]).scopes == [names[1]]
     with pytest.raises(DataError, match="no scope 'nobody'"):
         memlab.sample(["nobody"])
     with pytest.raises(DataError, match="turns is 0"):
         memlab.sample(turns=0)
-
-
-def test_where_the_file_is_not_there_it_says_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FILE", tmp_path / "sample.jsonl")
     with pytest.raises(DataError, match="work in a clone"):
         memlab.sample()
-
-
-def test_the_labels_are_those_that_the_measured_numbers_stand_on() -> None:
-    about = (FILE.parents[1] / "README.md").read_text(encoding="utf-8")
-    for name in ("sample.jsonl", "follow-ups.jsonl"):
-        assert hashlib.sha256(FILE.with_name(name).read_bytes()).hexdigest() in about
-
-
-def test_exports_hold_the_messages_of_the_sample() -> None:
-    turns = memlab.sample().turns
-    owen, friends = (turns.filter(pl.col("scope") == name) for name in ("owen", "friends"))
-    chats = json.loads((FILE.parent / "exports/chatgpt/conversations.json").read_text(encoding="utf-8"))
-    texts = {"".join(m["content"]["parts"]) for c in chats for n in c["mapping"].values() if (m := n["message"])}
-    assert set(owen["text"]) <= texts
-    text = (FILE.parent / "exports/whatsapp/whatsapp-chat-with-jos.txt").read_text(encoding="utf-8")
-    said = friends.select(pl.format("{}: {}", "speaker", "text")).to_series()
-    assert re.split(r"^\d\d/\d\d/\d{4}, \d\d:\d\d - ", text, flags=re.MULTILINE)[2:] == [f"{line}\n" for line in said]
-
-
-def test_follow_ups_and_gold_facts_cite_turns_that_are_there() -> None:
-    there = set(memlab.sample().turns["turn_id"])
-    for line in FILE.with_name("follow-ups.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        assert row["evidence"]
-        assert set(row["evidence"]) <= there
-        assert len(row["history"]) % 2 == 0
-    for line in FILE.with_name("digests.jsonl").read_text(encoding="utf-8").splitlines():
-        assert {turn for each in json.loads(line)["lines"] for turn in each["turns"]} <= there

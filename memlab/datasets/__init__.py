@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -24,7 +23,6 @@ from zoneinfo import ZoneInfo
 from tqdm import tqdm
 
 from memlab.datasets import benchmarks, chatlog, fetch, folders, importers, pooling
-from memlab.datasets.archives import is_archive
 from memlab.datasets.benchmarks import BENCHMARKS
 from memlab.datasets.corrections import apply_corrections
 from memlab.datasets.importers import IMPORTERS
@@ -55,6 +53,7 @@ FORMATS: dict[str, Any] = {**IMPORTERS, **BENCHMARKS, "chatlog": chatlog}
 """Format name to the module that reads it: memlab's own."""
 _PROBED = 400  # files of a folder or archive whose beginnings are looked at
 _GENERIC = re.compile(r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export")  # as every export is called
+_KEYED: dict[str, Any] = {**BENCHMARKS, "chatlog": chatlog}  # what knows a file by the keys of its first record
 _ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
 
 for _name, _module in FORMATS.items():
@@ -78,10 +77,10 @@ def detect(path: str | Path) -> str:
     'chatlog'
     """
     source = Source(fetch.locate_file(path))
-    if not os.path.isdir(source.path) and not is_archive(source.path):
+    if not source.holds_files:
         return _detect_file_format(source)
-    for kind, module in BENCHMARKS.items():
-        for file in source.files(*module.FILES)[:1] if hasattr(module, "FILES") and source.path.is_dir() else ():
+    for kind, module in BENCHMARKS.items() if source.path.is_dir() else ():
+        for file in source.files(*module.FILES)[:1] if hasattr(module, "FILES") else ():
             # A log of one's own may be called as the questions of a retrieval folder, but not have a corpus.
             with suppress(DataError):
                 if kind == "retrieval" or detect(file.path) == kind:
@@ -94,14 +93,13 @@ def _detect_file_format(file: Source) -> str:
         return kind
     if refusal := importers.explain_refusal(file):
         file.fail(refusal)
-    if "memlab" in file.first:
-        return "chatlog"
-    for kind, module in [*BENCHMARKS.items(), ("chatlog", chatlog)]:
-        if file.first & module.KEYS:
+    first = file.first
+    for kind, keys in (("chatlog", {"memlab"}), *((kind, module.KEYS) for kind, module in _KEYED.items())):
+        if first & keys:
             return kind
     file.fail(
         f"is none of the formats {', '.join(FORMATS)}: it begins with {file.head[:40]!r} and its first record has the "
-        f"keys {sorted(file.first)[:8]}. Name it with format=, or write it as a chat log (docs/conversations.md)"
+        f"keys {sorted(first)[:8]}. Name it with format=, or write it as a chat log (docs/conversations.md)"
     )
 
 
@@ -114,14 +112,14 @@ def _detect_export_format(source: Source) -> str:
         elif file.size and (refusal := importers.explain_refusal(file)):
             refusals.append(refusal)
         file.forget()
-    if len(found) > 1:
+    if len(found) == 1:
+        return next(iter(found))
+    if found:
         what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
         source.fail(f"holds exports of several tools: {what}. Give one of the files, or name the format with --format")
-    if not found:
-        names = ", ".join(file.name for file in files[:5]) or "none that may hold text"
-        kind = "a directory, expected a file, an export" if source.path.is_dir() else "a ZIP archive without a chat"
-        source.fail(refusals[0] if refusals else f"is {kind} of a tool that is known; its first files are {names}")
-    return next(iter(found))
+    names = ", ".join(file.name for file in files[:5]) or "none that may hold text"
+    kind = "a directory, expected a file, an export" if source.path.is_dir() else "a ZIP archive without a chat"
+    source.fail(refusals[0] if refusals else f"is {kind} of a tool that is known; its first files are {names}")
 
 
 def load(path: str | Path, *, name: str | None = None, **options: Any) -> Dataset:
@@ -208,10 +206,9 @@ def stream(
         source.language, called, name = there.language, there.format, there.name
     if kind in IMPORTERS and _GENERIC.fullmatch(source.path.stem):
         name = name or kind
-    records = _read_records(kind, source, scope)
-    parts = chatlog.read(
-        source, _add_progress_bar(records, source), batch_turns=batch_turns, kind=called, by_place=kind in BENCHMARKS
-    )
+    bar = {"desc": one_line(source.path.name), "unit": " records", "delay": 2, "leave": False}
+    records, by_place = tqdm(_read_records(kind, source, scope), **bar), kind in BENCHMARKS
+    parts = chatlog.read(source, records, batch_turns=batch_turns, kind=called, by_place=by_place)
     if pool is not None:
         parts = pooling.pool_haystacks(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
     if scope is not None and kind not in IMPORTERS:
@@ -248,11 +245,6 @@ def _read_records(kind: str, source: Source, scope: str | None) -> Iterable[tupl
     read = formats[kind]
     given = source.path if "path" in inspect.signature(read).parameters else source
     return chatlog.label_records(read(given))
-
-
-def _add_progress_bar(records: Iterable[tuple[str, Any]], source: Source) -> Iterator[tuple[str, Any]]:
-    """Give records with a bar that counts them, shown from two seconds on after the first is asked for."""
-    yield from tqdm(records, desc=one_line(source.path.name), unit=" records", delay=2, leave=False)
 
 
 def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:

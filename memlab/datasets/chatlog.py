@@ -51,14 +51,14 @@ Readers of benchmarks yield the same records, **by place**: scope by scope, a me
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from memlab.datasets import fields, questions, streams
-from memlab.datasets.fields import BadField, Record, describe_value, to_microseconds
+from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import encode_names, merge_stored_turns, with_session_ids, with_turn_ids
 from memlab.datasets.reading import Source, escape_surrogates
 from memlab.errors import DataError
@@ -68,7 +68,7 @@ from memlab.text.analysis import LANGUAGES
 
 KEYS = {"scope", "text", "sender", "memlab"}
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
-_SCHEMA: dict[str, Any] = {**dict.fromkeys(_TEXTS, pl.String()), "timestamp": pl.Int64(), "n": pl.Int32()}
+_SCHEMA: dict[str, Any] = {**dict.fromkeys(_TEXTS, pl.String()), "timestamp": TIMESTAMP, "n": pl.Int32()}
 _PACK = 50_000
 _ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
@@ -133,58 +133,6 @@ def is_assistant(sender: str, named: Iterable[str] = ()) -> bool:
     return name in _ASSISTANTS or name in (other.strip().casefold() for other in named)
 
 
-@dataclass
-class _Log:
-    """What is gathered of some scopes, on its way into datasets.
-
-    :param by_place: whether turns are called by their places, as in benchmarks.
-    :param asked: questions, summaries and annotations of each scope, with where they stand.
-    :param ids: the message ids of the scopes, with where they stand; ``query_ids`` are those of the whole file.
-    """
-
-    source: Source
-    kind: str
-    by_place: bool
-    query_ids: dict[str, str] = field(default_factory=dict)
-    zoneless: bool = False
-    ids: dict[tuple[str, str], str] = field(default_factory=dict)
-    messages: list[tuple[Any, ...]] = field(default_factory=list)
-    packed: list[pl.DataFrame] = field(default_factory=list)
-    asked: dict[str, list[tuple[str, Record]]] = field(default_factory=dict)
-    count: int = 0
-
-    def add(self, message: tuple[Any, ...]) -> None:
-        self.messages.append(message)
-        self.count += 1
-        if len(self.messages) >= _PACK:
-            self.pack()
-
-    def pack(self) -> None:
-        """Move messages into a frame, which takes a fraction of the memory."""
-        columns = dict(zip(_SCHEMA, zip(*self.messages, strict=True), strict=False))
-        self.packed.append(pl.DataFrame(columns, schema=_SCHEMA))
-        self.messages = []
-
-    def after(self, scope: str) -> _Log:
-        """Begin the log that follows this one, with the questions already read of the scope that opens it."""
-        opened = self.asked.pop(scope, None)
-        log = _Log(self.source, self.kind, self.by_place, self.query_ids, self.zoneless)
-        return replace(log, asked={scope: opened} if opened else {})
-
-    def time(self, record: Record, where: str) -> int | None:
-        """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
-        time = record.take("timestamp", fields.parse_time, None)
-        if time is None:
-            return None
-        if time.tzinfo is None and self.source.tz is not None:
-            time = time.replace(tzinfo=self.source.tz)
-        if time.tzinfo is None and not self.zoneless:
-            action = "times without a zone are taken as UTC; tz= names theirs"
-            self.source.note(f"{where}: timestamp", describe_value(record["timestamp"]), action)
-            self.zoneless = True
-        return to_microseconds(time)
-
-
 def read(
     source: Source,
     records: Iterable[tuple[str, Any]],
@@ -198,134 +146,164 @@ def read(
     :param records: where each stands, and the record.
     :param by_place: whether they are a benchmark's, see above.
     """
-    log, grouped, last, begun = _Log(source, kind, by_place), by_place, None, set[str]()
-    current: str | None = None
+    log, grouped, current, begun = _Log(source, kind, by_place), by_place, None, set[str]()
     for place, (where, raw) in enumerate(records):
         message = None
         with source.record(where, raw):
             record = raw if isinstance(raw, Record) else Record(raw)
             if "memlab" in record:
-                grouped, language = _read_header(record["memlab"], place)
-                source.language = source.language or language
+                grouped = _read_header(source, record["memlab"], place)
                 continue
             scope = record.take("scope", fields.name)
-            if grouped and not by_place and scope != current:
-                if scope in begun:
-                    raise BadField(
-                        "scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"'
-                    )
-                begun.add(scope)
-                current = scope
+            if grouped and not by_place and scope != current and scope in begun:
+                raise BadField("scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"')
+            begun.add(scope)
+            current = scope
             if "question" in record or (by_place and "text" not in record):
                 log.asked.setdefault(scope, []).append((where, record))
-                continue
-            message = _read_message(record, scope, log, where)
-        if message is None:
-            continue
-        if grouped and scope != last and log.count >= batch_turns:
-            following = log.after(scope)
-            yield from _cut_into_datasets(log, batch_turns)
-            log = following
-        last = scope
-        log.add(message)
+            else:
+                message = log.read_message(record, scope, where)
+        if message is not None:
+            if grouped and log.count >= batch_turns and log.messages[-1][0] != message[0]:
+                opened, ids = log.asked.pop(scope, []), {key: at for key, at in log.ids.items() if key[0] == scope}
+                yield from log.make_datasets(batch_turns)
+                log.begin({scope: opened} if opened else {}, ids)
+            log.add(message)
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)")
-    yield from _cut_into_datasets(log, batch_turns)
+    yield from log.make_datasets(batch_turns)
 
 
-def _read_header(raw: Any, place: int) -> tuple[bool, str]:
+def _read_header(source: Source, raw: Any, place: int) -> bool:
+    """Read the header: the language, and whether the lines of a scope stand together."""
     header = {"format": "chatlog", "grouped": False, "language": "en", **Record(raw, "memlab")}
     if place:
         raise BadField("memlab", "a header", "it in the first line only")
     for key, known in (("format", ["chatlog"]), ("language", list(LANGUAGES))):
         if header[key] not in known:
             raise BadField(f"memlab.{key}", describe_value(header[key]), f"one of {', '.join(known)}")
-    return fields.check_flag(header["grouped"], "memlab.grouped"), header["language"]
+    grouped = fields.check_flag(header["grouped"], "memlab.grouped")
+    source.language = source.language or header["language"]
+    return grouped
 
 
-def _read_message(record: Record, scope: str, log: _Log, where: str) -> tuple[Any, ...]:
-    sender, role = record.take("sender", fields.name, None), record.take("role", fields.name, None)
-    speaker = sender or role
-    if speaker is None:
-        raise BadField("sender", "neither a sender nor a role", "one of them")
-    if role is None and is_assistant(speaker, log.source.assistants):
-        role = "assistant"
-    elif role is None:
-        role = speaker if speaker.strip().lower() in _ROLES.keys() - {"other", "person"} else "user"
-    text, caption = record.take("text", fields.text), record.take("caption", fields.text, None)
-    session, name = record.take("session", fields.name, None), record.take("id", fields.name, None)
-    time, role = log.time(record, where), _ROLES.get(role.strip().lower(), "other")
-    if name is not None and log.ids.setdefault((scope, name), where) != where:
-        first = log.ids[scope, name]
-        raise BadField("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
-    return scope, session, speaker, role, text, caption, name, time, record["n"] if log.by_place else None
+class _Log:
+    """What is gathered of some scopes, on its way into datasets.
 
+    ``asked`` holds the questions, summaries and annotations of each scope, with where they stand; ``ids`` where the
+    message ids of the scopes stand, ``query_ids`` those of the whole file.
+    """
 
-def _cut_into_datasets(log: _Log, batch_turns: int) -> Iterator[Dataset]:
-    """Cut what was gathered into batches of whole scopes, in order of their first appearance."""
-    log.pack()
-    messages = pl.concat(log.packed)
-    sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
-    for scope in [s for s in log.asked if s not in sizes]:
-        if log.source.into and log.source.into([encode_id_part(scope)]).turns.height:
-            sizes[scope] = 0
-            continue
-        for where, record in log.asked.pop(scope):
-            with log.source.record(where, record):
-                raise BadField("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
-    run: list[str] = []
-    total = 0
-    for place, (scope, size) in enumerate(sizes.items(), 1):
-        run.append(scope)
-        total += size
-        if total >= batch_turns or place == len(sizes):
-            whole = len(run) == len(sizes)
-            yield _build_dataset(messages if whole else messages.filter(pl.col("scope").is_in(run)), run, log)
-            run, total = [], 0
+    def __init__(self, source: Source, kind: str, by_place: bool) -> None:
+        self.source, self.kind, self.by_place = source, kind, by_place
+        self.query_ids, self.zoneless = dict[str, str](), False
+        self.begin({}, {})
 
+    def begin(self, asked: dict[str, list[tuple[str, Record]]], ids: dict[tuple[str, str], str]) -> None:
+        """Begin with the questions and ids already read of the scope that comes first."""
+        self.asked, self.ids, self.count = asked, ids, 0
+        self.messages, self.packed = list[tuple[Any, ...]](), list[pl.DataFrame]()
 
-def _build_dataset(messages: pl.DataFrame, scopes: list[str], log: _Log) -> Dataset:
-    """Give messages their ids and places, and questions the ids of what they cite."""
-    source = log.source
-    there = source.into([encode_id_part(scope) for scope in scopes]) if source.into else None
-    stamped = messages.with_columns(
-        timestamp=pl.col("timestamp").cast(TIMESTAMP), raw_scope="scope", scope=encode_names(messages["scope"])
-    )
-    if log.by_place:
-        session = pl.format("{}/{}", "scope", encode_names(messages["session"]))
-        placed = whole = stamped.with_columns(session_id=session).with_columns(
-            turn_id=pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
-        )
-    else:
-        own = with_turn_ids(stamped.rename({"session": "named"}))
-        # Places are counted in the file, ids are looked up in all that is there.
-        placed = whole = _assign_places(own, log)
-        if there is not None:
-            if (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
-                older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
-                source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
-            whole = _assign_places(merge_stored_turns(there.turns, own), log)
-    asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(log.asked.get(scope, ()))]
-    names = questions.build_citation_index(placed, whole, [record for *_, record in asked])
-    taken = questions.TakenQuestionIds(there, log.query_ids, as_they_are=log.by_place)
-    said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
-    for scope, i, where, record in asked:
-        with source.record(where, record):
-            if log.by_place and "summary" in record:
-                summaries[f"{encode_id_part(scope)}/{encode_id_part(record['session'])}"] = record["summary"]
-            elif log.by_place and "annotation" in record:
-                annotations.append(questions.read_annotation(record, encode_id_part(scope)))
-            else:
-                question = questions.read_question(record, scope, names, log.time(record, where))
-                said.append(taken.named(question, i, where))
-    sessions = sessions_of(whole, summaries=summaries)
-    order = sessions.select("session_id").with_row_index("place")
-    turns = whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
-    tables = turns, sessions, frame(Question, said), frame(Annotation, annotations), source.report.take_issues()
-    return Dataset(escape_surrogates(source.path.stem), log.kind, *tables, language=source.language or "en")
+    def add(self, message: tuple[Any, ...]) -> None:
+        """Add a message; many are moved into a frame, which takes a fraction of the memory."""
+        if len(self.messages) >= _PACK:
+            self._pack()
+        self.messages.append(message)
+        self.count += 1
 
+    def _pack(self) -> None:
+        columns = dict(zip(_SCHEMA, zip(*self.messages, strict=True), strict=False))
+        self.packed.append(pl.DataFrame(columns, schema=_SCHEMA))
+        self.messages = []
 
-def _assign_places(messages: pl.DataFrame, log: _Log) -> pl.DataFrame:
-    """Give messages their sessions and places, and the ids of both."""
-    return with_session_ids(sessionize(messages.with_columns(session="named"), gap=log.source.gap))
+    def read_message(self, record: Record, scope: str, where: str) -> tuple[Any, ...]:
+        """Read a message into the columns of :data:`_SCHEMA`."""
+        sender, role = record.take("sender", fields.name, None), record.take("role", fields.name, None)
+        speaker = sender or role
+        if speaker is None:
+            raise BadField("sender", "neither a sender nor a role", "one of them")
+        if role is None and is_assistant(speaker, self.source.assistants):
+            role = "assistant"
+        elif role is None:
+            role = speaker if speaker.strip().lower() in _ROLES.keys() - {"other", "person"} else "user"
+        text, caption = record.take("text", fields.text), record.take("caption", fields.text, None)
+        session, name = record.take("session", fields.name, None), record.take("id", fields.name, None)
+        time, role = self._read_time(record, where), _ROLES.get(role.strip().lower(), "other")
+        if name is not None and (first := self.ids.setdefault((scope, name), where)) != where:
+            raise BadField("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
+        return scope, session, speaker, role, text, caption, name, time, record["n"] if self.by_place else None
+
+    def _read_time(self, record: Record, where: str) -> datetime | None:
+        """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
+        time = record.take("timestamp", fields.parse_time, None)
+        if time is None or time.tzinfo is not None:
+            return time and time.astimezone(UTC)
+        if self.source.tz is None and not self.zoneless:
+            action = "times without a zone are taken as UTC; tz= names theirs"
+            self.source.note(f"{where}: timestamp", describe_value(record["timestamp"]), action)
+            self.zoneless = True
+        return time.replace(tzinfo=self.source.tz or UTC).astimezone(UTC)
+
+    def make_datasets(self, batch_turns: int) -> Iterator[Dataset]:
+        """Cut what was gathered into batches of whole scopes, in order of their first appearance."""
+        self._pack()
+        messages = pl.concat(self.packed)
+        sizes = dict(messages.group_by("scope", maintain_order=True).len().iter_rows())
+        for scope in [scope for scope in self.asked if scope not in sizes]:
+            if self.source.into and self.source.into([encode_id_part(scope)]).turns.height:
+                sizes[scope] = 0
+                continue
+            for where, record in self.asked.pop(scope):
+                with self.source.record(where, record):
+                    raise BadField("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
+        run, total = list[str](), 0
+        for place, (scope, size) in enumerate(sizes.items(), 1):
+            run.append(scope)
+            total += size
+            if total >= batch_turns or place == len(sizes):
+                whole = len(run) == len(sizes)
+                yield self._make_dataset(messages if whole else messages.filter(pl.col("scope").is_in(run)), run)
+                run, total = [], 0
+
+    def _make_dataset(self, messages: pl.DataFrame, scopes: list[str]) -> Dataset:
+        """Give messages their ids and places, and questions the ids of what they cite."""
+        source, there = self.source, None
+        messages = messages.with_columns(raw_scope="scope", scope=encode_names(messages["scope"]))
+        if source.into:
+            there = source.into([encode_id_part(scope) for scope in scopes])
+        if self.by_place:
+            session = pl.format("{}/{}", "scope", encode_names(messages["session"]))
+            turn = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
+            placed = whole = messages.with_columns(session_id=session).with_columns(turn_id=turn)
+        else:
+            own = with_turn_ids(messages.rename({"session": "named"}))
+            # Places are counted in the file, ids are looked up in all that is there.
+            placed = whole = self._assign_places(own)
+            if there is not None:
+                if (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
+                    older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
+                    source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
+                whole = self._assign_places(merge_stored_turns(there.turns, own))
+        asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(self.asked.get(scope, ()))]
+        names = questions.build_citation_index(placed, whole, [record for *_, record in asked])
+        taken = questions.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
+        said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
+        for scope, i, where, record in asked:
+            with source.record(where, record):
+                if self.by_place and "summary" in record:
+                    summaries[f"{encode_id_part(scope)}/{encode_id_part(record['session'])}"] = record["summary"]
+                elif self.by_place and "annotation" in record:
+                    annotations.append(questions.read_annotation(record, encode_id_part(scope)))
+                else:
+                    question = questions.read_question(record, scope, names, self._read_time(record, where))
+                    said.append(taken.named(question, i, where))
+        sessions = sessions_of(whole, summaries=summaries)
+        order = sessions.select("session_id").with_row_index("place")
+        turns = whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
+        tables = turns, sessions, frame(Question, said), frame(Annotation, annotations), source.report.take_issues()
+        return Dataset(escape_surrogates(source.path.stem), self.kind, *tables, language=source.language or "en")
+
+    def _assign_places(self, messages: pl.DataFrame) -> pl.DataFrame:
+        """Give messages their sessions and places, and the ids of both."""
+        return with_session_ids(sessionize(messages.with_columns(session="named"), gap=self.source.gap))

@@ -16,7 +16,6 @@ from memlab.datasets import fields
 from memlab.datasets.benchmarks.locomo import parse_citations
 from memlab.datasets.fields import BadField, Record
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_values
 from memlab.errors import DataError
 from memlab.records import Dataset
 
@@ -46,8 +45,9 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     rows = data.questions.select("query_id", "scope", "evidence", text=pl.col("text").str.strip_chars()).to_dicts()
     evidence = {row["query_id"]: row["evidence"] for row in rows}
     for file in source.files(*FILES):
-        for index, raw in stream_json_values(file):
-            with file.record(f"error {index}", raw):
+        for number, raw in file.values():
+            where = f"error {number - 1}"
+            with file.record(where, raw):
                 record = Record(raw)
                 text = record.take("question", fields.name).strip()
                 wrong, right = (_read_cited_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
@@ -57,12 +57,12 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
                         row for row in asked if set(row["evidence"]) == there & set(_make_turn_ids(wrong, row))
                     ] or asked
                 if len(asked) > 1:
-                    file.note(f"error {index}", f"{len(asked)} questions with these words", "not corrected")
+                    file.note(where, f"{len(asked)} questions with these words", "not corrected")
                 for row in asked if len(asked) == 1 else ():
                     about, found = about + 1, _make_turn_ids(right, row)
                     if lost := [turn for turn in found if turn not in there]:
                         what = f"{lost[0]}, which is no turn"
-                        file.note(f"error {index}: correct_evidence", what, "dropped evidence")
+                        file.note(f"{where}: correct_evidence", what, "dropped evidence")
                     kept = [turn for turn in found if turn in there]
                     if set(kept) != set(row["evidence"]):
                         evidence[row["query_id"]] = kept

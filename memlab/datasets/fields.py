@@ -1,6 +1,6 @@
 """Fields of records of unknown quality: :meth:`Record.take` gives the value or raises :class:`BadField`.
 
-A kind is a function of a value and its place: ``text``, ``name``, ``number`` … Each says what it found and expected.
+A kind is a function of a value and its place: ``text``, ``name``, ``answer`` … Each says what it found and expected.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ T = TypeVar("T")
 D = TypeVar("D")
 MISSING: Any = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 2, tzinfo=UTC)
 _MILLISECONDS = 10**11
 _EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?")
 
@@ -49,7 +50,7 @@ class Record(dict[str, Any]):
     def take(self, name: str, kind: Callable[[Any, str], T], default: D = MISSING) -> T | D:
         """Give a field of a kind; one with a default may be null or left out.
 
-        :raises Bad: when it is of another kind.
+        :raises BadField: when it is of another kind.
         """
         value = self.get(name, MISSING)
         if default is not MISSING and (value is None or value is MISSING):
@@ -92,16 +93,15 @@ def check_integer(value: Any, where: str) -> int:
 
 def text(value: Any, where: str) -> str:
     """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
-    if not isinstance(value, str):
-        raise BadField(where, describe_value(value), "a string")
-    if "\x00" in value:
-        raise BadField(where, f"a NUL character at {value.index(chr(0))}", "text without it")
+    given = _check_type(value, where, str, "a string")
+    if "\x00" in given:
+        raise BadField(where, f"a NUL character at {given.index(chr(0))}", "text without it")
     try:
-        value.encode()
+        given.encode()
     except UnicodeEncodeError as error:
-        lone = f"a lone surrogate \\u{ord(value[error.start]):04x} at {error.start}"
+        lone = f"a lone surrogate \\u{ord(given[error.start]):04x} at {error.start}"
         raise BadField(where, lone, "valid Unicode text (a surrogate pair for an emoji)") from None
-    return value
+    return given
 
 
 def name(value: Any, where: str) -> str:
@@ -144,8 +144,8 @@ def parse_time(value: Any, where: str) -> datetime:
             when = None if when.isdecimal() and len(when) != len("20260301") else datetime.fromisoformat(when)
         if isinstance(when, (int, float)) and not isinstance(when, bool):
             scale = 1_000 if abs(when) >= _MILLISECONDS else 1_000_000
-            when = from_microseconds(round(when * scale))
-        if isinstance(when, datetime) and _FIRST <= to_microseconds(when) <= _LAST:
+            when = _EPOCH + timedelta(microseconds=round(when * scale))
+        if isinstance(when, datetime) and _FIRST <= (when if when.tzinfo else when.replace(tzinfo=UTC)) <= _LAST:
             return when
     except (ValueError, OverflowError):
         pass
@@ -173,16 +173,3 @@ def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
         raise BadField(where, repr(value), f'a date such as "{example}"')
 
     return read
-
-
-def to_microseconds(moment: datetime) -> int:
-    """Give the microseconds since 1970 of a moment; one without a zone is in UTC."""
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
-
-
-def from_microseconds(time: int) -> datetime:
-    """Undo :func:`to_microseconds`."""
-    return _EPOCH + timedelta(microseconds=time)
-
-
-_FIRST, _LAST = (to_microseconds(datetime(year, 1, 2, tzinfo=UTC)) for year in (1, 9999))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
+from memlab.datasets.identity import decode_names
 from memlab.errors import DataError
 from memlab.files import atomic
-from memlab.records import Dataset, decode_id_part, qrels
+from memlab.records import Dataset, qrels
 
 
 def write(data: Dataset, folder: str | Path) -> Path:
@@ -39,55 +37,44 @@ def write(data: Dataset, folder: str | Path) -> Path:
     asked = data.questions.join(judged, on="query_id", how="semi", maintain_order="left")
     if not asked.height:
         raise DataError(f"{data.name}: no question has evidence among the turns; a retrieval folder needs qrels")
-    _write_lines(folder / "corpus.jsonl", map(_document_record, data.turns.iter_rows(named=True)))
-    _write_lines(folder / "queries.jsonl", map(_query_record, asked.iter_rows(named=True)))
+    turns, time = data.turns, pl.col("timestamp").dt.strftime("%Y-%m-%dT%H:%M:%S%.f%:z")
+    caption = pl.when(pl.col("caption").str.len_bytes() > 0).then(pl.format(" ({})", "caption")).otherwise(pl.lit(""))
+    corpus = turns.select(
+        _id="turn_id",
+        id="turn_id",
+        title=pl.when(pl.col("speaker") == pl.col("role")).then(pl.lit("")).otherwise("speaker"),
+        text=pl.col("text") + caption,
+        scope=decode_names(turns["scope"]),
+        session=decode_names(turns["session_id"].str.split("/").list.last()),
+        speaker="speaker",
+        role="role",
+        timestamp=time,
+        caption="caption",
+    )
+    queries = asked.select(
+        _id="query_id",
+        id="query_id",
+        text="text",
+        scope=decode_names(asked["scope"]),
+        answer="answer",
+        type="question_type",
+        timestamp=time,
+        rubric="rubric",
+    )
+    tables = {"corpus.jsonl": corpus, "queries.jsonl": queries}
+    if len(data.scopes) > 1:
+        # Under the first two parts of a question's id, or under all of it where two scopes share these.
+        scene = pl.col("query_id").str.split("_").list.head(2).list.join("_")
+        first = pl.when(pl.col("scope") == pl.col("scope").first().over("scene")).then("scene").otherwise("query_id")
+        scenes = asked.select("query_id", "scope", scene=scene).select("scope", scene_id=first)
+        documents = turns.group_by("scope", maintain_order=True).agg(candidate_doc_ids="turn_id")
+        named = scenes.unique("scene_id", keep="first", maintain_order=True).join(documents, on="scope", how="left")
+        tables["candidates.jsonl"] = named.select("scene_id", "candidate_doc_ids")
+    for name, table in tables.items():
+        with atomic(folder / name) as stream:
+            table.write_ndjson(stream)
     table = judged.select(pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), score="relevance")
     for name, header in (("qrels.tsv", False), ("qrels/test.tsv", True)):
         with atomic(folder / name) as stream:
             table.write_csv(stream, separator="\t", include_header=header, quote_style="never")
-    if len(data.scopes) > 1:
-        documents = dict(data.turns.group_by("scope", maintain_order=True).agg("turn_id").iter_rows())
-        scopes: dict[str, str] = {}
-        for query, scope in asked.select("query_id", "scope").iter_rows():
-            scene = "_".join(query.split("_")[:2])
-            scopes[scene if scopes.get(scene, scope) == scope else query] = scope
-        _write_lines(
-            folder / "candidates.jsonl",
-            ({"scene_id": scene, "candidate_doc_ids": documents[scope]} for scene, scope in scopes.items()),
-        )
     return folder
-
-
-def _write_lines(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    with atomic(path) as stream:
-        for record in records:
-            stream.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
-
-
-def _document_record(turn: dict[str, Any]) -> dict[str, Any]:
-    caption, speaker = turn["caption"], turn["speaker"]
-    return {
-        "_id": turn["turn_id"],
-        "id": turn["turn_id"],
-        "title": "" if speaker == turn["role"] else speaker,
-        "text": turn["text"] + (f" ({caption})" if caption else ""),
-        "scope": decode_id_part(turn["scope"]),
-        "session": decode_id_part(turn["session_id"].rpartition("/")[2]),
-        "speaker": speaker,
-        "role": turn["role"],
-        "timestamp": turn["timestamp"] and turn["timestamp"].isoformat(),
-        "caption": caption,
-    }
-
-
-def _query_record(question: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "_id": question["query_id"],
-        "id": question["query_id"],
-        "text": question["text"],
-        "scope": decode_id_part(question["scope"]),
-        "answer": question["answer"],
-        "type": question["question_type"],
-        "timestamp": question["timestamp"] and question["timestamp"].isoformat(),
-        "rubric": question["rubric"],
-    }

@@ -27,6 +27,12 @@ def encode_names(names: pl.Series) -> pl.Series:
     return names.replace_strict(parts, return_dtype=pl.String)
 
 
+def decode_names(parts: pl.Series) -> pl.Series:
+    """Undo :func:`encode_names`."""
+    names = {part: decode_id_part(part) for part in parts.unique()}
+    return parts.replace_strict(names, return_dtype=pl.String)
+
+
 def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import polars as pl
 
 from memlab.datasets import fields
-from memlab.datasets.fields import BadField, Record, describe_value, from_microseconds
+from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import encode_names
 from memlab.records import Annotation, Dataset, Question, encode_id_part
 
@@ -67,10 +68,10 @@ def build_citation_index(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[
     return found
 
 
-def read_question(record: Record, scope: str, names: dict[str, CitationIndex], time: int | None) -> Question:
+def read_question(record: Record, scope: str, names: dict[str, CitationIndex], time: datetime | None) -> Question:
     """Read a question; one without an id has an empty one.
 
-    :param time: when it is asked, in microseconds since 1970.
+    :param time: when it is asked, in UTC.
     """
     cited, stale, sessions = (_resolve_citations(record, field, scope, names) for field in _CITED)
     if both := stale.keys() & cited.keys():
@@ -81,7 +82,7 @@ def read_question(record: Record, scope: str, names: dict[str, CitationIndex], t
         text=record.take("question", fields.name),
         answer=record.take("answer", fields.answer, None),
         question_type=record.take("type", fields.name, "unspecified"),
-        timestamp=None if time is None else from_microseconds(time),
+        timestamp=time,
         evidence=[*cited],
         evidence_sessions=[*dict.fromkeys((sessions or cited).values())],
         abstention=record.take("abstention", fields.check_flag, False),

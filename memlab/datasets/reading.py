@@ -10,6 +10,7 @@ import codecs
 import io
 import json
 import os
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,12 +19,11 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta, tzinfo
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
 import polars as pl
 
 from memlab.datasets import archives, streams
-from memlab.datasets.archives import FAULTS, is_archive, is_text, natural_sort_key
 from memlab.datasets.fields import BadField, Record
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, frame
@@ -69,6 +69,7 @@ class Source:
     :param date_order: of dates that are ambiguous: ``dmy``, ``mdy`` or ``ymd``.
     :param name: the path in the folder or archive, with ``/``; the file's name where it stands alone.
     :param members: the files that its format reads, where they were chosen already.
+    :param packed: the archive and the entry in it, which is read in place.
     """
 
     path: Path
@@ -83,20 +84,26 @@ class Source:
     name: str = ""
     members: list[Source] = field(default_factory=list)
     report: Report = field(default_factory=Report)
-    archive: zipfile.ZipFile | None = None
-    entry: zipfile.ZipInfo | None = None
+    packed: tuple[zipfile.ZipFile, zipfile.ZipInfo] | None = None
 
     def __post_init__(self) -> None:
         self.name = self.name or self.path.name
+        self.stem = PurePosixPath(self.name).with_suffix("").as_posix() if self.name else ""
 
-    @property
-    def stem(self) -> str:
-        """The name without its ending."""
-        return PurePosixPath(self.name).with_suffix("").as_posix() if self.name else ""
+    @cached_property
+    def holds_files(self) -> bool:
+        """Whether it is a folder or a ZIP archive."""
+        if os.path.isdir(self.path):
+            return True
+        try:
+            with self.path.open("rb") as file:
+                return file.read(4) == b"PK\x03\x04"
+        except (OSError, ValueError):
+            return False
 
     @property
     def size(self) -> int:
-        return self.entry.file_size if self.entry else self.path.stat().st_size
+        return self.packed[1].file_size if self.packed else self.path.stat().st_size
 
     def files(self, *patterns: str) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
@@ -104,41 +111,38 @@ class Source:
 
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
-        alone = replace(self, members=[])
+        alone, found = replace(self, members=[]), dict[str, Any]()
         if not os.path.isdir(self.path):
-            if patterns or not is_archive(self.path):
+            if patterns or not self.holds_files:
                 return [alone]
-            archive, entries = archives.list_text_entries(self.path, self.fail)
-            of = replace(alone, archive=archive)
-            return [replace(of, path=self.path / name, name=name, entry=entry) for name, entry in entries]
-        found: list[Path] = []
-        for pattern in patterns or ("**/*",):
-            found = found or [path for path in self.path.glob(pattern) if path.is_file()]
-        names = {path.relative_to(self.path).as_posix(): path for path in found}
-        kept = sorted((name for name in names if patterns or is_text(name)), key=natural_sort_key)
-        return [replace(alone, path=names[name], name=name) for name in kept]
+            found = archives.list_text_entries(self.path, self.fail)
+        else:
+            for pattern in patterns or ("**/*",):
+                paths = self.path.glob(pattern) if not found else ()
+                found |= {path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()}
+        names = (name for name in found if patterns or archives.may_hold_text(name))
+        order = sorted(names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
+        return [replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order]
 
-    def open(self) -> BinaryIO:
-        """Open the file, past a byte order mark.
+    @contextmanager
+    def open(self) -> Iterator[Any]:
+        """Open the file in a ``with`` block, past a byte order mark.
 
-        :raises DataError: when it is missing, unreadable or empty.
+        :raises DataError: when it is missing, unreadable or empty, or its archive turns out to be broken.
         """
         if os.path.isdir(self.path):
             self.fail("is a directory, expected a file; name one of the files in it")
         try:
-            if self.archive is None or self.entry is None:
-                file = self.path.open("rb")
-            else:
-                file = io.BufferedReader(archives.Entry(self.archive.open(self.entry), self.fail))
-            start = file.peek(4)[:4]
-        except FAULTS as error:
+            file: Any = self.packed[0].open(self.packed[1]) if self.packed else self.path.open("rb")
+            with file:
+                start = file.peek(4)[:4]
+                if start in (b"", codecs.BOM_UTF8):
+                    self.fail("is empty, expected conversations; check that it was written or downloaded whole")
+                file.read(3 * start.startswith(codecs.BOM_UTF8))
+                yield file
+        except archives.FAULTS as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             self.fail(f"cannot be read ({why}); check the path, and that it was downloaded whole", error)
-        if start in (b"", codecs.BOM_UTF8):
-            file.close()
-            self.fail("is empty, expected conversations; check that it was written or downloaded whole")
-        file.read(3 * start.startswith(codecs.BOM_UTF8))
-        return file
 
     @cached_property
     def head(self) -> str:
@@ -152,54 +156,54 @@ class Source:
         """Dotted paths of the keys at the beginning of a JSON file; empty for any other."""
         return streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
 
-    @cached_property
+    @property
     def first(self) -> set[str]:
         """The keys of the first record, or the columns of a table."""
-        return streams.key_paths(self.head, first=True, depth=1) | self.columns
+        return streams.key_paths(self.head, first=True) | self.columns
 
     @cached_property
     def columns(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
         if self.head.startswith("PAR1"):
             return set(self.frame(rows=0).columns)
-        first, separator = self._header
-        cells = first.split(separator) if self.name.lower().endswith((".csv", ".tsv")) else []
-        return {cell.strip().strip('"') for cell in cells}
+        if not self.name.lower().endswith((".csv", ".tsv")):
+            return set()
+        return {cell.strip().strip('"') for cell in self._header().split(self._separator())}
 
-    @property
-    def _header(self) -> tuple[str, str]:
-        """The first line, and what its cells stand between."""
-        first = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
-        return first, max((",", ";", "\t"), key=first.count)
+    def _header(self) -> str:
+        return self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
+
+    def _separator(self) -> str:
+        return max((",", ";", "\t"), key=self._header().count)
 
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
-        for read in ("head", "keys", "first", "columns"):
+        for read in ("head", "keys", "columns"):
             self.__dict__.pop(read, None)
 
     def values(self) -> Iterator[tuple[int, Any]]:
         """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1."""
         if self.columns:
             for number, row in enumerate(self.frame().iter_rows(named=True), 1):
-                kept = {key.strip(): cell for key, cell in row.items() if cell not in (None, "") or key == "text"}
-                yield number, kept
+                yield number, {k.strip(): cell for k, cell in row.items() if cell not in (None, "") or k == "text"}
         elif self.name.lower().endswith((".jsonl", ".ndjson")):
             yield from streams.stream_json_lines(self)
         else:
-            yield from ((index + 1, value) for index, value in streams.stream_json_values(self))
+            yield from enumerate((value for _, value in streams.stream_json(self)), 1)
 
     def frame(self, rows: int | None = None) -> pl.DataFrame:
         """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
 
         :raises DataError: when it cannot be read.
         """
+        parquet = self.head.startswith("PAR1")
         with self.open() as file:
-            raw = self.path if self.head.startswith("PAR1") and not self.archive else io.BytesIO(file.read())
+            raw = self.path if parquet and not self.packed else io.BytesIO(file.read())
         try:
-            if not self.head.startswith("PAR1"):
-                return pl.read_csv(raw, separator=self._header[1], infer_schema=False, n_rows=rows)
+            if not parquet:
+                return pl.read_csv(raw, separator=self._separator(), infer_schema=False, n_rows=rows)
             n = pl.scan_parquet(raw).select(pl.len()).collect().item()
-            if archives.is_zip_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
+            if archives.is_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
                 self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
             return pl.read_parquet(raw, n_rows=rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
@@ -224,13 +228,12 @@ class Source:
 
     def note(self, where: str, found: str, action: str) -> None:
         """Record something odd that did not stop the load."""
-        self.report.issues.append(
-            Issue(escape_surrogates(f"{self.path.name}: {where}"), escape_surrogates(found), action)
-        )
+        about = escape_surrogates(f"{self.path.name}: {where}"), escape_surrogates(found)
+        self.report.issues.append(Issue(*about, action))
 
     def drop(self, kind: str, scope: str = "", n: int = 1) -> None:
         """Count what is left out, by kind in the plural."""
-        self.report.counts["left out", kind, scope] += n
+        self.keep(kind, scope, "left out", n)
 
     def keep(self, kind: str, scope: str = "", how: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""
@@ -262,10 +265,11 @@ class Source:
 
     def reject(self, record: str, bad: BadField, raw: Any) -> None:
         """Stop at a bad record, or write it to the side file with its reason."""
+        report, target = self.report, self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
         if self.on_error == "raise":
             self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
-        self.report.bad += 1
-        if self.report.bad > _MOST_BAD:
+        report.bad += 1
+        if report.bad > _MOST_BAD:
             most = f"{_MOST_BAD:,} records before it are bad too: is this its format (format=)?"
             self.fail(f"{record}: {bad}; {most}", bad)
         about = {"source": str(self.path), "record": record, "reason": str(bad)}
@@ -273,15 +277,14 @@ class Source:
             line = json.dumps({**about, "raw": raw}, default=str)
         except (RecursionError, ValueError, TypeError):
             line = json.dumps({**about, "raw": None})
-        target = self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
         try:
-            if target not in self.report.aside:
+            if target not in report.aside:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                self.report.aside[target] = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
-            if line not in self.report.aside[target]:
+                report.aside[target] = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
+            if line not in report.aside[target]:
                 with target.open("a", encoding="utf-8") as side:
                     side.write(line + "\n")
-                self.report.aside[target].add(line)
+                report.aside[target].add(line)
         except OSError as error:
             why = f"it could not be set aside in {target} ({error}): give quarantine_dir="
             self.fail(f"{record}: {bad}; and {why}", error)

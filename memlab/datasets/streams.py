@@ -31,50 +31,39 @@ def _refuse(constant: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def stream_json_values(source: Source) -> Iterator[tuple[int, Any]]:
-    """Stream the values of a JSON list (or of values one after the other) with their index, one held at a time."""
-    index = -1
-    with source.open() as file:
-        text = _Window(file)
-        try:
-            wanted = {""} if text.peek() == "[" else set[str]()
-            while text.peek():
-                for _, value in _walk(text, "", wanted):
-                    index += 1
-                    yield index, value
-                if wanted and text.peek():
-                    raise text.broken("something after the end of the list", text.at)
-        except BadField as bad:
-            source.reject(f"record {index + 1}", bad, text.text[text.at : text.at + _SNIPPET])
+def stream_json(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
+    """Stream the values of a JSON file, one held at a time: the elements of a list, or values one after the other.
 
-
-def stream_json_fields(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
-    """Stream one JSON object by its fields: dotted path and value of each, in the order of the file.
-
-    :param lists: paths of lists whose elements are given one by one; the objects around them are gone into.
+    :param lists: dotted paths of lists in one object: instead of the object, its fields are given with their paths, in
+        the order of the file, and the elements of these lists one by one.
     """
+    n = 0
     with source.open() as file:
         text = _Window(file)
         try:
-            yield from _walk(text, "", set(lists))
-            if text.peek():
-                raise text.broken("something after the end of the object", text.at)
+            whole = bool(lists) or text.peek() == "["
+            while text.peek():
+                for path, value in _walk(text, "", lists or ("",) * whole):
+                    yield path, value
+                    n += 1
+                if whole and text.peek():
+                    raise text.broken(f"something after the end of the {'object' if lists else 'list'}", text.at)
         except BadField as bad:
-            source.reject("the file", bad, text.text[text.at : text.at + _SNIPPET])
+            source.reject("the file" if lists else f"record {n}", bad, text.text[text.at : text.at + _SNIPPET])
 
 
 def stream_json_lines(source: Source) -> Iterator[tuple[int, Record]]:
     """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
     with source.open() as file:
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
-            if len(line) == _LONGEST:
+        for number, raw in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
+            if len(raw) == _LONGEST:
                 source.fail(f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line")
-            if not line.strip():
+            if not (line := raw.rstrip(b"\r\n")).strip():
                 continue
             try:
-                record = Record(_decode_line(line.rstrip(b"\r\n")))
+                record = Record(_decode_line(line))
             except BadField as bad:
-                source.reject(f"line {number}", bad, line.rstrip(b"\r\n").decode("utf-8", "surrogateescape"))
+                source.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
             else:
                 yield number, record
 
@@ -130,6 +119,18 @@ class _Window:
             raise self.broken(otherwise, self.at)
         self.at += 1
 
+    def elements(self, closing: str) -> Iterator[None]:
+        """Go past a bracket, the commas and the bracket that closes it, with a stop before each element."""
+        self.at += 1
+        first = True
+        while self.peek() != closing:
+            if not first:
+                self.skip(",", "no comma between two values")
+                self.peek()
+            first = False
+            yield
+        self.at += 1
+
     def value(self) -> Any:
         """Parse the next value; one that the window cuts is parsed again with more text, a number too."""
         while True:
@@ -157,14 +158,14 @@ class _Window:
         return BadField("", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)")
 
 
-def _walk(text: _Window, path: str, lists: set[str]) -> Iterator[tuple[str, Any]]:
+def _walk(text: _Window, path: str, lists: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """Give path and value of what stands here: the elements of a wanted list, the fields of an object around one."""
     opening = text.peek()
     if path in lists and opening == "[":
-        for _ in _iterate_elements(text, "[", "]"):
+        for _ in text.elements("]"):
             yield path, text.value()
-    elif opening == "{" and any(wanted.startswith(f"{path}." if path else path) for wanted in lists - {""}):
-        for _ in _iterate_elements(text, "{", "}"):
+    elif opening == "{" and any(wanted.startswith(f"{path}." if path else path) for wanted in lists if wanted):
+        for _ in text.elements("}"):
             key = text.value()
             text.skip(":" if isinstance(key, str) else "", "no name and colon before a value")
             yield from _walk(text, f"{path}.{key}" if path else key, lists)
@@ -172,27 +173,14 @@ def _walk(text: _Window, path: str, lists: set[str]) -> Iterator[tuple[str, Any]
         yield path, text.value()
 
 
-def _iterate_elements(text: _Window, begin: str, end: str) -> Iterator[None]:
-    """Go past a bracket, the commas and the bracket that closes it, with a stop before each element."""
-    text.skip(begin, f"no {begin}")
-    first = True
-    while text.peek() != end:
-        if not first:
-            text.skip(",", "no comma between two values")
-            text.peek()
-        first = False
-        yield
-    text.at += 1
-
-
 # A string that the excerpt cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
 _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 
-def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
-    """Give the dotted paths of the keys in the beginning of a JSON text; lists count for nothing.
+def key_paths(text: str, *, first: bool = False) -> set[str]:
+    """Give the dotted paths of the keys in the beginning of a JSON text, down to three; lists count for nothing.
 
-    :param first: of the first object alone.
+    :param first: the keys of the first object alone, without those within them.
 
     >>> from memlab.datasets.streams import key_paths
     >>> sorted(key_paths('[{"id": 1, "messages": [{"role": "us'))
@@ -211,6 +199,6 @@ def key_paths(text: str, *, first: bool = False, depth: int = 3) -> set[str]:
         elif token[1]:
             key = token[0][1 : token[0].rindex('"')]
             path = [name for name in (*around, key) if name]
-            if len(path) <= depth:
+            if len(path) <= (1 if first else 3):
                 found.add(".".join(path))
     return found

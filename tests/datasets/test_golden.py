@@ -14,6 +14,8 @@ import polars as pl
 import pytest
 
 from memlab.datasets import FORMATS, detect, load
+from memlab.datasets.importers import IMPORTERS
+from memlab.errors import DataError
 from memlab.records import Dataset
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -41,6 +43,9 @@ def source(case: Path) -> Path:
 def test_what_a_layout_gives(case: Path) -> None:
     assert detect(source(case)) == case.parent.name
     assert readable(load(source(case))) == json.loads(case.with_suffix(".json").read_text("utf-8"))
+    for other in IMPORTERS.keys() - {case.parent.name, "openai_messages"}:  # which reads messages of any tool
+        with pytest.raises(DataError):
+            load(source(case), format=other)
 
 
 def test_every_format_has_a_case() -> None:

@@ -19,40 +19,23 @@ from memlab.store.schemas import DATASET_TABLES
 
 
 @pytest.mark.slow
-def test_writers_of_the_same_new_keys_make_no_copies(tmp_path: Path) -> None:
-    place, flag = tmp_path / "store", tmp_path / "go"
-    workers = [work("together", str(place), str(flag)) for _ in range(3)]
-    for worker in workers:
-        assert worker.stdout is not None
-        assert worker.stdout.readline() == "ready\n"
-    flag.touch()
-    assert [worker.wait() for worker in workers] == [0] * 3
-    for worker in workers:
-        worker.communicate()
-    data, store = build(3, 2, 10), MemoryStore.open(place)
-    assert [store.table(t).count_rows() for t in DATASET_TABLES] == [60, 6, 3, 0, 0]
-    assert store.dataset("small").fingerprint() == data.fingerprint()
-
-
 def test_a_killed_ingest_run_again_ends_in_the_same_tables(tmp_path: Path) -> None:
-    place = tmp_path / "store"
-    worker = work("slowly", str(place))
+    worker = work(str(tmp_path / "store"))
     assert worker.stdout is not None
-    for _ in range(7):
+    for _ in range(4):
         assert worker.stdout.readline().startswith("scope-")
     worker.kill()
     worker.communicate()
-    store, data = MemoryStore.open(place), build(20, 2, 6)
+    store, data = MemoryStore.open(tmp_path / "store"), build(20, 2, 6)
     assert 0 < store.table("turns").count_rows() < data.turns.height
     with pytest.raises(StoreError, match="interrupted; run it again"):
         store.dataset("small")
-    store.ingest(data.take([scope]) for scope in data.scopes)
     clean = MemoryStore.open(tmp_path / "clean")
-    clean.ingest(data)
+    for each in (store, clean):
+        each.ingest(data)
     for table in DATASET_TABLES:
         ours, theirs = (s.table(table).to_arrow().sort_by("key") for s in (store, clean))
         assert ours.equals(theirs), table
-    assert store.dataset("small").fingerprint() == data.fingerprint()
 
 
 @pytest.mark.slow
@@ -79,14 +62,14 @@ def test_a_full_disk(little_disk: Path, caplog: pytest.LogCaptureFixture) -> Non
     assert store.dataset("large").fingerprint() == large.fingerprint()
 
 
-def test_a_place_that_cannot_be_written(little_disk: Path) -> None:
-    store = MemoryStore.open(little_disk / "store")
-    store.ingest(build())
-    remount = ["mount", "-o", "remount,ro", str(little_disk)]
-    subprocess.run(remount, check=True)
+def test_a_place_that_cannot_be_written(little_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    MemoryStore.open(little_disk / "store").ingest(build())
+    subprocess.run(["mount", "-o", "remount,ro", str(little_disk)], check=True)
     again = MemoryStore.open(little_disk / "store")
     assert again.dataset("small").fingerprint() == build().fingerprint()
     assert again.ingest(build())["inserted"].sum() == 0, "nothing new needs no write"
+    assert again.encode(FakeEncoder(), ["a"]).shape == (1, 8)
+    assert "cannot be written" in caplog.text, "a cache that cannot be written is a warning"
     with pytest.raises(StoreError, match="cannot be written: correct its permissions or credentials, or name another"):
         again.ingest(build(name="more"))
     with pytest.raises(StoreError, match="cannot be written"):
@@ -97,7 +80,7 @@ def test_a_place_that_cannot_be_written(little_disk: Path) -> None:
 def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
-    whole, store = excerpt(300), MemoryStore.open(tmp_path / "store")
+    whole, store = excerpt(100), MemoryStore.open(tmp_path / "store")
     one, two, three = (replace(whole.take([scope]), name="log") for scope in whole.scopes[:3])
     if not first:
         store.ingest(one)
@@ -108,14 +91,14 @@ def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
             raise OSError("No space left on device (os error 28)")
         write(database, name, rows, **options)
 
-    monkeypatch.setattr(Database, "write", breaks)
-    with pytest.raises(StoreError, match="the disk is full"):
-        store.ingest(two)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "write", breaks)
+        with pytest.raises(StoreError, match="the disk is full"):
+            store.ingest(two)
     assert store.whole("log") is not first
     store.ingest(three)
-    log = store.dataset("log")
-    assert log.scopes == [*([] if first else one.scopes), *three.scopes]
+    log, before = store.dataset("log"), [] if first else one.scopes
+    assert log.scopes == [*before, *three.scopes]
     assert log.sessions["n_turns"].sum() == log.turns.height
     store.ingest(two)
-    assert {*store.dataset("log").scopes} == {*([] if first else one.scopes), *two.scopes, *three.scopes}
+    assert {*store.dataset("log").scopes} == {*before, *two.scopes, *three.scopes}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
@@ -36,8 +34,8 @@ def test_a_stored_store_opens_and_is_read_and_written(tmp_path: Path) -> None:
     assert MemoryStore.open(store.uri, create=False).datasets()["name"].to_list() == ["another", "tiny"]
 
 
-@pytest.mark.parametrize("number", [SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
-def test_a_store_of_another_version_is_refused(tmp_path: Path, number: int) -> None:
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    number = SCHEMA_VERSION + 1
     write_store_note(MemoryStore.open(tmp_path).database, schema=str(number), memlab="9.8")
     with pytest.raises(StoreError, match=rf"schema version {number}, written by memlab 9.8; .*ingest the files again"):
         MemoryStore.open(tmp_path)
@@ -47,16 +45,3 @@ def test_what_the_schema_version_covers_is_written_down() -> None:
     """Whoever changes a table raises the version, adds the store of it (see tiny_store.py), and this number."""
     described = repr([(name, table.columns, table.role, table.id) for name, table in TABLES.items()])
     assert (SCHEMA_VERSION, schemas.text_hashes([described])[0][:8]) == (9, "4ef20de4")
-
-
-@pytest.mark.slow
-def test_the_client_that_is_left_out_of_the_import_works_when_asked(tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom memlab.store import MemoryStore\n"
-        f"MemoryStore.open({str(tmp_path / 'store')!r})\n"
-        "assert 'lance_namespace_urllib3_client.api' not in sys.modules\n"
-        "import lance_namespace_urllib3_client as client\n"
-        "assert client.models.DescribeTableRequest(id=['x']).id == ['x']\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

@@ -28,33 +28,21 @@ def edited(data: Dataset) -> Dataset:
     return replace(data, turns=data.turns.with_columns(text=pl.lit("all is new")))
 
 
-def test_a_run_comes_back_as_it_was(store: MemoryStore) -> None:
-    store.ingest(build())
+def test_a_run_comes_back_as_it_was_and_is_kept_once(store: MemoryStore) -> None:
     run = a_run(store)
     run_id = store.runs.save(run, measures={"recall_all@10": 0.5}, now=NOW)
     got = store.runs.load(run_id)
     assert got.frame.equals(run.frame)
     assert (got.name, got.level) == ("dense", "turn")
     assert got.provenance == {"versions": store.versions(), "seed": 0, "dataset": {"fingerprint": "é"}}
-    row = store.runs.listing().row(0, named=True)
-    assert (row["run_id"], row["queries"], row["rows"], row["saved_at"]) == (run_id, 2, 8, NOW)
-    assert row["measures"] == '{"recall_all@10": 0.5}'
-
-
-def test_a_run_saved_twice_is_kept_once(store: MemoryStore) -> None:
-    first = store.runs.save(a_run(store), now=NOW)
-    assert store.runs.save(a_run(store), now=NOW + timedelta(days=1)) == first
-    assert store.runs.save(a_run(store, seed=1)) != first
-    assert store.runs.save(a_run(store, name="bm25")) != first
-    assert store.runs.listing().height == 3
+    assert store.runs.save(a_run(store), now=NOW + timedelta(days=1)) == run_id
+    assert run_id not in (store.runs.save(a_run(store, seed=1)), store.runs.save(a_run(store, name="bm25")))
     store.runs.save(a_run(store), measures={"mrr": 1.0}, now=NOW + timedelta(days=2))
-    row = store.runs.listing().filter(run_id=first).row(0, named=True)
-    assert (row["measures"], row["saved_at"]) == ('{"mrr": 1.0}', NOW)
+    row = store.runs.listing().filter(run_id=run_id).row(0, named=True)
+    assert (row["queries"], row["rows"], row["measures"], row["saved_at"]) == (2, 8, '{"mrr": 1.0}', NOW)
+    assert store.runs.listing().height == 3
     assert store.table("rankings").count_rows() == 6
-
-
-def test_a_run_without_results_and_an_unknown_one(store: MemoryStore) -> None:
-    empty = replace(a_run(store), frame=a_run(store).frame.clear())
+    empty = replace(run, frame=run.frame.clear())
     assert store.runs.load(store.runs.save(empty)).frame.equals(empty.frame)
     with pytest.raises(StoreError, match="no run 'nope'; store"):
         store.runs.load("nope")
@@ -75,43 +63,33 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
     for name, write in writes.items():
         with pytest.raises(StoreError, match=f"^{name}: this is a view on versions .* open the store itself"):
             write()
-    assert view.encode(encoder, ["a"]).shape == (1, 8)
-    assert view.encode(encoder, ["a"]).shape == (1, 8)
+    assert view.encode(encoder, ["a"]).shape == view.encode(encoder, ["a"]).shape == (1, 8)
     assert len(encoder.asked) == 2, "a view remembers nothing"
     store.ingest(edited(data))
     assert view.dataset("small").fingerprint() == data.fingerprint()
-
-
-def test_versions_that_are_not_there(store: MemoryStore) -> None:
-    with pytest.raises(StoreError, match=r"table turns .* has no version 99; it has 1 to 1"):
-        store.at({**store.versions(), "turns": 99})
-    with pytest.raises(StoreError, match=r"table sessions .* has no version None"):
-        store.at({"turns": 1})
+    for wrong, word in (({**store.versions(), "turns": 99}, "turns .* has no version 99; it has 1 to "),
+                        ({"turns": 1}, "sessions .* has no version None")):  # fmt: skip
+        with pytest.raises(StoreError, match=word):
+            store.at(wrong)
 
 
 def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(versions, "_MARGIN", timedelta(seconds=0.5))
-    data = build(6)
-    for scope in data.scopes[:3]:
-        store.ingest(data.take([scope]))
+    monkeypatch.setattr(versions, "_MARGIN", timedelta(seconds=0.1))
+    data, encoder = build(4), FakeEncoder()
+    store.ingest(data.take(data.scopes[:1]))
     early = store.versions()
-    time.sleep(1)
-    store.ingest(data.take(data.scopes[3:4]))
-    run = a_run(store)
-    seen = store.dataset("small").fingerprint()
-    run_id = store.runs.save(run)
-    for scope in data.scopes[4:]:
+    time.sleep(0.3)
+    store.ingest(data.take(data.scopes[1:2]))
+    seen, run_id = store.dataset("small").fingerprint(), store.runs.save(a_run(store))
+    for scope in data.scopes[2:]:
         store.ingest(data.take([scope]))
-    encoder = FakeEncoder()
     store.vectors.backfill(encoder, "small", progress=False)
     report = store.optimize()
     turns = report.filter(table="turns").row(0, named=True)
     assert turns["versions_after"] < turns["versions_before"]
-    assert report["table"].to_list()[0] == "annotations"
     assert "embeddings_fake_8" in report["table"]
-    replay = store.at(store.runs.load(run_id).provenance["versions"])
-    assert replay.dataset("small").fingerprint() == seen
+    assert store.at(store.runs.load(run_id).provenance["versions"]).dataset("small").fingerprint() == seen
     with pytest.raises(StoreError, match="was cleaned up"):
         store.at(early)
     assert store.dataset("small").fingerprint() == data.fingerprint()
-    assert store.vectors.read(encoder, "small").shape == (48, 8)
+    assert store.vectors.read(encoder, "small").shape == (32, 8)

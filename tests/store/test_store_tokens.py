@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from store_data import Words, build
+from store_data import Words
 
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
 from memlab.store import MemoryStore, caches, token_vectors
@@ -17,17 +17,25 @@ def assert_equal(one: TokenVectors, two: TokenVectors) -> None:
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
 
 
-def test_a_second_call_encodes_nothing(store: MemoryStore) -> None:
+def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_vectors, "CHUNK", 1)
+    store.tokens.arrange(Words())  # nothing yet
     first, again = Words(), Words()
     made = store.tokens.encode(first, TEXTS)
     assert len(first.asked) == 5  # one text stands twice
     assert_equal(made, compress_tokens(Words().encode_tokens(TEXTS)))
     assert_equal(MemoryStore.open(store.uri).tokens.encode(again, TEXTS), made)
+    store.tokens.arrange(Words())
+    table = store.table("tokens_fake_8")
+    assert table.stats()["fragment_stats"]["num_fragments"] == 1
+    assert [index.columns for index in table.list_indices()] == [["key"]]
+    monkeypatch.setattr(caches, "LOOKUP", 2)  # many texts are read without a list of keys
+    assert_equal(store.tokens.encode(again, TEXTS), made)
     assert again.asked == []
 
 
 def test_other_words_before_another_kind_and_another_encoder_are_other_keys(store: MemoryStore) -> None:
-    encoder = Words()
+    encoder, other = Words(), Words(name="other")
     alone = store.tokens.encode(encoder, ["hi"])
     after = store.tokens.encode(encoder, ["hi", "hi"], before=["", "we met"])
     assert encoder.asked == [("text", "document:|hi"), ("text", "document:we met|hi")]
@@ -35,46 +43,5 @@ def test_other_words_before_another_kind_and_another_encoder_are_other_keys(stor
     assert not np.array_equal(after.vectors[0], after.vectors[1])
     store.tokens.encode(encoder, ["hi"], kind="query")
     assert encoder.asked[-1] == ("text", "query:|hi")
-    other = Words(name="other")
     store.tokens.encode(other, ["hi"])
     assert len(other.asked) == 1
-
-
-def test_a_view_is_read_and_not_written(store: MemoryStore) -> None:
-    store.ingest(build())
-    before = store.versions()
-    view = store.at(before)
-    encoder = Words()
-    assert_equal(
-        view.tokens.encode(encoder, TEXTS), compress_tokens(Words().encode_tokens(TEXTS))
-    )  # no cache yet, and none is made
-    assert not [name for name in store.database.names() if name.startswith("tokens_")]
-    store.tokens.encode(Words(), TEXTS[:2])
-    encoder.asked.clear()
-    store.at(before).tokens.encode(encoder, TEXTS)
-    assert len(encoder.asked) == 3
-    again = Words()
-    store.tokens.encode(again, TEXTS)
-    assert len(again.asked) == 3
-
-
-def test_many_texts_are_read_without_a_list_of_keys(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.tokens.encode(Words(), TEXTS)
-    monkeypatch.setattr(caches, "LOOKUP", 2)
-    encoder = Words()
-    assert_equal(store.tokens.encode(encoder, TEXTS[::-1]), compress_tokens(Words().encode_tokens(TEXTS[::-1])))
-    assert encoder.asked == []
-
-
-def test_arranged_tokens_are_indexed_and_in_one_piece(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_vectors, "CHUNK", 1)
-    store.tokens.arrange(Words())  # nothing yet
-    store.tokens.encode(Words(), TEXTS)
-    store.tokens.arrange(Words())
-    table = store.table("tokens_fake_8")
-    assert table.stats()["fragment_stats"]["num_fragments"] == 1
-    assert [index.columns for index in table.list_indices()] == [["key"]]
-    encoder = Words()
-    made = MemoryStore.open(store.uri).tokens.encode(encoder, TEXTS)
-    assert encoder.asked == []
-    assert_equal(made, compress_tokens(Words().encode_tokens(TEXTS)))

@@ -8,7 +8,6 @@ from store_data import FakeEncoder, awkward, build, edited
 
 from memlab.embed.text import turn_texts
 from memlab.errors import StoreError
-from memlab.records import Dataset
 from memlab.store import MemoryStore, vectors
 
 
@@ -35,41 +34,29 @@ def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, mo
     encoder.fail_after = None
     assert store.vectors.backfill(encoder, "small", progress=False) == 14
     assert len(set(encoder.asked)) == len(encoder.asked) == 24
-
-
-@pytest.mark.parametrize("header", [(), ("time", "participants")])
-@pytest.mark.parametrize("data", [build(), awkward()], ids=["plain", "awkward"])
-def test_vectors_stand_in_the_order_of_the_turns(store: MemoryStore, data: Dataset, header: tuple[str, ...]) -> None:
-    store.ingest([build(name="another", seed=9), data])
-    encoder, plain = FakeEncoder(), FakeEncoder()
-    store.vectors.backfill(encoder, data.name, header=header, progress=False)
-    got = store.vectors.read(encoder, data.name, header=header)
-    expected = plain.encode(turn_texts(store.turns(data.name), header=header))
-    np.testing.assert_array_equal(got, expected)
-    assert (got.dtype, got.flags.c_contiguous) == (np.float32, True)
-
-
-def test_backfill_fills_only_what_is_missing(store: MemoryStore) -> None:
-    whole = build(n_scopes=4)
-    store.ingest(whole.take(whole.scopes[:2]))
-    encoder = FakeEncoder()
-    assert store.vectors.backfill(encoder, "small", progress=False) == 16
-    assert store.vectors.backfill(encoder, "small", progress=False) == 0
     version = store.versions()["turns"]
-    store.vectors.backfill(encoder, "small", progress=False)
+    assert store.vectors.backfill(encoder, "small", progress=False) == 0
     assert store.versions()["turns"] == version
-    store.ingest(whole)
-    assert store.vectors.backfill(encoder, "small", progress=False) == 16
-    np.testing.assert_array_equal(store.vectors.read(encoder, "small"), FakeEncoder().encode(turn_texts(whole.turns)))
 
 
-def test_a_changed_turn_loses_its_vectors_and_the_others_keep_theirs(store: MemoryStore) -> None:
-    data = build()
+def test_vectors_stand_in_the_order_of_the_turns(store: MemoryStore) -> None:
+    data, encoder = awkward(), FakeEncoder()
+    store.ingest([build(name="another", seed=9), data])
+    for header in ((), ("time", "participants")):
+        store.vectors.backfill(encoder, data.name, header=header, progress=False)
+        got = store.vectors.read(encoder, data.name, header=header)
+        np.testing.assert_array_equal(got, FakeEncoder().encode(turn_texts(store.turns(data.name), header=header)))
+        assert (got.dtype, got.flags.c_contiguous) == (np.float32, True)
+
+
+def test_a_changed_turn_loses_its_vectors_and_so_do_those_whose_header_it_changes(store: MemoryStore) -> None:
+    data, header = build(), ("participants",)
     store.ingest(data)
     one, two = FakeEncoder(), FakeEncoder(name="other")
     for encoder in (one, two):
         store.vectors.backfill(encoder, "small", progress=False)
-    changed = edited(data, "scope-1/session_0/2", text="now it says this")
+    store.vectors.backfill(one, "small", header=header, progress=False)
+    changed = edited(data, "scope-1/session_0/2", text="now it says this", speaker="Carla")
     store.ingest(changed)
     columns = [store.vectors.column(e) for e in (one, two)]
     raw = store.table("turns").search().select(["turn_id", *columns]).to_arrow()
@@ -77,30 +64,17 @@ def test_a_changed_turn_loses_its_vectors_and_the_others_keep_theirs(store: Memo
     assert without == ["scope-1/session_0/2"]
     assert raw[columns[1]].null_count == 1
     assert store.vectors.backfill(one, "small", progress=False) == 1
-    np.testing.assert_array_equal(store.vectors.read(one, "small"), FakeEncoder().encode(turn_texts(changed.turns)))
+    assert store.vectors.backfill(one, "small", header=header, progress=False) == 4
+    for each in ((), header):
+        expected = FakeEncoder().encode(turn_texts(changed.turns, header=each))
+        np.testing.assert_array_equal(store.vectors.read(one, "small", header=each), expected)
 
 
-def test_a_header_that_changed_through_another_turn_is_stale_too(store: MemoryStore) -> None:
-    data = build()
-    store.ingest(data)
-    encoder = FakeEncoder()
-    store.vectors.backfill(encoder, "small", header=("participants",), progress=False)
-    store.vectors.backfill(encoder, "small", progress=False)
-    changed = edited(data, "scope-1/session_0/2", speaker="Carla")
-    store.ingest(changed)
-    encoder.asked.clear()
-    assert store.vectors.backfill(encoder, "small", header=("participants",), progress=False) == 4
-    assert store.vectors.backfill(encoder, "small", progress=False) == 1
-    expected = FakeEncoder().encode(turn_texts(changed.turns, header=("participants",)))
-    np.testing.assert_array_equal(store.vectors.read(encoder, "small", header=("participants",)), expected)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore, bad: float) -> None:
+def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore) -> None:
     store.ingest(build())
     encoder = FakeEncoder()
-    encoder.spoil = bad
-    with pytest.raises(StoreError, match=r"encoder fake_8: row 1 holds NaN or infinity \(1 of 24 rows\)"):
-        store.vectors.backfill(encoder, "small", progress=False)
+    for encoder.spoil in (np.nan, -np.inf):
+        with pytest.raises(StoreError, match=r"encoder fake_8: row 1 holds NaN or infinity \(1 of 24 rows\)"):
+            store.vectors.backfill(encoder, "small", progress=False)
     encoder.spoil = None
     assert store.vectors.backfill(encoder, "small", progress=False) == 24

@@ -19,7 +19,6 @@ from memlab.datasets import fields
 from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_values
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
@@ -36,11 +35,11 @@ def records(source: Source) -> Iterator[Record]:
     seen: set[str] = set()
     for file in source.members:
         batches: list[Any] = []
-        for index, raw in file.values():
+        for number, raw in file.values():
             if not (isinstance(raw, dict) and "probing_questions" in raw):
                 batches.append(raw)
                 continue
-            with file.record(f"chat {index - 1}", raw):
+            with file.record(f"chat {number - 1}", raw):
                 row = Record(raw)
                 name = row.take("conversation_id", fields.name)
                 if name in seen:
@@ -74,7 +73,7 @@ def _read_probing_questions(file: Source) -> Any:
         file.note("probing_questions", f"no {_PROBING} beside it", "kept without questions")
         return {}
     beside = Source(path, file.on_error, file.quarantine_dir, report=file.report)
-    return next((value for _, value in stream_json_values(beside)), {})
+    return next((value for _, value in beside.values()), {})
 
 
 def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterator[Record]:

@@ -18,7 +18,6 @@ from memlab.datasets import fields
 from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_values
 
 KEYS = {"evidence_items", "evidenceItems"}
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
@@ -29,8 +28,8 @@ def records(source: Source) -> Iterator[Record]:
     """Read evidence items or test cases: messages and questions."""
     for file in source.members:
         kind, number = _read_question_kind(file.path), 0
-        for index, raw in stream_json_values(file):
-            with file.record(f"record {index}", raw):
+        for place, raw in file.values():
+            with file.record(f"record {place - 1}", raw):
                 record = Record(raw)
                 mixed = "evidenceItems" in record
                 items = record.take("evidenceItems" if mixed else "evidence_items", fields.check_list)

@@ -16,7 +16,6 @@ from memlab.datasets import fields
 from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_values
 from memlab.records import encode_id_part
 
 KEYS = {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
@@ -34,8 +33,8 @@ def records(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
     seen: set[str] = set()
     for file in source.members:
-        for index, raw in stream_json_values(file):
-            with file.record(f"conversation {index}", raw):
+        for number, raw in file.values():
+            with file.record(f"conversation {number - 1}", raw):
                 record = Record(raw)
                 chat = ConversationReader(file, record.take("sample_id", fields.name), CATEGORIES)
                 with file.record(chat.name, raw):

@@ -14,7 +14,6 @@ from memlab.datasets import fields
 from memlab.datasets.chatlog import turn_id, turn_record
 from memlab.datasets.fields import BadField, Record
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_values
 from memlab.records import encode_id_part
 
 KEYS = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
@@ -26,11 +25,11 @@ def records(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
     seen: dict[str, int] = {}
     for file in source.members:
-        for index, raw in stream_json_values(file):
-            with file.record(f"question {index}", raw):
+        for number, raw in file.values():
+            with file.record(f"question {number - 1}", raw):
                 record = Record(raw)
                 name = record.take("question_id", fields.name)
-                with file.record(label := f"question {index} ({name!r})", raw):
+                with file.record(label := f"question {number - 1} ({name!r})", raw):
                     if name in seen:
                         raise BadField(
                             "question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own"
@@ -39,7 +38,7 @@ def records(source: Source) -> Iterator[Record]:
                     evidence: list[str] = []
                     turns = [*_read_turns(name, haystack, evidence)]
                     asked = _read_question(record, name, haystack)
-                    seen[name] = index
+                    seen[name] = number - 1
                     yield from (*turns, Record(asked | {"evidence": evidence}))
 
 

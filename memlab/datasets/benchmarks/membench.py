@@ -20,7 +20,6 @@ from memlab.datasets import fields
 from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_values
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
 KEYS = {"highlevel", "highlevel_rec", "simple", "conditional", "comparative", "aggregative", "post_processing"}
@@ -31,7 +30,7 @@ _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2
 def records(source: Source) -> Iterator[Record]:
     """Read trajectories: steps and the question of each."""
     for file in source.members:
-        for _, raw in stream_json_values(file):
+        for _, raw in file.values():
             with file.record(file.path.name, None):
                 for kind, topics in Record(raw).items():
                     group = Record(topics, kind)

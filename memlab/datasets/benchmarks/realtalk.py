@@ -15,7 +15,6 @@ from memlab.datasets import fields
 from memlab.datasets.benchmarks.locomo import ConversationReader, dia_id
 from memlab.datasets.fields import Record
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_values
 
 KEYS = {"session_1", "session_1_date_time", "events_session_1"}
 FILES = ("Chat_*.json",)
@@ -28,8 +27,8 @@ parse_date = fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
 def records(source: Source) -> Iterator[Record]:
     """Read chats: their messages and questions."""
     for file in source.members:
-        for index, raw in stream_json_values(file):
-            chat = ConversationReader(file, file.stem + (f"-{index}" if index else ""), CATEGORIES)
+        for number, raw in file.values():
+            chat = ConversationReader(file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES)
             with file.record(chat.name, raw):
                 record = Record(raw)
                 asked = record.take("qa", fields.check_list)

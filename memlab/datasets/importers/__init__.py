@@ -104,18 +104,22 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
     source = replace(source, members=_choose_files(kind, source))
-    records, rename, n = _read_messages(kind, source), dict[str, str](), 0
-    if scope is not None:
-        records = [*records]
-        there = list(dict.fromkeys(str(record.get("scope")) for record in records))
-        scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
-        if scope not in there and len(there) > 1:
-            source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
-        rename = {there[0]: scope} if scope not in there and there else {scope: scope}
-    for record in records:
-        if not rename or str(record.get("scope")) in rename:
-            n += 1
-            yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
+    records: Iterable[Message] = IMPORTERS[kind].records(source)
+    rename, n = dict[str, str](), 0
+    try:
+        if scope is not None:
+            records = [*records]
+            there = list(dict.fromkeys(str(record.get("scope")) for record in records))
+            scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
+            if scope not in there and len(there) > 1:
+                source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
+            rename = {there[0]: scope} if scope not in there and there else {scope: scope}
+        for record in records:
+            if not rename or str(record.get("scope")) in rename:
+                n += 1
+                yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
+    except BadField as bad:
+        source.fail(str(bad), bad)
     counts = Counter[tuple[str, str]]()
     for (how, what, of), count in source.report.counts.items():
         counts[how, what] += count if not rename or of in {"", *rename} else 0
@@ -134,17 +138,8 @@ def _choose_files(kind: str, source: Source) -> list[Source]:
         if file.size and IMPORTERS[kind].detect(file):
             known.append(file)
         file.forget()
-    if len(files) == 1 and not known:
-        if other := detect_tool(files[0]):
-            source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
-        return files
-    if not known:
-        source.fail(f"holds no file that looks like {kind}")
-    return known
-
-
-def _read_messages(kind: str, source: Source) -> Iterable[Message]:
-    try:
-        yield from IMPORTERS[kind].records(source)
-    except BadField as bad:
-        source.fail(str(bad), bad)
+    if known or len(files) != 1:
+        return known or source.fail(f"holds no file that looks like {kind}")
+    if other := detect_tool(files[0]):
+        source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
+    return files

@@ -21,7 +21,7 @@ from memlab.datasets.importers.common import (
     name,
 )
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_fields
+from memlab.datasets.streams import stream_json
 
 _TALK = {"", "Default", "Reply", "0", "19", "20", "ChatInputCommand", "21", "ThreadStarterMessage", "23"}
 _MENTION = re.compile(r"<@!?([^>&\s]+)>")
@@ -37,7 +37,7 @@ def records(source: Source) -> Iterator[Message]:
     names, people = ChatNames(), dict[str, str]()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in stream_json_fields(file, "messages"):
+        for path, value in stream_json(file, "messages"):
             if path != "messages":
                 about[path] = value
                 continue

@@ -19,7 +19,7 @@ from memlab.datasets.importers.common import (
     make_message,
 )
 from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_fields
+from memlab.datasets.streams import stream_json
 
 _TYPES = re.compile(
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies|(?:private|public)_(?:group|supergroup|channel))"'
@@ -41,7 +41,7 @@ def records(source: Source) -> Iterator[Message]:
     names = ChatNames()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in stream_json_fields(file, "messages", "chats.list", "left_chats.list"):
+        for path, value in stream_json(file, "messages", "chats.list", "left_chats.list"):
             if path == "messages":
                 yield from _read_message(source, names, about, value)
             elif path.endswith(".list"):
