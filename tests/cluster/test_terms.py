@@ -32,17 +32,14 @@ def test_what_several_say_counts_more_and_their_names_do_not() -> None:
     assert cluster_terms(["Ann runs a shop."], np.array([0]), speakers=["Annabel"])["terms"].to_list() == [["shop"]]
 
 
-GERMAN = [
-    ("Als ich gedacht hatte, es wird besser, kam der Regen.", 0),
-    ("Der Regen war so stark, und jetzt ist der Keller nass.", 0),
-    ("Ich trinke jetzt jeden Tag Wasser und grünen Tee.", 1),
-    ("Grünen Tee trinke ich immer nach dem Wasser.", 1),
-]
-
-
 def test_names_follow_the_language() -> None:
-    texts, labels = zip(*GERMAN, strict=True)
-    rain, tea = cluster_terms(texts, np.array(labels), language="de")["terms"].to_list()
+    texts = [
+        "Als ich gedacht hatte, es wird besser, kam der Regen.",
+        "Der Regen war so stark, und jetzt ist der Keller nass.",
+        "Ich trinke jetzt jeden Tag Wasser und grünen Tee.",
+        "Grünen Tee trinke ich immer nach dem Wasser.",
+    ]
+    rain, tea = cluster_terms(texts, np.array([0, 0, 1, 1]), language="de")["terms"].to_list()
     assert rain[0] == "Regen"
     assert {"grünen Tee", "Wasser"} <= set(tea)
     words = {word.lower() for term in [*rain, *tea] for word in term.split()}

@@ -13,14 +13,10 @@ from stand_in import StandIn
 import memlab
 from memlab.embed.models import minilm_path
 from memlab.records import Dataset
-from memlab.rerank import BUNDLED_MODEL, Model, bundled_model_fits, training_lists
+from memlab.rerank import BUNDLED_MODEL, Model, bundled_model_fits
 from memlab.rerank.learned import score_candidates
 from memlab.rerank.model import scope_fingerprints
 from memlab.rerank.training import TrainingLists
-from memlab.retrieve import Bench
-
-TALK = sorted(Path("data/train").glob("*.jsonl"))
-HELD = sorted(Path("data/heldout").glob("*.jsonl"))
 
 
 @pytest.fixture(scope="module")
@@ -28,22 +24,18 @@ def box() -> Model:
     return Model.load(BUNDLED_MODEL)
 
 
-@pytest.fixture(scope="module")
-def lists(small: Dataset, bench: Bench) -> list[TrainingLists]:
-    return training_lists(bench, small)
-
-
-def test_it_learned_from_the_talk_that_is_here_and_from_nothing_else(box: Model) -> None:
-    talk = [memlab.datasets.load(file) for file in TALK]
+def test_it_learned_from_the_talk_that_is_here_by_features_that_are_still_computed(
+    box: Model, lists: list[TrainingLists]
+) -> None:
+    talk, held_out = (
+        [memlab.datasets.load(file) for file in sorted(Path(folder).glob("*.jsonl"))]
+        for folder in ("data/train", "data/heldout")
+    )
     assert box.about["data"] == [{"name": data.name, "fingerprint": data.fingerprint()} for data in talk]
     scopes = {mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()}
     assert set(box.about["scopes"]) == scopes
     assert box.about["questions"] == sum((~data.questions["abstention"]).sum() for data in talk)
-    for held in map(memlab.datasets.load, HELD):
-        assert not set(box.about["scopes"]) & set(scope_fingerprints(held.turns, held.scopes).values())
-
-
-def test_it_is_made_of_features_that_are_still_computed(box: Model, lists: list[TrainingLists]) -> None:
+    assert not any(scopes & set(scope_fingerprints(data.turns, data.scopes).values()) for data in held_out)
     assert box.about["features"] == list(lists[0].candidates.names)
 
 
@@ -62,28 +54,23 @@ def test_the_untrained_sum_tempers_it(box: Model, lists: list[TrainingLists], le
         assert half[row][there].mean() == pytest.approx(0, abs=1e-4)
 
 
-def test_another_encoder_does_not_fit(small: Dataset) -> None:
-    assert not bundled_model_fits(StandIn(), ())
-    assert bundled_model_fits(memlab.embed.load(str(minilm_path())), ())  # the same weights, named by their folder
-    assert not bundled_model_fits(memlab.embed.load("minilm"), ("weather",))
-
-
 @pytest.mark.nightly
 def test_it_completes_more_answers_than_the_untrained_sum() -> None:
-    data = memlab.sample()
-    done = memlab.run(["best", "best | learned"], data, encoder="minilm", levels=["turn"])
+    done = memlab.run(["best", "best | learned"], memlab.sample(), encoder="minilm", levels=["turn"])
     untrained, learned = (report.per_query["recall_all@10"].mean() for report in done.reports)
     assert learned > untrained
 
 
-def test_it_is_compared_where_nothing_can_be_trained(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    header = Bench.of(small, encoder=StandIn()).header
-    assert bundled_model_fits(memlab.embed.load("minilm"), header)
-    assert bundled_model_fits(memlab.embed.load("minilm:bf16"), header)
-    one = small.take(small.scopes[:1])
+def test_it_is_compared_where_it_fits_and_nothing_can_be_trained(
+    small: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not bundled_model_fits(StandIn(), ())
+    assert not bundled_model_fits(memlab.embed.load("minilm"), ("weather",))
+    for same in ("minilm", "minilm:bf16", str(minilm_path())):  # the last names the same weights by their folder
+        assert bundled_model_fits(memlab.embed.load(same), ())
     monkeypatch.setattr("memlab.experiments.running.bundled_model_fits", lambda encoder, header: True)
     monkeypatch.setattr(
         sys.modules["memlab.rerank.learned"], "_load_fitting_model", lambda path, bench: Model.load(BUNDLED_MODEL)
     )
-    names = memlab.run(None, one, encoder=StandIn(), levels=["turn"]).cells["pipeline"].to_list()
-    assert names == ["bm25", "dense", "hybrid", "best", "best | learned"]
+    done = memlab.run(None, small.take(small.scopes[:1]), encoder=StandIn(), levels=["turn"])
+    assert done.cells["pipeline"].to_list() == ["bm25", "dense", "hybrid", "best", "best | learned"]

@@ -9,6 +9,7 @@ import pytest
 
 import memlab
 from memlab.records import Dataset, Question, Run, Session, Turn, frame
+from memlab.retrieve import Bench
 
 TALK = {
     "ann": [
@@ -46,6 +47,16 @@ def world() -> Dataset:
 @pytest.fixture(scope="session")
 def talk() -> Dataset:
     return memlab.sample(turns=600)
+
+
+@pytest.fixture(scope="session")
+def odd(world: Dataset) -> Bench:
+    return Bench.of(world, encoder="hashing:64")
+
+
+@pytest.fixture(scope="session")
+def chat(talk: Dataset) -> Bench:
+    return Bench.of(talk, encoder="hashing:64")
 
 
 @pytest.fixture(scope="session")

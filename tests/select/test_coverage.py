@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
+from memlab.datasets import chatlog
+from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select.coverage import _choose_greedily, _match_question_parts, coverage
 
@@ -17,42 +18,31 @@ MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(0, 4)), el
 
 def small(texts: list[str], asked: list[str], *, encoder: str | None = "hashing:32") -> tuple[Run, Bench]:
     """One scope of given turns, and a run over all of them in that order."""
-    turns = [Turn(f"u/s/{i}", "u", "u/s", i, "user", "user", text) for i, text in enumerate(texts, 1)]
-    questions = [Question(f"q{i}", "u", text, None, "t", None, [], []) for i, text in enumerate(asked)]
-    sessions = [Session("u/s", "u", 1, None, None, len(texts), [])]
-    data = Dataset("small", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
-    pairs = [(question.query_id, turn.turn_id, -turn.n) for question in questions for turn in turns]
-    queries, ids, scores = (np.array(column, dtype=object) for column in zip(*pairs, strict=True))
-    run = run_from_scores(queries, ids, scores.astype(float), level="turn", k=len(texts))
-    return run, Bench.of(data, encoder=encoder)
+    rows = [{"scope": "u", "session": "s", "id": str(i), "sender": "user", "text": t} for i, t in enumerate(texts)]
+    rows += [{"scope": "u", "question": text, "evidence": ["0"]} for text in asked]
+    bench = Bench.of(chatlog.dataset(rows, "small"), encoder=encoder)
+    ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_numpy()
+    columns = np.repeat(queries, len(ids)), np.tile(ids, len(queries))
+    return run_from_scores(*columns, -np.tile(np.arange(len(ids)), len(queries)) * 1.0, level="turn", k=99), bench
 
 
-def chosen(run: Run, bench: Bench, **parameters: float) -> list[int]:
-    got = coverage(run, bench, **parameters).frame
-    return [int(d.rsplit("/", 1)[1]) for d in got.filter(query_id="q0")["doc_id"]]
-
-
-@settings(deadline=None)
 @given(MATCHES, st.integers(1, 7))
 def test_each_choice_adds_most_to_the_best_match_of_every_part(matches: np.ndarray, k: int) -> None:
-    relevance = np.linspace(1, 0, len(matches))
-    taken: list[int] = []
+    relevance, taken = np.linspace(1, 0, len(matches)), list[int]()
     for place in _choose_greedily(relevance, matches, k).tolist():
-        worth = {
-            i: relevance[i] + matches[[*taken, i]].max(axis=0).sum() for i in range(len(matches)) if i not in taken
-        }
+        left = [i for i in range(len(matches)) if i not in taken]
+        worth = {i: relevance[i] + matches[[*taken, i]].max(axis=0).sum() for i in left}
         assert place == max(worth, key=lambda i: round(worth[i], 9))
         taken.append(place)
     assert len(taken) == min(k, len(matches))
 
 
 def test_a_part_that_is_covered_lets_another_through() -> None:
-    run, bench = small(
-        ["the piano again", "piano lessons", "a piano concert", "we sold the car", "nothing"],
-        ["Did we sell the car or the piano?"],
-    )
-    assert chosen(run, bench, k=2, lambda_=0.3)[:2] == [1, 4]
-    assert chosen(run, bench, lambda_=1.0) == [1, 2, 3, 4, 5]
+    said = ["the piano again", "piano lessons", "a piano concert", "we sold the car", "nothing"]
+    run, bench = small(said, ["Did we sell the car or the piano?"])
+    for parameters, expected in (({"k": 2, "lambda_": 0.3}, [0, 3, 1, 2, 4]), ({"lambda_": 1.0}, [0, 1, 2, 3, 4])):
+        got = coverage(run, bench, **parameters).frame
+        assert bench.documents("turn").at(got["doc_id"]).tolist() == expected
 
 
 @pytest.mark.parametrize("encoder", ["hashing:32", None])
