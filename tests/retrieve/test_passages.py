@@ -19,7 +19,7 @@ from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.embed.token_vectors import TokenVectors, compress_tokens, token_cosines
 from memlab.records import Dataset, Run
-from memlab.retrieve import Bench, dense, late_interaction
+from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late_interaction import CONTEXT, late_scores
 from memlab.retrieve.passages import cut_passages, split_text
@@ -77,7 +77,7 @@ def naive(bench: Bench, scope: str, asked: str) -> list[float]:
             frequency = sum(token in other for other, _ in documents)
             rarity = np.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
             weight += rarity
-            total += rarity * max((float(token_cosines(vector[None], row[None])[0, 0]) for row in vectors), default=0.0)
+            total += rarity * (token_cosines(vector[None], vectors).max() if len(vectors) else 0.0)
         scores.append(total / weight if weight else 0.0)
     return scores
 
@@ -98,7 +98,7 @@ def test_late_interaction_is_a_loop_and_reads_no_other_session_before_a_turn(ben
 
 def test_equal_turns_tie_and_stand_by_lot(bench: Bench, ranking: Ranking) -> None:
     turns, span = bench.documents("turn"), slice(*bench.documents("turn").spans["ann"])
-    ranked = ranking(late_interaction(bench))
+    ranked = ranking(late(bench))
     assert set(ranked["ann/q4"][:2]) == {"ann/s1/2", "ann/s3/3"}  # the one question that is said, twice
     assert ranked["ann/q3"] == turns.ids[span][np.argsort(turns.lot[span])].tolist(), "an empty question: all tie"
 
@@ -135,6 +135,6 @@ def test_a_fact_within_a_long_answer_is_found_by_the_best_passage(ranking: Ranki
     apart = scores(Bench.of(told(cut.texts), encoder=minilm()))  # as turns of their own
     expected = [apart[first:last].max() for first, last in pairwise(cut.start)]
     np.testing.assert_allclose(scores(bench), expected, atol=1e-6)
-    for retriever in (dense, late_interaction):
+    for retriever in (dense, late):
         ((first, *_),) = ranking(retriever(bench)).values()
         assert first == bench.documents("turn").ids[1]
