@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from stand_in import StandIn
+from talk import odd_world
 
 import memlab
 from memlab.embed import load
 from memlab.errors import DataError, MemlabError
-from memlab.records import Dataset, Question, Run, Session, Turn, frame
+from memlab.records import Dataset, Run
 from memlab.registry import is_retriever
 from memlab.retrieve import Bench
 
@@ -23,32 +23,6 @@ from memlab.retrieve import Bench
 STAGES = sorted(set(memlab.stages) - {"cross_encoder"})
 RETRIEVERS = [name for name in STAGES if is_retriever(memlab.stages[name])]
 RERANKERS = sorted(set(STAGES) - set(RETRIEVERS))
-SAID = {
-    "ann": [
-        ["I saw the doctor today", "the dentist pulled a tooth", "I saw the doctor today", "", "which dentist?"],
-        ["I saw the doctor today", "rain again", "we planted roses and tulips", "!!!", "the the the"],
-        ["roses need water", "my doctor moved to Oslo", "I saw the doctor today", "tulips need water too"],
-    ],
-    "bob": [["only one turn about a doctor"]],
-}
-ASKED = {
-    "ann": ["How many doctors did I see?", "roses or tulips?", "zyzzyva qwxt", "", "the dentist pulled a tooth"],
-    "bob": ["doctor", "unknown words"],
-}
-
-
-def world() -> Dataset:
-    """Ties, equal and empty texts, and a scope of one turn."""
-    turns, sessions, questions = list[Turn](), list[Session](), list[Question]()
-    for scope, talk in SAID.items():
-        for s, texts in enumerate(talk, 1):
-            session, day = f"{scope}/s{s}", datetime(2024, 1, s, tzinfo=UTC)
-            sessions.append(Session(session, scope, s, day, day, len(texts), ["user"]))
-            rows = enumerate(texts, 1)
-            turns += [Turn(f"{session}/{n}", scope, session, n, "user", "user", t, timestamp=day) for n, t in rows]
-        asked = enumerate(ASKED[scope])
-        questions += [Question(f"{scope}/q{i}", scope, t, "", "t", None, [], []) for i, t in asked]
-    return Dataset("world", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
 
 
 def bench_of(data: Dataset) -> Bench:
@@ -85,18 +59,18 @@ def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
 
 @pytest.fixture(scope="module")
 def bench() -> Bench:
-    return bench_of(world())
+    return bench_of(odd_world())
 
 
 @pytest.fixture(scope="module")
 def other() -> tuple[Bench, dict[str, str]]:
-    data, names = renamed(world())
+    data, names = renamed(odd_world())
     return bench_of(data), names
 
 
 @pytest.fixture(scope="module")
 def alone() -> dict[str, Bench]:
-    return {scope: bench_of(world().take([scope])) for scope in ("ann", "bob")}
+    return {scope: bench_of(odd_world().take([scope])) for scope in ("ann", "bob", "cyd")}
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])
@@ -129,10 +103,8 @@ def test_a_question_and_a_scope_rank_alone_as_beside_others(bench: Bench, alone:
         found = rankings(memlab.pipeline(text_of(stage)).run(part))
         assert list(found) == [query for query in part.queries["query_id"] if query in whole]
         for query, hits in found.items():
-            (ids, scores), (of_ids, of_scores) = (zip(*each, strict=True) for each in (hits, whole[query]))
-            assert ids == of_ids
             # A product of float32 may round otherwise in a batch of another size.
-            assert scores == pytest.approx(of_scores, rel=1e-5)
+            assert dict(hits) == pytest.approx(dict(whole[query]), rel=1e-5, abs=1e-5)
 
 
 @pytest.mark.parametrize("stage", RERANKERS)
@@ -175,7 +147,7 @@ def test_what_cannot_be_used_is_refused_by_name(bench: Bench) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_without_embeddings_a_stage_works_or_says_so(stage: str) -> None:
     try:
-        found = memlab.pipeline(text_of(stage, first="bm25")).run(Bench.of(world(), encoder=None)).frame.height
+        found = memlab.pipeline(text_of(stage, first="bm25")).run(Bench.of(odd_world(), encoder=None)).frame.height
     except MemlabError as error:
         found = "encoder" in str(error)
     assert found

@@ -76,6 +76,12 @@ def test_what_is_no_clusterer_is_refused() -> None:
     def points_alone(points: np.ndarray) -> np.ndarray:
         return points
 
+    def too_few(vectors: np.ndarray) -> np.ndarray:
+        return np.zeros(2, np.int64)
+
+    def fractions(vectors: np.ndarray) -> np.ndarray:
+        return np.zeros(len(vectors))
+
     def failing(vectors: np.ndarray) -> np.ndarray:
         raise ValueError("no")
 
@@ -83,9 +89,8 @@ def test_what_is_no_clusterer_is_refused() -> None:
         memlab.clusterer(points_alone)
     with pytest.raises(DataError, match="choose from"):
         cluster_labels(np.eye(3), "k-means")
-    memlab.clusterer(name="too_few")(lambda vectors: np.zeros(2, np.int64))
-    memlab.clusterer(name="fractions")(lambda vectors: np.zeros(len(vectors)))
-    memlab.clusterer(failing)
+    for each in (too_few, fractions, failing):
+        memlab.clusterer(each)
     for name in ("too_few", "fractions", "failing"):
         with pytest.raises(DataError, match=name):
             cluster_labels(np.eye(3), name)

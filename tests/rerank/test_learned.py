@@ -61,15 +61,6 @@ def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], 
     assert np.array_equal(np.isfinite(score_candidates(trained, found)), found.mask)
 
 
-def test_the_same_seed_gives_the_same_model(lists: list[TrainingLists]) -> None:
-    one, two, other = (train(lists, seed=seed) for seed in (0, 0, 1))
-    for part in ("turns", "sessions"):
-        a, b, c = (getattr(m, part) for m in (one, two, other))
-        assert all(np.array_equal(a[name], b[name]) for name in a)
-        assert not np.array_equal(a["weight_0"], c["weight_0"])
-    assert one.about == two.about
-
-
 def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[TrainingLists]) -> None:
     data = replace(small, questions=small.questions.clear())
     missed = [replace(one, turns=np.zeros_like(one.turns)) for one in lists]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -17,39 +16,22 @@ from memlab.rerank import blend_by_position, light
 from memlab.retrieve import Bench, bm25, sessions_from_turns
 from memlab.text.analysis import tokenize
 
-START = datetime(2024, 5, 1, tzinfo=UTC)
-WORDS = ["doctor", "rose", "water", "dentist", "bike", "the"]
 
-
-def world(*, seed: int = 0, timed: bool = True) -> Bench:
-    """Two scopes of a few sessions with random words; some turns, sessions and questions without a time."""
-    rng = np.random.default_rng(seed)
-    turns, sessions, questions = [], [], []
-    for scope in ("a", "b"):
-        for s in range(1, 6):
-            name, at, size = f"{scope}/s{s}", START + timedelta(days=s), int(rng.integers(0, 7))
-            for n in range(1, size + 1):
-                text = " ".join(rng.choice(WORDS, rng.integers(0, 4)))
-                when = at + timedelta(hours=n) if timed and rng.random() < 0.7 else None
-                turns.append(Turn(f"{name}/{n}", scope, name, n, "user", "user", text, None, when))
-            dated = at if timed and s % 2 else None
-            sessions.append(Session(name, scope, s, dated, dated, size, ["user"]))
-        for q in range(4):
-            when = START + timedelta(days=3) if q % 2 and timed else None
-            text = " ".join(rng.choice([*WORDS, "zyzzyva"], q))
-            questions.append(Question(f"{scope}/q{q}", scope, text, "", "t", when, [], []))
-    data = Dataset("w", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+def partly_timed(small: Dataset, timed: bool) -> Bench:
+    """Give a bench where some turns, sessions and questions, or all, have no time."""
+    some = [pl.when(pl.lit(timed) & (n % m > 0)) for n, m in ((pl.col("n"), 3), (pl.col("n"), 2), (pl.row_index(), 2))]
+    data = replace(
+        small, turns=small.turns.with_columns(timestamp=some[0].then("timestamp")),
+        sessions=small.sessions.with_columns(start=some[1].then("start")),
+        questions=small.questions.with_columns(timestamp=some[2].then("timestamp")),
+    )  # fmt: skip
     return Bench.of(data, encoder=None)
 
 
-def random_run(bench: Bench, *, seed: int = 0, n: int = 9) -> Run:
-    rng, ids = np.random.default_rng(seed), bench.documents("turn").ids
-    rows = []
-    for query, scope in bench.queries.select("query_id", "scope").iter_rows():
-        own = ids[slice(*bench.documents("turn").spans[scope])]
-        rows += [(query, d, score) for d, score in zip(rng.permutation(own)[:n], rng.standard_normal(n), strict=False)]
-    queries, documents, scores = (np.array(column) for column in zip(*rows, strict=True))
-    return run_from_scores(queries, documents, scores, level="turn", k=100)
+def random_run(bench: Bench, *, seed: int = 0, k: int = 9) -> Run:
+    frame = bm25(bench, k=k).frame
+    scores = np.random.default_rng(seed).standard_normal(frame.height)
+    return run_from_scores(frame["query_id"], frame["doc_id"], scores, level="turn", k=k)
 
 
 def by_hand(run: Run, bench: Bench, half_life: float, covered: float, window: int) -> Any:
@@ -81,8 +63,8 @@ def by_hand(run: Run, bench: Bench, half_life: float, covered: float, window: in
 
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize(("half_life", "covered", "window"), [(72.0, 0.5, 1), (12.0, 0.25, 3), (12.0, 1.0, 1)])
-def test_the_sum_by_hand(timed: bool, half_life: float, covered: float, window: int) -> None:
-    bench = world(timed=timed)
+def test_the_sum_by_hand(small: Dataset, timed: bool, half_life: float, covered: float, window: int) -> None:
+    bench = partly_timed(small, timed)
     run = random_run(bench)
     got = light(run, bench, half_life_hours=half_life, covered=covered, window=window)
     expected = by_hand(run, bench, half_life, covered, window)
@@ -117,11 +99,10 @@ def scale(value: float, values: list[float]) -> float:
     return (value - min(values)) / (max(values) - min(values)) if max(values) > min(values) else 1.0
 
 
-def test_blending_by_hand() -> None:
-    bench = world()
-    run = random_run(bench, n=30)
-    other = random_run(bench, seed=1, n=5)
-    reranked = replace(other, frame=other.frame.filter(pl.col("query_id") != "a/q1"))  # all of one question dropped
+def test_blending_by_hand(bench: Bench) -> None:
+    run, other = random_run(bench, k=30), random_run(bench, seed=1, k=5)
+    dropped = pl.col("query_id") != run.frame["query_id"][0]  # all of one question
+    reranked = replace(other, frame=other.frame.filter(dropped))
     got = blend_by_position(run, reranked, bench)
     for (query,), rows in run.frame.group_by("query_id"):
         second = dict(reranked.frame.filter(query_id=query).select("doc_id", "score").iter_rows())

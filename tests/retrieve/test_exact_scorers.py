@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pytest
 from store_data import build
 
@@ -17,7 +15,7 @@ from memlab.evaluate import evaluate
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Level, Question, Run, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns
-from memlab.retrieve.arrays import best_per_group, cosines
+from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.text.analysis import tokenize
 
@@ -37,15 +35,19 @@ def lucene(documents: list[list[str]], query: list[str], k1: float, b: float) ->
     return scores
 
 
+@pytest.mark.parametrize("name", ["chat", "odd"])
 @pytest.mark.parametrize("level", ["turn", "session"])
-def test_dense_is_the_brute_force_product(chat: Bench, ranking: Ranking, level: Level) -> None:
-    documents, turns = chat.documents(level), chat.documents("turn")
-    got = ranking(dense(chat, level=level, k=10_000))
+def test_dense_is_the_brute_force_product(
+    request: pytest.FixtureRequest, ranking: Ranking, name: str, level: Level
+) -> None:
+    some: Bench = request.getfixturevalue(name)
+    documents, turns = some.documents(level), some.documents("turn")
+    got = ranking(dense(some, level=level, k=10_000))
     wide = turns.embeddings.astype(np.float64)
-    for i, (query, scope) in enumerate(chat.queries.select("query_id", "scope").iter_rows()):
-        scores = (wide @ chat.query_vectors[i].astype(np.float64)).astype(np.float32)
+    for i, (query, scope) in enumerate(some.queries.select("query_id", "scope").iter_rows()):
+        scores = (wide @ some.query_vectors[i].astype(np.float64)).astype(np.float32)
         if level == "session":
-            scores = np.array([scores[turns.session == s].max() for s in range(len(documents.ids))])
+            scores = np.array([scores[turns.session == s].max(initial=-1) for s in range(len(documents.ids))])
         own = range(*documents.spans[scope])
         best = sorted(own, key=lambda at: (-scores[at], documents.lot[at]))
         assert got[query] == documents.ids[best].tolist()
@@ -72,18 +74,6 @@ def test_bm25_is_lucenes(
     assert sorted(rows_seen) == list(range(len(texts)))
 
 
-def test_length_counts_as_much_as_lengths_differ(talk: Dataset) -> None:
-    """Where every second turn is long, a short turn with the word ranks before a long one that holds it by the way."""
-    chatter = " ".join(f"word{i}" for i in range(400))
-    even = talk.turns.filter(pl.col("text").str.split(" ").list.len().is_between(6, 12))
-    second = pl.int_range(pl.len()) % 2 == 1
-    long = even.with_columns(text=pl.when(second).then(pl.col("text") + " " + chatter).otherwise("text"))
-    for turns, least, most in ((even, 0.4, 0.5), (long, 0.6, 1.0)):
-        bench = Bench.of(replace(talk, turns=turns), encoder=None)
-        for _, span in bench.by_scope("turn"):
-            assert least <= bench.documents("turn").words_in(span).normalisation[1] <= most
-
-
 def test_equal_vectors_tie_exactly_whatever_the_batch() -> None:
     rng = np.random.default_rng(0)
     for dim, n in ((64, 40), (384, 700), (100, 17)):
@@ -94,14 +84,6 @@ def test_equal_vectors_tie_exactly_whatever_the_batch() -> None:
         assert (many == many[:, [int(np.flatnonzero(group == g)[0]) for g in group]]).all()
         for part in (slice(0, 1), slice(3, 8)):
             assert (many[part] == cosines(queries[part], documents)).all()
-
-
-def test_a_session_without_turns_ranks_last(odd: Bench, ranking: Ranking) -> None:
-    assert all(r[-1] == "ann/s2" for q, r in ranking(dense(odd, level="session")).items() if q.startswith("ann"))
-    assert not odd.documents("session").embeddings[1].any()
-    got = best_per_group(np.array([[0.5, -0.25, 0.75]]), np.array([0, 0, 2]), 4)
-    assert got.tolist() == [[0.5, -1.0, 0.75, -1.0]]
-    assert best_per_group(np.zeros((0, 3)), np.array([0, 0, 1]), 2).shape == (0, 2)
 
 
 def fused(runs: Sequence[Run], weights: Sequence[float], k: int) -> dict[str, list[str]]:
@@ -168,10 +150,3 @@ def test_a_question_without_a_match_finds_the_oldest_as_often_as_chance_does(tie
         report = evaluate(run, ties)
         assert report.summary(measures="recall_all@10")["mean"].item() < 0.6, "a quarter by chance"
         assert report.provenance["ties"] == 20
-
-
-def test_equal_texts_have_places_of_their_own(ties: Dataset) -> None:
-    same = Bench.of(replace(ties, turns=ties.turns.with_columns(text=pl.lit("Tea?"))), encoder="hashing:32")
-    for text in ("dense", "two_stage", "best"):
-        ranked = pipeline(text).run(same).frame.filter(rank=1)["doc_id"].to_list()
-        assert len({doc.split("/", 1)[1] for doc in ranked}) > 3

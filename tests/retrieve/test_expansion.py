@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab import DataError, llm
+from memlab import llm
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde, prf
 from memlab.retrieve.expansion import KINDS, Expansion
@@ -67,15 +67,6 @@ def test_the_first_places_are_guarded(odd: Bench, played: dict[str, Any], rankin
     first = {q: ids[0] for q, ids in ranking(run).items()}
     assert {q: ids[0] for q, ids in ranking(expand(run, odd)).items()} == first
     assert ranking(expand(run, odd, weight=50.0))["ann/q1"][0] != first["ann/q1"]
-
-
-def test_without_an_encoder_keywords_alone_are_searched_for(world: Dataset, played: dict[str, Any]) -> None:
-    words = Bench.of(world, encoder=None)
-    assert expand(bm25(words), words, kinds=("lex",)).frame.height
-    played["asked"].clear()
-    with pytest.raises(DataError, match="no encoder"):
-        expand(bm25(words), words)
-    assert not played["asked"]
 
 
 def test_prf_finds_what_shares_words_with_the_first_results(world: Dataset) -> None:

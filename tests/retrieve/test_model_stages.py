@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
 from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
 
 import memlab
-from memlab import llm
 from memlab.experiments import costs
 from memlab.experiments.costs import estimate_costs
 from memlab.llm import recording
@@ -163,9 +161,7 @@ def test_second_keys_find_what_the_turn_does_not_say(
             memlab.summaries.second_keys(bm25(ours), odd.with_queries(ours.queries), of=of)
 
 
-def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(
-    server: ModelServer, odd: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(server: ModelServer, odd: Bench) -> None:
     stages = [memlab.pipeline(f"bm25 | rerank_llm(service='lab', candidates={n})") for n in (2, 3)]
     before = estimate_costs(stages, odd)
     assert not server.requests
@@ -177,9 +173,3 @@ def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(
     table = costs(runs, memlab.Dataset(odd.name, "chatlog", odd.turns, odd.sessions), prices=((1.0, 2.0),))
     assert table.columns[-1] == "1,000 questions at 1/2"
     assert table["unanswered"].to_list() == [0, 0]
-    whole, parts = odd.with_queries(odd.queries), [odd.with_rows(np.array([row])) for row in (0, 8)]
-    monkeypatch.setattr(memlab.pipelines, "divide_bench", lambda asked: iter(parts) if asked is whole else None)
-    assert stages[0].run(whole).provenance["llm"]["tasks"]["grade"][0] == 4, "the parts count together"
-    with llm.track_spending() as spent:
-        rerank_llm(bm25(odd), odd, service="lab", candidates=2)
-    assert set(spent.by_task()) == {"grade"}

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import memlab
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.select import by_cluster, expand_cluster
@@ -82,20 +81,3 @@ def test_a_seed_that_is_noise_brings_nothing(random_run: Make) -> None:
     apart = replace(bench, vectors=np.eye(40, dtype=np.float32))
     got = expand_cluster(run, apart, clustering="hdbscan", cluster_size=3)
     assert got.frame["doc_id"].equals(run.frame["doc_id"])
-
-
-def test_a_clusterer_of_ones_own_works_in_every_stage_and_names_itself(random_run: Make) -> None:
-    @memlab.clusterer(name="by_hand")
-    def nearest_axis(vectors: np.ndarray) -> np.ndarray:
-        return vectors.argmax(axis=1)
-
-    try:
-        run, bench = random_run(40, 1)
-        clear, before = grouped(run, bench, np.arange(40) % 4)
-        got = by_cluster(run, clear, clustering="by_hand").frame["doc_id"]
-        assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
-        assert expand_cluster(run.top(1), clear, clustering="by_hand").frame.height == 10
-        text = "dense | expand_cluster(clustering='by_hand')"
-        assert set(memlab.pipeline(text).dependencies()["stages"]) == {"clustering='by_hand'"}
-    finally:
-        del memlab.clusterers["by_hand"]
