@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import memlab
 from memlab.errors import DataError
+from memlab.text import sentences as splitter
 from memlab.text import words as classes
 from memlab.text.analysis import LANGUAGES, check_language, stop_words, tokenize
 from memlab.text.questions import FORMS, aggregation, question_form
@@ -140,3 +144,11 @@ def test_sentences_tile_the_text(text: str) -> None:
         assert not text[start].isspace()
         at = end
     assert not text[at:].strip()
+
+
+def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = memlab.sample(turns=2_000).turns["text"].to_list()
+    texts += ["".join(texts[i : i + 5]) for i in range(0, len(texts), 5)]
+    quick = [sentence_spans(text) for text in texts]
+    monkeypatch.setattr(splitter, "_END", re.compile(""))  # every text goes to the splitter
+    assert quick == [sentence_spans(text) for text in texts]
