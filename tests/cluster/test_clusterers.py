@@ -69,6 +69,8 @@ def test_ones_own_is_given_unit_rows_and_what_it_takes() -> None:
     assert seen == {"length": 1.0, "n_clusters": 2}
     assert cluster_labels(np.eye(3), "halves", n_clusters=50).tolist() == [NOISE, 0, 0]
     assert seen["n_clusters"] == 3, "no more than there are rows"
+    text = "dense | expand_cluster(clustering='halves')"
+    assert set(memlab.pipeline(text).dependencies()["stages"]) == {"clustering='halves'"}
 
 
 @pytest.mark.usefixtures("added")

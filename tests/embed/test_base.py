@@ -1,21 +1,28 @@
-"""What every encoder shares: identity, checks, names; the hashing encoder, and one whose texts workers read."""
+"""What every encoder shares, the texts that it reads; hashing, an endpoint, and one whose texts workers read."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_server import ModelServer, running, send
 
 from memlab import DataError, ModelError
-from memlab.embed import EncoderIdentity, load
+from memlab.embed import Encoder, EncoderIdentity, load
 from memlab.embed.base import unit_rows
 from memlab.embed.ray_encoder import TEXTS, load_worker_encoder, spread_encoder
+from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.embed.token_vectors import TokenEncoder
+from memlab.llm import Service
+from memlab.records import Question, Session, Turn, encode_id_part, frame
 
 IDENTITY = EncoderIdentity("transformer", "owner/My-Model.v2", "abc", "cls", "query: ", "", 512, True, 384)
 
@@ -104,3 +111,98 @@ def test_an_encoder_of_workers_is_its_encoder_and_a_worker_refuses_another_of_it
     )
     with pytest.raises(ModelError, match="put the same model on every machine"):
         load_worker_encoder("hashing:64", None, load("hashing:32").identity)
+
+
+DAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+SCOPE = encode_id_part("work/50 % 漢")
+SAID = [
+    ("s1", 1, "Mel", "other", "Guitar guitar lesson tomorrow", "a red guitar", DAY),
+    ("s1", 2, "Caro", "other", "Which teacher?", None, DAY),
+    ("s2", 1, "user", "user", "The garden wants water", "a hose", None),
+    ("s2", 2, "assistant", "assistant", "", None, None),
+]
+TURNS = frame(Turn, [Turn(f"{SCOPE}/{s}/{n}", SCOPE, f"{SCOPE}/{s}", n, *rest) for s, n, *rest in SAID])
+
+
+def test_names_are_written_and_roles_are_not() -> None:
+    assert turn_texts(TURNS) == [
+        "Mel: Guitar guitar lesson tomorrow Mel shared a red guitar.",
+        "Caro: Which teacher?",
+        "The garden wants water a hose.",  # of a speaker who is only a role, the caption alone is left
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("scope", ["[scope: work/50 % 漢] "] * 4),
+        ("time", ["[time: 8 May 2023] "] * 2 + [""] * 2),
+        ("participants", ["[participants: Mel, Caro] "] * 2 + ["[participants: user, assistant] "] * 2),
+    ],
+)
+def test_every_field_of_the_header(field: str, expected: list[str]) -> None:
+    written = [head + body for head, body in zip(expected, turn_texts(TURNS), strict=True)]
+    assert turn_texts(TURNS, header=(field,)) == written
+
+
+def test_a_session_is_its_date_and_its_turns() -> None:
+    sessions = [Session(f"{SCOPE}/s{i}", SCOPE, i, DAY if i != 2 else None, None, 0, []) for i in (1, 2, 3)]
+    assert session_texts(TURNS, frame(Session, sessions)) == [
+        "8 May 2023, Monday\nMel: Guitar guitar lesson tomorrow a red guitar\nCaro: Which teacher?",
+        "The garden wants water a hose\n",
+        "8 May 2023, Monday\n",
+    ]
+
+
+def test_a_question_has_the_header_of_its_scope() -> None:
+    asked = frame(Question, [Question("q", SCOPE, "Where?", "SECRET", "t", DAY, ["SECRET"], ["SECRET"])])
+    for header, head in (
+        ((), ""),
+        (("scope", "time"), "[scope: work/50 % 漢 | time: 8 May 2023] "),
+        (("participants",), "[participants: Mel, Caro, user, assistant] "),
+    ):
+        assert query_texts(asked, TURNS, header=header) == [f"{head}Where?"]
+
+
+def letters(width: int = 8) -> Any:
+    """Embed a text as counts of its letters, and give the rows in another order."""
+
+    def mode(handler: Any, request: dict[str, Any]) -> None:
+        rows = [[1.0 + sum(ord(c) % width == i for c in t) for i in range(width)] for t in request["input"]]
+        data = [{"index": i, "embedding": row} for i, row in enumerate(rows)]
+        send(200, {"data": data[::-1]})(handler, request)
+
+    return mode
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    yield from running(letters())
+
+
+def encoder(server: ModelServer, **options: Any) -> Encoder:
+    return load("endpoint:s", services={"s": Service("s", server.url, "letters", **options)})
+
+
+def test_vectors_are_units_in_the_order_of_the_texts(server: ModelServer) -> None:
+    ours, texts = encoder(server), [f"text {i} " * (i % 5) for i in range(150)]
+    vectors = ours.encode(texts, progress=False)
+    assert (vectors.shape, vectors.dtype) == ((150, 8), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    for row in (1, 77, 149):
+        np.testing.assert_allclose(vectors[row], ours.encode([texts[row]])[0], atol=1e-6)
+    assert ours.encode([]).shape == (0, 8)
+    assert isinstance(ours, Encoder)
+
+
+def test_prompts_limits_and_empty_texts_and_a_server_that_changes_its_model(server: ModelServer) -> None:
+    ours = encoder(server, max_input=12, query_prompt="ask: ", document_prompt="doc: ")
+    del server.requests[:]
+    ours.encode(["where is it", " \n"], kind="query")
+    ours.encode([""])
+    sent = [text for request in server.requests for text in request["input"]]
+    assert sent == ["ask: where i", "ask: (empty)", "doc: (empty)"]
+    server.modes = [letters(5)]
+    with pytest.raises(ModelError, match="gave vectors of 5 numbers, expected 8"):
+        ours.encode(["a"])

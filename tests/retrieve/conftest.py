@@ -32,6 +32,12 @@ def chat(talk: Dataset) -> Bench:
     return Bench.of(talk, encoder="hashing:64")
 
 
+@pytest.fixture(scope="session", params=["chat", "odd"])
+def some(request: pytest.FixtureRequest) -> Bench:
+    bench: Bench = request.getfixturevalue(request.param)
+    return bench
+
+
 @pytest.fixture(scope="session")
 def ranking() -> Callable[[Run], dict[str, list[str]]]:
     """Read a run as query → documents, best first; queries in the run's order."""

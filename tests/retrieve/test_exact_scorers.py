@@ -35,12 +35,8 @@ def lucene(documents: list[list[str]], query: list[str], k1: float, b: float) ->
     return scores
 
 
-@pytest.mark.parametrize("name", ["chat", "odd"])
 @pytest.mark.parametrize("level", ["turn", "session"])
-def test_dense_is_the_brute_force_product(
-    request: pytest.FixtureRequest, ranking: Ranking, name: str, level: Level
-) -> None:
-    some: Bench = request.getfixturevalue(name)
+def test_dense_is_the_brute_force_product(some: Bench, ranking: Ranking, level: Level) -> None:
     documents, turns = some.documents(level), some.documents("turn")
     got = ranking(dense(some, level=level, k=10_000))
     wide = turns.embeddings.astype(np.float64)
@@ -53,13 +49,9 @@ def test_dense_is_the_brute_force_product(
         assert got[query] == documents.ids[best].tolist()
 
 
-@pytest.mark.parametrize("name", ["chat", "odd"])
 @pytest.mark.parametrize("level", ["turn", "session"])
 @pytest.mark.parametrize(("k1", "b"), [(None, None), (1.2, 0.75), (0.0, 0.0)])
-def test_bm25_is_lucenes(
-    request: pytest.FixtureRequest, name: str, level: Level, k1: float | None, b: float | None
-) -> None:
-    some: Bench = request.getfixturevalue(name)
+def test_bm25_is_lucenes(some: Bench, level: Level, k1: float | None, b: float | None) -> None:
     documents, texts = tokenize(some.documents(level).texts), some.queries["text"].to_list()
     rows_seen = []
     for rows, span, scores in bm25_scores(some, level=level, k1=k1, b=b):
@@ -96,18 +88,16 @@ def fused(runs: Sequence[Run], weights: Sequence[float], k: int) -> dict[str, li
     return {q: sorted(held, key=lambda d: -held[d])[:k] for q, held in gains.items()}
 
 
-@pytest.mark.parametrize("name", ["chat", "odd"])
 @pytest.mark.parametrize("level", ["turn", "session"])
 @pytest.mark.parametrize(("k", "weights"), [(200, (1.0, 1.0)), (5, (1.0, 1.0)), (50, (2, 1)), (9, (1, 0)), (9, (0, 0))])
 def test_rankings_are_fused_by_reciprocal_ranks(
-    request: pytest.FixtureRequest, ranking: Ranking, name: str, level: Level, k: int, weights: tuple[float, float]
+    some: Bench, ranking: Ranking, level: Level, k: int, weights: tuple[float, float]
 ) -> None:
-    bench: Bench = request.getfixturevalue(name)
-    runs = [dense(bench, level=level, k=k), bm25(bench, level=level, k=k)]
+    runs = [dense(some, level=level, k=k), bm25(some, level=level, k=k)]
     got = rrf(runs, weights=weights, k=k)
     assert (got.level, ranking(got)) == (level, fused(runs, weights, k))
     if weights == (1.0, 1.0):
-        assert got.frame.equals(hybrid(bench, level=level, k=k).frame)
+        assert got.frame.equals(hybrid(some, level=level, k=k).frame)
 
 
 def test_rankings_that_cannot_be_fused(odd: Bench) -> None:
