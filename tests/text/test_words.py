@@ -70,18 +70,15 @@ def test_every_language_has_a_stemmer() -> None:
         check_language("klingon")
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "words"),
-    [
-        ("pl", "Kiedy byłem u lekarza?", ["byłem", "lekarza"]),
-        ("lt", "Kada aš buvau prieš savaitę?", ["buvau", "savaitę"]),
-        ("id", "Kapan tahun itu?", ["tahun", "itu"]),
-        ("hi", "हिन्दी किताब", ["हिन्दी", "किताब"]),  # vowel signs belong to their word
-        ("de", "Wann bin ich in die neuen Wohnungen gezogen?", ["neuen", "wohnungen", "gezogen"]),
-    ],
-)
-def test_function_words_of_a_language_are_left_out(language: str, text: str, words: list[str]) -> None:
-    assert tokenize([text], language=language, stem=False) == [words]
+def test_function_words_of_a_language_are_left_out() -> None:
+    for language, text, words in (
+        ("pl", "Kiedy byłem u lekarza?", "byłem lekarza"),
+        ("lt", "Kada aš buvau prieš savaitę?", "buvau savaitę"),
+        ("id", "Kapan tahun itu?", "tahun itu"),
+        ("hi", "हिन्दी किताब", "हिन्दी किताब"),  # vowel signs belong to their word
+        ("de", "Wann bin ich in die neuen Wohnungen gezogen?", "neuen wohnungen gezogen"),
+    ):
+        assert tokenize([text], language=language, stem=False) == [words.split()]
 
 
 EXAMPLES = [
