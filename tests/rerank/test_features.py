@@ -119,17 +119,14 @@ def test_words_neighbours_and_places() -> None:
         "speaker_named": [0] * 5,
     }.items():
         np.testing.assert_allclose(column(bench, name), expected, atol=1e-6, err_msg=name)
+    named = talk({"u": [["hello", "hello"]]}, {"u": ["What did c++ (X say?"]}, speakers=("Ann", "C++ (x"))
+    for name, expected in (("speaker_named", [0, 1]), ("other_named", [1, 0]), ("n_named", [1, 1])):
+        assert column(named, name).tolist() == expected
     for scorer in ("dense", "bm25", "late"):
         own = column(bench, f"{scorer}_z")
         np.testing.assert_allclose(own.mean(), 0, atol=1e-5)
         np.testing.assert_allclose(column(bench, f"{scorer}_at-1"), [-3, own[0], own[1], -3, own[3]], atol=1e-6)
         np.testing.assert_allclose(column(bench, f"{scorer}_at+2"), [own[2], -3, -3, -3, -3], atol=1e-6)
-
-
-def test_who_is_named() -> None:
-    bench = talk({"u": [["hello", "hello"]]}, {"u": ["What did c++ (X say?"]}, speakers=("Ann", "C++ (x"))
-    for name, expected in (("speaker_named", [0, 1]), ("other_named", [1, 0]), ("n_named", [1, 1])):
-        assert column(bench, name).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -188,11 +185,8 @@ def test_token_matches_are_those_of_a_loop(bench: Bench) -> None:
             assert {name: found[name][q, n] for name in expected} == pytest.approx(expected, abs=1e-4)
 
 
-def test_candidates_of_another_bench_and_encoders_without_tokens(small: Dataset, bench: Bench) -> None:
-    run = hybrid(bench, k=5)
-    with pytest.raises(DataError, match="is not in this bench"):
-        ranking_to_places(run.frame, Bench.of(small.take(small.scopes[:1]), encoder=StandIn()))
-    with pytest.raises(DataError, match="question 'nobody' is not in this bench"):
-        ranking_to_places(run.frame.with_columns(query_id=pl.lit("nobody")), bench)
-    with pytest.raises(DataError, match="late interaction needs token embeddings"):
-        next(describe_candidates(Bench.of(small, encoder="hashing:32"), *ranking_to_places(run.frame, bench)))
+def test_candidates_of_another_bench_are_refused(small: Dataset, bench: Bench) -> None:
+    frame, part = hybrid(bench, k=5).frame, Bench.of(small.take(small.scopes[:1]), encoder=StandIn())
+    for rows, where in ((frame, part), (frame.with_columns(query_id=pl.lit("nobody")), bench)):
+        with pytest.raises(DataError, match="is not in this bench"):
+            ranking_to_places(rows, where)

@@ -48,15 +48,6 @@ def test_the_best_of_each_clear_group_come_first(random_run: Make, clustering: s
     assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
 
 
-def test_one_cluster_or_one_candidate_each_changes_nothing(random_run: Make) -> None:
-    run, bench = random_run(40, 3, copies=2)
-    for same in ({"n_clusters": 1}, {"candidates": 1}, {"clustering": "mixture", "candidates": 3}):
-        assert by_cluster(run, bench, **same).frame["doc_id"].equals(run.frame["doc_id"])
-    got = by_cluster(run, bench, n_clusters=3, candidates=12).frame
-    behind = got["rank"] > 12
-    assert got.filter(behind)["doc_id"].equals(run.frame.filter(behind)["doc_id"])
-
-
 @pytest.mark.parametrize(("clustering", "size"), [("kmeans", 4), ("hdbscan", 3)])
 @pytest.mark.parametrize("seeds", [1, 5])
 def test_whole_clusters_follow_the_seeds(random_run: Make, clustering: str, size: int, seeds: int) -> None:
@@ -74,10 +65,3 @@ def test_whole_clusters_follow_the_seeds(random_run: Make, clustering: str, size
         outside = sorted(wanted - set(before), key=lambda d: -max(vectors[d] @ vectors[s] for s in first))
         inside = [d for d in before[seeds:] if d in wanted]
         assert rows["doc_id"].to_list() == first + inside + outside + [d for d in before if d not in wanted]
-
-
-def test_a_seed_that_is_noise_brings_nothing(random_run: Make) -> None:
-    run, bench = random_run(40, 2)
-    apart = replace(bench, vectors=np.eye(40, dtype=np.float32))
-    got = expand_cluster(run, apart, clustering="hdbscan", cluster_size=3)
-    assert got.frame["doc_id"].equals(run.frame["doc_id"])

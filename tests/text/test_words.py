@@ -71,14 +71,14 @@ def test_every_language_has_a_stemmer() -> None:
 
 
 def test_function_words_of_a_language_are_left_out() -> None:
-    for language, text, words in (
+    for language, text, left in (
         ("pl", "Kiedy byłem u lekarza?", "byłem lekarza"),
         ("lt", "Kada aš buvau prieš savaitę?", "buvau savaitę"),
         ("id", "Kapan tahun itu?", "tahun itu"),
         ("hi", "हिन्दी किताब", "हिन्दी किताब"),  # vowel signs belong to their word
         ("de", "Wann bin ich in die neuen Wohnungen gezogen?", "neuen wohnungen gezogen"),
     ):
-        assert tokenize([text], language=language, stem=False) == [words.split()]
+        assert tokenize([text], language=language, stem=False) == [left.split()]
 
 
 EXAMPLES = [
