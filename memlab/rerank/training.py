@@ -20,7 +20,8 @@ from memlab.retrieve import Bench
 CANDIDATES, HARD, SOME = 200, 50, 0.15
 """First candidates of a question; those of them that are learned from in any case, and the share of the others."""
 
-N_HELD_OUT_FOLDS = 3
+N_HELD_OUT_FOLDS, MOST_FOLDS = 3, 10
+"""Of conversations: those that scores of a model are measured on, and models of a cross-validation at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,11 +133,10 @@ def held_out_scores(lists: Sequence[TrainingLists], *, seed: int = 0) -> dict[st
 
 
 def cross_validate(
-    lists: Sequence[TrainingLists], directory: str | Path, *, folds: int = 10, seed: int = 0, engine: str = "local"
+    lists: Sequence[TrainingLists], directory: str | Path, *, seed: int = 0, engine: str = "local"
 ) -> Path:
-    """Train one model for each fold of conversations, on all the others, and write them to a folder.
+    """Train one model for each fold of conversations, at most ten, on all the others, and write them to a folder.
 
-    :param folds: at most so many; as many as there are conversations where those are fewer.
     :param engine: ``ray``: a worker of a cluster trains a fold, see :func:`memlab.distributed.spread`.
     :returns: the folder, for ``learned(model=...)``.
     :raises DataError: when there is only one conversation.
@@ -146,11 +146,11 @@ def cross_validate(
     scopes = sorted({part.scope for part in lists})
     if len(scopes) < 2:
         raise DataError("cross-validation by scope needs two conversations with evidence, and there is one; add others")
-    fold_of = {scope: i % folds for i, scope in enumerate(scopes)}
+    fold_of = {scope: i % MOST_FOLDS for i, scope in enumerate(scopes)}
     directory = Path(directory)
     for old in directory.glob("fold-*.safetensors"):
         old.unlink()
-    n = min(folds, len(scopes))
+    n = min(MOST_FOLDS, len(scopes))
     models = spread(_train_fold, range(n), list(lists), fold_of, seed, engine=engine)
     for fold, model in enumerate(tqdm(models, total=n, desc="training folds")):
         model.save(directory / f"fold-{fold}.safetensors")

@@ -5,8 +5,9 @@ questions and what every stage may see, ``documents`` what is searched, ``word_s
 ``passages`` what long turns are cut into, ``candidates`` what is read of a large scope; ``ranking`` turns scores into
 runs, ``arrays`` is the arithmetic of scores. The retrievers are ``dense``, ``bm25``, ``late_interaction``, ``fusion``
 (``hybrid``, ``combsum``), ``two_stage`` and ``best``, the default. Stages that search again: ``feedback`` (for what is
-like the first results, or unlike them), ``decompose`` (for parts of the question), ``multi_hop`` (for what a language
-model misses in the first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
+like the first results), ``decompose`` (for parts of the question), ``multi_hop`` (for what a language model misses in
+the first results; ``enough`` ends the ranking where it misses nothing), ``expansion`` (for what it writes: ``expand``,
+``hyde``).
 """
 
 from memlab.retrieve.bench import Bench
@@ -15,15 +16,16 @@ from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.decompose import decompose
 from memlab.retrieve.dense import dense
 from memlab.retrieve.documents import Documents
+from memlab.retrieve.enough import enough
 from memlab.retrieve.expansion import expand, hyde
-from memlab.retrieve.feedback import negative_feedback, prf
+from memlab.retrieve.feedback import prf
 from memlab.retrieve.fusion import combsum, hybrid, rrf
 from memlab.retrieve.late_interaction import late
-from memlab.retrieve.multi_hop import enough, multi_hop
+from memlab.retrieve.multi_hop import multi_hop
 from memlab.retrieve.ranking import sessions_from_turns
 from memlab.retrieve.two_stage import two_stage
 
 __all__ = [
     "DEFAULT", "Bench", "Documents", "best", "bm25", "combsum", "decompose", "dense", "enough", "expand", "hybrid",
-    "hyde", "late", "multi_hop", "negative_feedback", "prf", "rrf", "sessions_from_turns", "two_stage",
+    "hyde", "late", "multi_hop", "prf", "rrf", "sessions_from_turns", "two_stage",
 ]  # fmt: skip

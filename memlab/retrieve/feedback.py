@@ -1,4 +1,4 @@
-"""Feedback: search again for what is like the first results (``prf``), or for what is not (``negative_feedback``)."""
+"""Pseudo-relevance feedback: search again for what is like the first results."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from memlab.errors import at_least, between
+from memlab.errors import at_least
 from memlab.records import Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import cosines, scale_to_unit, standardise_rows
+from memlab.retrieve.arrays import scale_to_unit
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import rank_by_gains
-from memlab.retrieve.ranking import Scored, rank, rank_in_order, require_turn_run, run_depth
+from memlab.retrieve.ranking import Scored, rank, require_turn_run
 from memlab.retrieve.subqueries import rank_by_vectors
 from memlab.retrieve.word_statistics import count_words
 
 FEEDBACK = 5
-"""First results that are taken as relevant, or as found already."""
+"""First results that are taken as relevant."""
 
 # Of RM3: words that are added; what they weigh beside the question's; a word in more than a tenth of the turns (and
 # more than five), such as a speaker's name, tells none of them apart. Of Rocchio: the weight beside the question's 1.
@@ -26,9 +26,6 @@ TERMS, MIX, COMMON, FEW, BETA = 10, 0.5, 0.1, 5, 0.75
 
 # Scores that differ by less than this part of the largest are ties that were put in order.
 FLAT = 1e-4
-
-THRESHOLD = 1.0
-"""The lowest score of a find, in standard deviations above the mean of the question's ranking."""
 
 
 @stage
@@ -96,83 +93,3 @@ def _rm3_scores(bench: Bench, relevant: Mapping[int, np.ndarray]) -> Scored:
                 asked, shared = (part / max(part.sum(), 1e-300) for part in (asked, shared))
                 scores[i] = postings @ (MIX * asked + (1 - MIX) * shared)
         yield rows, span, scores
-
-
-@stage
-def negative_feedback(run: Run, bench: Bench, *, rounds: int = 10, beta: float = 0.1) -> Run:
-    """Search repeatedly with the question moved away from what was found (negative feedback).
-
-    The first five turns of the run are found already. A round moves the question's embedding away from the mean
-    direction of the finds, q − β · mean, and weighs each word of the question by 1 − β · (share of the finds that hold
-    it). How much better a turn fits the moved question than the question itself, by standardised cosine and BM25, is
-    added to its standardised score in the run; so β = 0 gives the run as it was, whatever ranked it. The best new turn
-    is found next. A question for which a round finds nothing is done, and the rest of its run follows.
-
-    This asks for variety, as MMR does. Words that all finds share, such as a speaker's name, come to weigh less, which
-    helps; where the evidence items of one question resemble each other, it pushes them back, and other topics come in.
-
-    :param rounds: searches after the first, at most.
-    :param beta: how far to move away; less than 0 moves towards the finds, as pseudo-relevance feedback does.
-    :raises DataError: for a ranking of sessions, or numbers that cannot be used.
-
-    Source: Rocchio, Relevance Feedback in Information Retrieval (1971), its negative term; Wang, Fang and Zhai, A
-    Study of Methods for Negative Relevance Feedback (SIGIR 2008).
-
-    >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve import negative_feedback
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
-    >>> plain = retrieve.hybrid(bench)
-    >>> negative_feedback(plain, bench, beta=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
-    True
-    """
-    require_turn_run(run, "negative_feedback")
-    at_least(1, rounds=rounds)
-    between(-1, 1, beta=beta)
-    documents, order = bench.documents("turn"), []
-    listed = bench.asked(run.frame, "row", "scope").with_columns(at=documents.at(run.frame["doc_id"]))
-    for (query_id, row, scope), rows in listed.group_by("query_id", "row", "scope", maintain_order=True):
-        span = slice(*documents.spans[scope])
-        ranked = rows["at"].to_numpy() - span.start
-        found = _find_turns(bench, row, span, ranked, rows["score"].to_numpy(), rounds=rounds, beta=beta)
-        at = span.start + np.r_[found, ranked[~np.isin(ranked, found)]]
-        order.append(pl.DataFrame({"query_id": query_id, "at": at}))
-    return rank_in_order(run, bench, pl.concat(order), k=run_depth(run)) if order else run
-
-
-def _find_turns(
-    bench: Bench, row: int, span: slice, ranked: np.ndarray, scores: np.ndarray, *, rounds: int, beta: float
-) -> np.ndarray:
-    """Give the turns of a scope that are found for a question, in that order: the run's first, then one a round.
-
-    :param ranked: (m,) places of the run's turns within the scope, the best first; ``scores`` (m,) theirs.
-    """
-    documents, n = bench.documents("turn"), span.stop - span.start
-    words, turns, lot = documents.words_in(span), documents.embeddings, documents.lot[span]
-    asked = count_words([bench.query_words[row]], words.number)
-    terms = words.weights(*words.normalisation)[asked.indices].toarray()
-
-    def fit(beta: float) -> np.ndarray:
-        """Score every turn for the question moved away from what is found: (n,)."""
-        share = (terms[:, found] > 0).mean(axis=1)
-        # float64, then rounded: so equal turns score equally.
-        scores = standardise_rows(((asked.data * np.maximum(1 - beta * share, 0)) @ terms).astype(np.float32)[None])
-        if turns is not None:
-            direction = scale_to_unit(turns[span][found].sum(axis=0, dtype=np.float64)[None])
-            scores += standardise_rows(cosines(scale_to_unit(bench.query_vectors[row] - beta * direction), turns[span]))
-        return scores[0]
-
-    place = np.full(n, n)
-    place[ranked] = np.arange(len(ranked))
-    own = standardise_rows(scores[None])[0]
-    relevance = np.full(n, own.min())  # what the run does not hold is worth its last
-    relevance[ranked] = own
-    found = ranked[:FEEDBACK].tolist()
-    base = fit(0.0)
-    for _ in range(rounds):
-        score = relevance + (fit(beta) - base)
-        score[found] = -np.inf
-        best = int(np.lexsort((lot, place, -score))[0])
-        if score[best] < THRESHOLD:
-            break
-        found.append(best)
-    return np.array(found)

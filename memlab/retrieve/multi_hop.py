@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
 import polars as pl
 from pydantic import BaseModel
@@ -66,68 +66,38 @@ def multi_hop(run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, se
     at_least(0, weight=weight)
     between(1, MOST_HOPS, hops=hops)
     retriever = "bm25" if bench.encoder is None else "hybrid"
-    asked = bench.queries.select("query_id", text=pl.lit("")).clear()
-    lists, fused, read = [], run, run.frame
+    depth, searched, lists, fused, read = run_depth(run), dict[str, list[str]](), [], run, run.frame
     for _ in range(hops):
-        follow = read_first_turns(read, bench, service, searched=asked).filter(
-            ~pl.col("complete"), pl.col("text") != ""
-        )
-        follow = follow.select("query_id", "text")
-        if not follow.height:
+        follow = read_first_turns(read, bench, service, searched=searched)
+        follow = follow.filter(~pl.col("complete"), pl.col("text") != "")
+        if follow.is_empty():
             break
-        lists.append(search_subqueries(bench, follow, retriever=retriever, k=run_depth(run)))
-        asked = pl.concat([asked, follow])
-        fused = fuse_hits(run, bench, pl.concat(lists), weight=weight, k=run_depth(run))
+        for query_id, text in follow.select("query_id", "text").rows():
+            searched.setdefault(query_id, []).append(text)
+        lists.append(search_subqueries(bench, follow, retriever=retriever, k=depth))
+        fused = fuse_hits(run, bench, pl.concat(lists), weight=weight, k=depth)
         # Only what was asked for again is read again.
         read = fused.frame.join(follow, on="query_id", how="semi", maintain_order="left")
     return fused
 
 
-@stage
-def enough(run: Run, bench: Bench, *, k: int = READS, service: str = llm.RECORDED) -> Run:
-    """End a ranking after its first turns, where a language model that reads them calls the answer complete.
-
-    Every other question keeps its whole ranking: a memory reads on there. Compare precision and complete recall with
-    a fixed number of turns, see ``n_retrieved`` of a report.
-
-    :param k: turns that are read; recorded answers of :func:`multi_hop` are those of its first hop for 10.
-    :param service: what reads, see :func:`memlab.llm.ask`.
-    :raises DataError: for a ranking of sessions, or a number of turns below 1.
-    :raises ModelError: when no such service is set.
-
-    >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve import enough
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
-    >>> plain = retrieve.bm25(bench, k=3)
-    >>> enough(plain, bench).frame.height == plain.frame.height
-    True
-    """
-    require_turn_run(run, "enough")
-    at_least(1, k=k)
-    searched = bench.queries.select("query_id", "text").clear()
-    done = read_first_turns(run.frame, bench, service, searched=searched, k=k).filter("complete")
-    ends = pl.col("query_id").is_in(done["query_id"].implode())
-    return replace(run, frame=run.frame.filter(~ends | (pl.col("rank") <= k)))
-
-
 def read_first_turns(
-    ranked: pl.DataFrame, bench: Bench, service: str, *, searched: pl.DataFrame, k: int = READS
+    ranked: pl.DataFrame, bench: Bench, service: str, *, searched: Mapping[str, list[str]], k: int = READS
 ) -> pl.DataFrame:
     """Let a language model read the first turns of each question.
 
     :param ranked: ``query_id``, ``doc_id``, ``rank``.
-    :param searched: ``query_id`` and ``text`` of what was searched for already.
+    :param searched: what was searched for already, by question.
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is); no row for a
         question without an answer.
     """
     shown = write_passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
     about = pl.concat_list("doc_id", "text").explode()
     shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
-    past = searched.group_by("query_id", maintain_order=True).agg(searched="text")
-    shown = shown.join(past, on="query_id", how="left", maintain_order="left")
+    past = [searched.get(query_id, []) for query_id in shown["query_id"]]
     asked = bench.asked(shown, "text", "timestamp").select(
         question="text", asked_on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""),
-        searched=pl.col("searched").fill_null([]), messages="messages",
+        searched=pl.Series(past, dtype=pl.List(pl.String)), messages="messages",
     )  # fmt: skip
     keys = [[*row[:2], *row[2], *turns] for row, turns in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)]
     hops = write_queries(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -51,26 +52,28 @@ def best_passage_scores(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     return best
 
 
-def split_text(text: str, size: int = SIZE) -> list[str]:
+@lru_cache(maxsize=20_000)  # the questions of a large scope read the same turns again and again
+def split_text(text: str, size: int = SIZE) -> tuple[str, ...]:
     """Cut a text between sentences into parts of at most so many words and signs; only a longer sentence is cut.
 
     Nothing but white space between the parts is lost.
 
     >>> from memlab.retrieve.passages import split_text
     >>> split_text("It rained. We stayed in and read. Then the sun came out.", size=9)
-    ['It rained. We stayed in and read.', 'Then the sun came out.']
+    ('It rained. We stayed in and read.', 'Then the sun came out.')
     """
     parts: list[tuple[int, int]] = []
     room = 0
     for start, end in sentence_spans(text):
-        pieces = [match.start() for match in _PIECE.finditer(text, start, end)]
-        if parts and len(pieces) <= room:
+        n = len(_PIECE.findall(text, start, end))
+        if parts and n <= room:
             parts[-1] = parts[-1][0], end
-            room -= len(pieces)
+            room -= n
         else:
-            parts += pairwise([start, *pieces[size::size], end])
-            room = size - (len(pieces) - 1) % size - 1
-    return [text[start:end].rstrip() for start, end in parts]
+            cuts = [match.start() for match in _PIECE.finditer(text, start, end)][size::size] if n > size else []
+            parts += pairwise([start, *cuts, end])
+            room = size - (n - 1) % size - 1
+    return tuple(text[start:end].rstrip() for start, end in parts)
 
 
 @cache_per_bench
@@ -89,7 +92,7 @@ def _passage_rows(bench: Bench) -> pl.DataFrame:
     documents = bench.documents("turn")
     placed = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
     cut = zip(placed["text"], documents.n_tokens > LONG, strict=True)
-    texts = [(split_text(text) if long else []) or [text] for text, long in cut]
+    texts = [(long and split_text(text)) or (text,) for text, long in cut]
     rows = placed.rename({"doc_id": "turn_id"}).with_columns(text=pl.Series(texts, dtype=pl.List(pl.String)))
     last = pl.col("at") != pl.col("at").shift(-1)
     return rows.explode("text").with_columns(caption=pl.when(last.fill_null(True)).then("caption"))

@@ -46,25 +46,24 @@ def rank_scored_pairs(
     return bench.show(run_from_scores(query_ids, doc_ids, scores[order], level=level, k=k))
 
 
-def rerank_by_scores(run: Run, bench: Bench, scores: pl.DataFrame, *, k: int | None = None) -> Run:
+def rerank_by_scores(run: Run, bench: Bench, scores: pl.DataFrame) -> Run:
     """Rank by new scores under the run's name; ties keep the order in which they stand.
 
     :param scores: ``query_id``, ``doc_id``, ``score``.
-    :param k: places kept for each query; all of them by default.
     """
     columns = scores["query_id"], scores["doc_id"], scores["score"].to_numpy()
-    ranked = run_from_scores(*columns, level=run.level, k=max(1, scores.height) if k is None else k)
+    ranked = run_from_scores(*columns, level=run.level, k=max(1, scores.height))
     return replace(bench.show(ranked), name=run.name, provenance=run.provenance)
 
 
-def rank_in_order(run: Run, bench: Bench, order: pl.DataFrame, *, k: int | None = None) -> Run:
+def rank_in_order(run: Run, bench: Bench, order: pl.DataFrame) -> Run:
     """Rank in a given order, under the run's name; the score is 1 / rank.
 
-    :param order: ``query_id``, ``at`` (place among the bench's documents); ``k`` as in :func:`rerank_by_scores`.
+    :param order: ``query_id``, ``at`` (place among the bench's documents).
     """
     doc_id = bench.documents(run.level).place["doc_id"].gather(order["at"])
     score = 1 / pl.int_range(1, pl.len() + 1).over("query_id")
-    return rerank_by_scores(run, bench, order.select("query_id", doc_id=doc_id, score=score), k=k)
+    return rerank_by_scores(run, bench, order.select("query_id", doc_id=doc_id, score=score))
 
 
 def run_depth(run: Run) -> int:

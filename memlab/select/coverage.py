@@ -12,11 +12,10 @@ from memlab.errors import at_least, between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.decompose import split_by_rules
+from memlab.retrieve.decompose import split_questions
 from memlab.retrieve.ranking import min_max_scale, require_turn_run
 from memlab.retrieve.subqueries import search_subqueries
 from memlab.select.candidates import candidates_by_query, reorder_run
-from memlab.text.analysis import english_rules_apply
 
 
 @stage
@@ -85,8 +84,7 @@ def _match_question_parts(run: Run, bench: Bench, candidates: Sequence[np.ndarra
 
 def _search_facets(queries: pl.DataFrame, bench: Bench) -> dict[str, list[dict[int, float]]]:
     """Search the facets of the questions that have some: of each, the scaled scores by place."""
-    readable = queries if english_rules_apply(bench.language, "the splitting of questions") else queries.clear()
-    parts = split_by_rules(readable)
+    parts = split_questions(queries, bench)
     hits = search_subqueries(bench, parts, retriever="bm25" if bench.encoder is None else "hybrid")
     placed = hits.select("part", score=min_max_scale("score", over="part")).with_columns(
         at=bench.documents("turn").at(hits["doc_id"])

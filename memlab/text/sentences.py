@@ -13,6 +13,10 @@ _TRAILING_OFF = re.compile(r"(?:\.\.|…)$")
 # A very long line is cut at white space: the splitter takes quadratic time on brackets that never close.
 _BOUNDED = re.compile(r".{1,1000}\Z|.{1,999}(?= )|.{1,1000}", re.S)
 _WORD = re.compile(r"\w")
+# What the splitter splits behind, and some more: a text without it is one sentence, which is known much sooner.
+_END = re.compile(
+    r"[.!?\u203c\u203d\u2047-\u2049\u3002\ufe52\ufe57\uff01\uff0e\uff1f\uff61]['\u2019\"\u201d]?[\])]*\s|\n\n"
+)
 
 
 def sentences(text: str) -> list[str]:
@@ -52,5 +56,5 @@ def _segments(text: str) -> Iterator[str]:
             continue
         for line in _LINE.split(block):
             for part in _BOUNDED.findall(line):
-                for sentence in split_multi(part):
+                for sentence in split_multi(part) if _END.search(part) else (part,):
                     yield from (piece.strip() for piece in _FULL_WIDTH.split(sentence) if piece.strip())

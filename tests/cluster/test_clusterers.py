@@ -1,22 +1,26 @@
-"""Labels by any registered clusterer, and HDBSCAN."""
+"""Labels by any registered clusterer, soft groups, and layouts: groups that are there, and rows that break things."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import memlab
-from memlab.cluster import NOISE, cluster_labels
+from memlab.cluster import NOISE, cluster_labels, mixture_memberships, project
 from memlab.errors import DataError, PipelineError
 
+FOUR = ["kmeans", "hdbscan", "umap_hdbscan", "mixture"]
 
-def blobs(seed: int, sizes: tuple[int, ...] = (40, 25, 15), spread: float = 0.08) -> tuple[np.ndarray, np.ndarray]:
+
+def blobs(*sizes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Directions around well-separated axes, and which axis each row belongs to."""
-    rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(len(sizes)), sizes)
-    return np.eye(16)[truth] + rng.normal(scale=spread, size=(len(truth), 16)), truth
+    return np.eye(16)[truth] + np.random.default_rng(seed).normal(scale=0.08, size=(len(truth), 16)), truth
 
 
 @pytest.fixture
@@ -27,11 +31,11 @@ def added() -> Iterator[None]:
         del memlab.clusterers[name]
 
 
-@pytest.mark.parametrize("clustering", ["kmeans", "hdbscan", "umap_hdbscan", "mixture"])
+@pytest.mark.parametrize("clustering", FOUR)
 def test_each_finds_groups_that_are_there(clustering: str) -> None:
     from sklearn.metrics import homogeneity_score
 
-    points, truth = blobs(0)
+    points, truth = blobs(40, 25, 15)
     labels = cluster_labels(points * 3, clustering, n_clusters=3, seed=1)
     assert labels.dtype == np.int64
     assert homogeneity_score(truth[labels >= 0], labels[labels >= 0]) >= 0.95
@@ -40,12 +44,16 @@ def test_each_finds_groups_that_are_there(clustering: str) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 13])
-@pytest.mark.parametrize("clustering", ["kmeans", "hdbscan", "umap_hdbscan", "mixture"])
-def test_any_number_of_rows_and_equal_ones(clustering: str, n: int) -> None:
-    for rows in (np.random.default_rng(n).normal(size=(n, 8)), np.ones((n, 8)), np.zeros((n, 8))):
-        labels = cluster_labels(rows, clustering, n_clusters=5)
-        assert labels.shape == (n,)
-        assert n == 0 or labels.min() >= NOISE
+def test_any_number_of_rows_and_equal_ones(n: int) -> None:
+    for rows in (np.random.default_rng(n).normal(size=(n, 8)), np.ones((n, 8)), np.eye(8)[np.arange(n) % 2]):
+        for clustering in FOUR:
+            labels = cluster_labels(rows, clustering, n_clusters=5)
+            assert labels.shape == (n,)
+            assert n == 0 or labels.min() >= NOISE
+        for n_components in (1, 3):
+            coordinates = project(rows, n_components=n_components)
+            assert (coordinates.shape, coordinates.dtype) == ((n, n_components), np.float32)
+            assert np.isfinite(coordinates).all()
 
 
 @pytest.mark.usefixtures("added")
@@ -61,31 +69,75 @@ def test_ones_own_is_given_unit_rows_and_what_it_takes() -> None:
     assert seen == {"length": 1.0, "n_clusters": 2}
     assert cluster_labels(np.eye(3), "halves", n_clusters=50).tolist() == [NOISE, 0, 0]
     assert seen["n_clusters"] == 3, "no more than there are rows"
+    text = "dense | expand_cluster(clustering='halves')"
+    assert set(memlab.pipeline(text).dependencies()["stages"]) == {"clustering='halves'"}
 
 
 @pytest.mark.usefixtures("added")
 def test_what_is_no_clusterer_is_refused() -> None:
-    with pytest.raises(PipelineError, match="vectors"):
-        memlab.clusterer(lambda_named)
-    with pytest.raises(DataError, match="choose from"):
-        cluster_labels(np.eye(3), "k-means")
+    def points_alone(points: np.ndarray) -> np.ndarray:
+        return points
 
-    @memlab.clusterer
     def too_few(vectors: np.ndarray) -> np.ndarray:
         return np.zeros(2, np.int64)
 
-    @memlab.clusterer
     def fractions(vectors: np.ndarray) -> np.ndarray:
         return np.zeros(len(vectors))
 
-    @memlab.clusterer
     def failing(vectors: np.ndarray) -> np.ndarray:
         raise ValueError("no")
 
+    with pytest.raises(PipelineError, match="vectors"):
+        memlab.clusterer(points_alone)
+    with pytest.raises(DataError, match="choose from"):
+        cluster_labels(np.eye(3), "k-means")
+    for each in (too_few, fractions, failing):
+        memlab.clusterer(each)
     for name in ("too_few", "fractions", "failing"):
         with pytest.raises(DataError, match=name):
             cluster_labels(np.eye(3), name)
 
 
-def lambda_named(points: np.ndarray) -> np.ndarray:
-    return points
+def laws(memberships: Any, n: int) -> None:
+    weights = memberships.toarray()
+    assert weights.shape[0] == n
+    assert ((weights > 0).sum(axis=1) >= 1).all(), "every row belongs somewhere"
+    assert (weights <= 1 + 1e-9).all()
+    firsts = [int(np.flatnonzero(column)[0]) for column in weights.T]
+    assert firsts == sorted(firsts)
+    assert set(weights.argmax(axis=1)) == set(range(weights.shape[1])), "every group is somebody's likeliest"
+    assert len({tuple(np.flatnonzero(column)) for column in weights.T}) == weights.shape[1], "no group twice"
+
+
+def test_soft_groups_that_are_there_are_found_for_a_seed_and_no_rows_break_them() -> None:
+    outlier = np.vstack([np.ones((29, 8)), -1e6 * np.eye(8)[:1]])
+    for rows in (np.ones((30, 8)), np.zeros((30, 8)), np.repeat(np.eye(8)[:3], 20, axis=0), outlier, np.eye(25)[:, :1]):
+        laws(mixture_memberships(rows), len(rows))
+    rows, truth = blobs(15, 15, 15, 15)
+    memberships = mixture_memberships(rows, seed=3)
+    labels = memberships.argmax(axis=1)
+    assert all(len(set(truth[labels == label])) == 1 for label in set(labels.tolist())), "no group mixes two"
+    assert (memberships != mixture_memberships(rows, seed=3)).nnz == 0
+
+
+def test_a_layout_repeats_keeps_neighbours_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    points, truth = blobs(20, 20, 20)
+    layouts = []
+    for threads, scale in ((1, 1), (2, 7)):
+        with warnings.catch_warnings(), threadpool_limits(threads):
+            warnings.simplefilter("error")
+            layouts.append(project(points * scale, seed=3))
+    assert np.array_equal(*layouts), "only the direction of a row counts, and no thread does"
+    assert not np.array_equal(layouts[0], project(points, seed=4))
+    apart = np.linalg.norm(layouts[0][:, None] - layouts[0][None], axis=2) + np.diag(np.full(60, np.inf))
+    assert (truth[apart.argmin(axis=1)] == truth).mean() > 0.95
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_cannot_be_laid_out() -> None:
+    for wrong in ({"n_components": 0}, {"n_neighbors": 1}, {"min_dist": 1.5}):
+        with pytest.raises(DataError, match=next(iter(wrong))):
+            project(np.eye(4), **wrong)
+    for rows, said in ((np.ones(3), r"shape \(3,\)"), (np.full((5, 3), np.inf), r"row 0 .* NaN or infinity")):
+        with pytest.raises(DataError, match=said):
+            project(rows)

@@ -1,21 +1,28 @@
-"""Encoder identity, the protocol and the checks that every encoder shares."""
+"""What every encoder shares, the texts that it reads; hashing, an endpoint, and one whose texts workers read."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
+from collections.abc import Iterator
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_server import ModelServer, running, send
 
 from memlab import DataError, ModelError
-from memlab.embed import EncoderIdentity, load
+from memlab.embed import Encoder, EncoderIdentity, load
 from memlab.embed.base import unit_rows
+from memlab.embed.ray_encoder import TEXTS, load_worker_encoder, spread_encoder
+from memlab.embed.text import query_texts, session_texts, turn_texts
+from memlab.embed.token_vectors import TokenEncoder
+from memlab.llm import Service
+from memlab.records import Question, Session, Turn, encode_id_part, frame
 
 IDENTITY = EncoderIdentity("transformer", "owner/My-Model.v2", "abc", "cls", "query: ", "", 512, True, 384)
 
@@ -23,8 +30,7 @@ IDENTITY = EncoderIdentity("transformer", "owner/My-Model.v2", "abc", "cls", "qu
 @given(st.text(max_size=80), st.text(max_size=20))
 def test_key_is_a_slug_and_identity_is_json(model: str, prompt: str) -> None:
     identity = replace(IDENTITY, model=model, query_prompt=prompt)
-    assert re.fullmatch(r"[a-z0-9_]+", identity.key)
-    assert len(identity.key) <= 48
+    assert re.fullmatch(r"[a-z0-9_]{1,48}", identity.key)
     assert EncoderIdentity(**json.loads(json.dumps(asdict(identity)))) == identity
 
 
@@ -45,12 +51,10 @@ def test_wrong_texts_are_named(texts: object, kind: str, message: str) -> None:
 def test_unit_rows_refuses_what_has_no_direction() -> None:
     good = unit_rows(np.array([[1e-30, 0.0], [0.0, -2e30]]), of="m")
     assert good.tolist() == [[1.0, 0.0], [0.0, -1.0]]
-    assert good.dtype == np.float32
-    assert good.flags.c_contiguous
-    with pytest.raises(ModelError, match=r"m gave a zero vector for text 1 \(1 of 2"):
-        unit_rows(np.array([[1.0], [0.0]]), of="m")
-    with pytest.raises(ModelError, match="NaN or infinity for text 0"):
-        unit_rows(np.array([[np.nan], [1.0]]), of="m")
+    assert (good.dtype, good.flags.c_contiguous) == (np.float32, True)
+    for rows, said in (([[1.0], [0.0]], r"m gave a zero vector for text 1 \(1 of 2"), ([[np.nan], [1.0]], "NaN")):
+        with pytest.raises(ModelError, match=said):
+            unit_rows(np.array(rows), of="m")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,7 @@ def test_unit_rows_refuses_what_has_no_direction() -> None:
         ("minilmm", "no encoder 'minilmm'"),
         ("", "no encoder ''"),
         ("./no/such/dir", "there is no such directory"),
-        ("hashing:", "'' is no number of dimensions"),
+        ("minilm:fp8", "bf16 or nothing"),
         ("hashing:x", "'x' is no number of dimensions"),
         ("hashing:4", "expected 16 to 16384"),
         ("hashing:99999999", "expected 16 to 16384"),
@@ -72,10 +76,133 @@ def test_unknown_specs_say_what_is_known(spec: str, message: str) -> None:
         load(spec)
 
 
-def test_import_is_light() -> None:
-    code = (
-        "import sys, memlab.embed, memlab.llm; memlab.embed.load('hashing');"
-        "print([m for m in ('torch', 'transformers', 'sklearn', 'openai', 'httpx') if m in sys.modules])"
+@given(st.lists(st.text(max_size=60), max_size=12))
+@settings(max_examples=25)
+def test_hashed_rows_are_unit_finite_and_independent_of_the_batch(texts: list[str]) -> None:
+    encoder, texts = load("hashing:64"), [*texts, "\x00", "\ud800", "'; --", "医生 👩‍⚕️"]
+    together = encoder.encode(texts)
+    assert (together.shape, together.dtype) == ((len(texts), 64), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
+    for row, text in enumerate(texts):
+        np.testing.assert_array_equal(together[row], encoder.encode([text], kind="query")[0])
+
+
+def test_hashed_features_match_a_plain_reading_of_the_definition() -> None:
+    """Two texts with no hash collision: the cosine follows from counting words, pairs and trigrams by hand."""
+    bags = [
+        # words, pairs, trigrams
+        {"ab": 2, "cd": 1, "ab cd": 1, "cd ab": 1, "t ab": 2, "tab ": 2, "t cd": 1, "tcd ": 1},
+        {"ab": 1, "cd": 1, "cd ab": 1, "t cd": 1, "tcd ": 1, "t ab": 1, "tab ": 1},
+    ]
+    weights = {name: 0.3 if name[0] == "t" else 0.6 if " " in name else 1.0 for bag in bags for name in bag}
+    x, y = (np.array([weights[n] * np.log1p(bag[n]) if n in bag else 0.0 for n in weights]) for bag in bags)
+    u, v = load("hashing:16384").encode(["ab cd ab", "  CD ab\n"])
+    assert abs(u @ v - x @ y / np.linalg.norm(x) / np.linalg.norm(y)) < 1e-6
+
+
+def test_an_encoder_of_workers_is_its_encoder_and_a_worker_refuses_another_of_its_name() -> None:
+    own, spread_out = load("hashing:64"), spread_encoder("hashing:64")
+    texts = [f"text {n}" for n in range(TEXTS - 1)]
+    assert spread_out.identity == own.identity
+    np.testing.assert_array_equal(spread_out.encode(texts, progress=False), own.encode(texts, progress=False))
+    assert [isinstance(spread_encoder(each), TokenEncoder) for each in ("minilm", "hashing:64")] == [True, False]
+    assert load_worker_encoder("hashing:64", None, own.identity) is load_worker_encoder(
+        "hashing:64", None, own.identity
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    with pytest.raises(ModelError, match="put the same model on every machine"):
+        load_worker_encoder("hashing:64", None, load("hashing:32").identity)
+
+
+DAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+SCOPE = encode_id_part("work/50 % 漢")
+SAID = [
+    ("s1", 1, "Mel", "other", "Guitar guitar lesson tomorrow", "a red guitar", DAY),
+    ("s1", 2, "Caro", "other", "Which teacher?", None, DAY),
+    ("s2", 1, "user", "user", "The garden wants water", "a hose", None),
+    ("s2", 2, "assistant", "assistant", "", None, None),
+]
+TURNS = frame(Turn, [Turn(f"{SCOPE}/{s}/{n}", SCOPE, f"{SCOPE}/{s}", n, *rest) for s, n, *rest in SAID])
+
+
+def test_names_are_written_and_roles_are_not() -> None:
+    assert turn_texts(TURNS) == [
+        "Mel: Guitar guitar lesson tomorrow Mel shared a red guitar.",
+        "Caro: Which teacher?",
+        "The garden wants water a hose.",  # of a speaker who is only a role, the caption alone is left
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("scope", ["[scope: work/50 % 漢] "] * 4),
+        ("time", ["[time: 8 May 2023] "] * 2 + [""] * 2),
+        ("participants", ["[participants: Mel, Caro] "] * 2 + ["[participants: user, assistant] "] * 2),
+    ],
+)
+def test_every_field_of_the_header(field: str, expected: list[str]) -> None:
+    written = [head + body for head, body in zip(expected, turn_texts(TURNS), strict=True)]
+    assert turn_texts(TURNS, header=(field,)) == written
+
+
+def test_a_session_is_its_date_and_its_turns() -> None:
+    sessions = [Session(f"{SCOPE}/s{i}", SCOPE, i, DAY if i != 2 else None, None, 0, []) for i in (1, 2, 3)]
+    assert session_texts(TURNS, frame(Session, sessions)) == [
+        "8 May 2023, Monday\nMel: Guitar guitar lesson tomorrow a red guitar\nCaro: Which teacher?",
+        "The garden wants water a hose\n",
+        "8 May 2023, Monday\n",
+    ]
+
+
+def test_a_question_has_the_header_of_its_scope() -> None:
+    asked = frame(Question, [Question("q", SCOPE, "Where?", "SECRET", "t", DAY, ["SECRET"], ["SECRET"])])
+    for header, head in (
+        ((), ""),
+        (("scope", "time"), "[scope: work/50 % 漢 | time: 8 May 2023] "),
+        (("participants",), "[participants: Mel, Caro, user, assistant] "),
+    ):
+        assert query_texts(asked, TURNS, header=header) == [f"{head}Where?"]
+
+
+def letters(width: int = 8) -> Any:
+    """Embed a text as counts of its letters, and give the rows in another order."""
+
+    def mode(handler: Any, request: dict[str, Any]) -> None:
+        rows = [[1.0 + sum(ord(c) % width == i for c in t) for i in range(width)] for t in request["input"]]
+        data = [{"index": i, "embedding": row} for i, row in enumerate(rows)]
+        send(200, {"data": data[::-1]})(handler, request)
+
+    return mode
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    yield from running(letters())
+
+
+def encoder(server: ModelServer, **options: Any) -> Encoder:
+    return load("endpoint:s", services={"s": Service("s", server.url, "letters", **options)})
+
+
+def test_vectors_are_units_in_the_order_of_the_texts(server: ModelServer) -> None:
+    ours, texts = encoder(server), [f"text {i} " * (i % 5) for i in range(150)]
+    vectors = ours.encode(texts, progress=False)
+    assert (vectors.shape, vectors.dtype) == ((150, 8), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    for row in (1, 77, 149):
+        np.testing.assert_allclose(vectors[row], ours.encode([texts[row]])[0], atol=1e-6)
+    assert ours.encode([]).shape == (0, 8)
+    assert isinstance(ours, Encoder)
+
+
+def test_prompts_limits_and_empty_texts_and_a_server_that_changes_its_model(server: ModelServer) -> None:
+    ours = encoder(server, max_input=12, query_prompt="ask: ", document_prompt="doc: ")
+    del server.requests[:]
+    ours.encode(["where is it", " \n"], kind="query")
+    ours.encode([""])
+    sent = [text for request in server.requests for text in request["input"]]
+    assert sent == ["ask: where i", "ask: (empty)", "doc: (empty)"]
+    server.modes = [letters(5)]
+    with pytest.raises(ModelError, match="gave vectors of 5 numbers, expected 8"):
+        ours.encode(["a"])

@@ -1,4 +1,4 @@
-"""Token embeddings against transformers' own hidden states, on MiniLM and on a tiny model with prompts."""
+"""MiniLM's vectors and token embeddings against transformers' own hidden states, and the codes of tokens."""
 
 from __future__ import annotations
 
@@ -11,95 +11,61 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memlab.embed import models, transformer
-from memlab.embed.token_vectors import (
-    TokenVectors,
-    _rotation,
-    compress_tokens,
-    token_cosines,
-)
+from memlab.embed.token_vectors import TokenVectors, _rotation, compress_tokens, token_cosines
 
-LONG = " ".join(f"item {i} of a long list that goes on" for i in range(200))
+LONG = " ".join(f"item {i} of a long list that goes on" for i in range(60))
 TEXTS = ["I saw the dentist on Tuesday.", "hi", "Grüße aus Köln! 医生说我很好 👩‍⚕️", "the the the", LONG]
 CLOSE = 2e-3  # float16 keeps 11 bits of a number below 1
 
 
 @pytest.fixture(scope="module")
 def minilm() -> transformer.TransformerEncoder:
-    return transformer.load_minilm()
+    encoder = transformer.load_minilm()
+    encoder._read_light = transformer._FEW  # read by torch from the first text on
+    return encoder
 
 
 class Reference:
     """The same by transformers alone: one text at a time, without padding."""
 
-    def __init__(self, path: Path, length: int) -> None:
+    def __init__(self, path: Path | None) -> None:
         from transformers import AutoModel, AutoTokenizer
 
-        self.tokenizer = AutoTokenizer.from_pretrained(path)
-        self.model = AutoModel.from_pretrained(path).eval()
-        self.length = length
+        self.tokenizer, self.model = AutoTokenizer.from_pretrained(path), AutoModel.from_pretrained(path).eval()
 
     def ids(self, text: str) -> list[int]:
         return self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
 
-    def __call__(self, text: str, before: str = "", prompt: str = "") -> tuple[list[int], np.ndarray]:
+    def __call__(self, text: str, before: str = "") -> tuple[list[int], np.ndarray]:
+        """Give the ids and the unit vectors of the tokens of a text that hold a letter or a digit."""
         import torch
 
-        lead = [self.tokenizer.cls_token_id, *self.ids(prompt), *self.ids(before)[-(self.length // 2) :]]
-        body = self.ids(text)[: self.length - len(lead) - 1]
+        lead = [self.tokenizer.cls_token_id, *self.ids(before)[-128:]]
+        body = self.ids(text)[: 256 - len(lead) - 1]
         with torch.inference_mode():
             whole = torch.tensor([[*lead, *body, self.tokenizer.sep_token_id]])
-            assert whole.shape[1] <= self.length
             hidden = self.model(input_ids=whole).last_hidden_state[0, len(lead) : -1].numpy()
-        return body, hidden / np.linalg.norm(hidden, axis=1, keepdims=True)
+        keep = [any(map(str.isalnum, name)) for name in self.tokenizer.convert_ids_to_tokens(body)]
+        hidden = (hidden / np.linalg.norm(hidden, axis=1, keepdims=True))[keep]
+        return [i for i, kept in zip(body, keep, strict=True) if kept], hidden
 
 
 @pytest.fixture(scope="module")
 def reference() -> Reference:
-    found = models.minilm_path()
-    assert found is not None
-    return Reference(found, 256)
+    return Reference(models.minilm_path())
 
 
-def text(tokens: TokenVectors, i: int) -> tuple[list[int], np.ndarray]:
-    place = slice(tokens.start[i], tokens.start[i + 1])
-    return tokens.ids[place].tolist(), tokens.vectors[place].astype(np.float32)
-
-
-def worded(reference: Reference, ids: list[int], hidden: np.ndarray) -> tuple[list[int], np.ndarray]:
-    """Leave out what has no letter and no digit, as the encoder does."""
-    names = reference.tokenizer.convert_ids_to_tokens(ids)
-    keep = [any(map(str.isalnum, name)) for name in names]
-    return [i for i, kept in zip(ids, keep, strict=True) if kept], hidden[keep]
-
-
-def assert_same(ours: tuple[list[int], np.ndarray], theirs: tuple[list[int], np.ndarray]) -> None:
-    assert ours[0] == theirs[0]
-    np.testing.assert_allclose(ours[1], theirs[1], atol=CLOSE)
-
-
-@pytest.mark.slow
-def test_a_text_alone_is_the_models_last_hidden_state(minilm: Any, reference: Reference) -> None:
-    import torch
-
-    tokens = minilm.encode_tokens(TEXTS)
-    assert (tokens.ids.dtype, tokens.vectors.dtype, len(tokens)) == (np.int32, np.float16, len(TEXTS))
-    for i, one in enumerate(TEXTS):
-        whole = reference.tokenizer(one, truncation=True, max_length=256, return_tensors="pt")
-        with torch.inference_mode():
-            hidden = reference.model(**whole).last_hidden_state[0, 1:-1].numpy()
-        ids = whole["input_ids"][0, 1:-1].tolist()
-        expected = worded(reference, ids, hidden / np.linalg.norm(hidden, axis=1, keepdims=True))
-        assert_same(text(tokens, i), expected)
-    assert tokens.start[-1] - tokens.start[-2] == 254
-    assert text(tokens, 0)[0] == reference.ids("I saw the dentist on Tuesday")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("before", ["What did you buy?", LONG, "", " "], ids=["short", "long", "none", "blank"])
-def test_what_is_read_before_is_read_and_gives_no_vector(minilm: Any, reference: Reference, before: str) -> None:
-    tokens = minilm.encode_tokens(TEXTS, before=[before] * len(TEXTS))
-    for i, one in enumerate(TEXTS):
-        assert_same(text(tokens, i), worded(reference, *reference(one, before)))
+def test_tokens_are_the_models_last_hidden_states_and_what_is_read_before_gives_none(
+    minilm: Any, reference: Reference, before: str
+) -> None:
+    tokens = minilm.encode_tokens(TEXTS, before=[before] * len(TEXTS) if before else None)
+    assert (tokens.ids.dtype, tokens.vectors.dtype, len(tokens)) == (np.int32, np.float16, len(TEXTS))
+    for i, text in enumerate(TEXTS):
+        place = slice(tokens.start[i], tokens.start[i + 1])
+        ids, vectors = reference(text, before)
+        assert tokens.ids[place].tolist() == ids
+        np.testing.assert_allclose(tokens.vectors[place].astype(np.float32), vectors, atol=CLOSE)
 
 
 @pytest.mark.parametrize("empty", ["", "   \n", "\x00\x01"])
@@ -110,13 +76,22 @@ def test_a_text_without_tokens_has_none(minilm: Any, empty: str) -> None:
     assert (len(alone), alone.vectors.shape) == (1, (0, 384))
 
 
+def test_a_few_texts_are_read_in_numpy_with_the_same_numbers(minilm: Any) -> None:
+    few = transformer.load_minilm()
+    assert np.abs(few.encode(TEXTS) - minilm.encode(TEXTS)).max() < 1e-6
+    few._read_light = 0
+    some, every = few.encode_tokens(TEXTS), minilm.encode_tokens(TEXTS)
+    assert ("_model" in vars(few), "_model" in vars(minilm)) == (False, True), "without torch"
+    assert np.array_equal(some.ids, every.ids)
+    assert np.array_equal(some.start, every.start)
+    assert np.abs(some.vectors.astype(np.float32) - every.vectors).max() < 1e-3
+
+
 @given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 2**32 - 1))
 def test_codes_are_the_signs_of_a_rotation(dim: int, n: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(n + 2, dim))
+    rows = np.random.default_rng(seed).normal(size=(n + 2, dim))
     rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
-    tokens = TokenVectors(np.arange(n, dtype=np.int32), rows[2:], np.array([0, n]))
-    codes = compress_tokens(tokens)
+    codes = compress_tokens(TokenVectors(np.arange(n, dtype=np.int32), rows[2:], np.array([0, n])))
     assert (codes.vectors.shape, compress_tokens(codes)) == ((n, (dim + 7) // 8), codes)
     signs = np.where(rows[2:].astype(np.float32) @ _rotation(dim).T >= 0, 1.0, -1.0)
     expected = rows[:2].astype(np.float32) @ _rotation(dim).T @ signs.T * np.sqrt(np.pi / 2 / dim)

@@ -15,7 +15,7 @@ import polars as pl
 
 import memlab
 from memlab.datasets import chatlog
-from memlab.records import Dataset
+from memlab.records import Dataset, Question, Session, Turn, frame
 
 _QUESTION = re.compile(r"\? ([\w-]+): (.*?)(?: = (.*?))?(?: < ([\d. ]+))?")
 
@@ -50,6 +50,39 @@ def dialogue(text: str, name: str = "talk") -> Dataset:
                 | {"timestamp": when.isoformat()}
             )
     return chatlog.dataset(records, name)
+
+
+ODD_TALK = {
+    "ann": [
+        ["I saw the doctor today", "the dentist pulled a tooth", "I saw the doctor today", ""],
+        [],
+        ["I saw the doctor today", "rain again", "the dentist pulled a tooth", "we planted roses and tulips"],
+        ["roses need water", "tulips need water", "I saw the doctor today", "!!!", "the the the"],
+    ],
+    "bob": [["only one turn about a doctor"]],
+    "cyd": [["doctor doctor doctor", "no", "roses"], ["doctor", "doctor roses", "roses doctor", "water the roses"]],
+}
+ODD_ASKED = {
+    "ann": ["How many doctors did I see?", "roses tulips water", "zyzzyva qwxt", "", "the dentist pulled a tooth"],
+    "bob": ["doctor", "unknown words"],
+    "cyd": ["roses roses doctor", "water?"],
+}
+
+
+def odd_world() -> Dataset:
+    """Give what trips a ranking: ties, equal texts, empty texts, lone turns, empty sessions, unanswerable questions."""
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    turns, sessions, questions = [], [], []
+    for scope, talk in ODD_TALK.items():
+        for s, said in enumerate(talk, 1):
+            session = f"{scope}/s{s}"
+            at = start + timedelta(days=s)
+            sessions.append(Session(session, scope, s, at, at, len(said), ["user"]))
+            turns += [Turn(f"{session}/{n}", scope, session, n, "user", "user", t) for n, t in enumerate(said, 1)]
+        first = f"{scope}/s1"
+        asked = [(f"{scope}/q{i}", text) for i, text in enumerate(ODD_ASKED[scope])]
+        questions += [Question(q, scope, text, "", "t", None, [f"{first}/1"], [first]) for q, text in asked]
+    return Dataset("world", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
 
 
 THINGS = {

@@ -1,13 +1,14 @@
-"""Three small conversations, read by a stand-in for MiniLM, and two of them by MiniLM itself."""
+"""Three small conversations, read by a stand-in for MiniLM, and what is learned from them."""
 
 from __future__ import annotations
 
 import pytest
-from remembering import minilm
 from stand_in import StandIn
 from talk import purchases
 
 from memlab.records import Dataset
+from memlab.rerank import training_lists
+from memlab.rerank.training import TrainingLists
 from memlab.retrieve import Bench
 
 
@@ -22,5 +23,5 @@ def bench(small: Dataset) -> Bench:
 
 
 @pytest.fixture(scope="session")
-def minilm_bench(small: Dataset) -> Bench:
-    return Bench.of(small.take(small.scopes[:2]), encoder=minilm())
+def lists(small: Dataset, bench: Bench) -> list[TrainingLists]:
+    return training_lists(bench, small)

@@ -1,25 +1,22 @@
-"""Questions asked part by part."""
+"""Questions asked part by part; what knows English alone leaves other languages be."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import logging
+from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlab import llm, retrieve
-from memlab.records import Dataset, Run
+from memlab import datasets, llm, retrieve
+from memlab.pipelines import pipeline
 from memlab.retrieve import Bench
-from memlab.retrieve.decompose import WINDOWS, _best_turn_per_window, decompose, split_by_rules, split_questions
-
-Ranking = Callable[[Run], dict[str, list[str]]]
-
-
-@pytest.fixture(scope="module")
-def bench(world: Dataset) -> Bench:
-    return Bench.of(world, encoder="hashing:32")
+from memlab.retrieve.decompose import WINDOWS, _best_turn_per_window, decompose, split_questions
+from memlab.text.analysis import english_rules_apply
+from memlab.text.coordination import split_question
 
 
 def asking(bench: Bench, *texts: str) -> Bench:
@@ -27,25 +24,20 @@ def asking(bench: Bench, *texts: str) -> Bench:
     return bench.with_queries(pl.DataFrame({"query_id": ids, "scope": ["ann"] * len(ids), "text": list(texts)}))
 
 
-def test_each_side_of_a_pair_gets_its_turn_to_the_front(bench: Bench) -> None:
+def test_each_side_of_a_pair_gets_its_turn_to_the_front(odd: Bench) -> None:
     """The question's own list is full of doctors; the dentist is asked for alone."""
-    ours = asking(bench, "What did I do for the doctor doctor doctor and the dentist?")
+    ours = asking(odd, "What did I do for the doctor doctor doctor and the dentist?")
     run = retrieve.bm25(ours)
     got = decompose(run, ours, retriever="bm25", weight=4.0)
-    place = {d: i for i, d in enumerate(got.frame["doc_id"])}
-    before = {d: i for i, d in enumerate(run.frame["doc_id"])}
-    assert place["ann/s1/2"] < before["ann/s1/2"]
+    before, after = (frame["doc_id"].index_of("ann/s1/2") for frame in (run.frame, got.frame))
+    assert after < before
 
 
-def test_a_window_brings_its_best_turn(talk: Dataset) -> None:
-    bench = Bench.of(talk, encoder=None)
-    scope = max(talk.scopes, key=lambda each: talk.sessions.filter(scope=each).height)
-    ours = bench.with_queries(
-        pl.DataFrame({"scope": [scope] * 2, "text": ["How many times did we talk of work?", "Why?"]})
-    )
-    run, documents = retrieve.bm25(ours, k=999), ours.documents("turn")
-    first, end = ours.documents("session").spans[scope]
-    windows = min(WINDOWS, end - first)
+def test_a_window_brings_its_best_turn(chat: Bench) -> None:
+    spans = chat.documents("session").spans
+    scope, (first, end) = max(spans.items(), key=lambda each: each[1][1] - each[1][0])
+    ours = chat.with_queries(pl.DataFrame({"scope": scope, "text": ["How many times did we talk of work?", "Why?"]}))
+    run, documents, windows = retrieve.bm25(ours, k=999), ours.documents("turn"), min(WINDOWS, end - first)
     found = _best_turn_per_window(run, ours, ours.queries)
     assert found["query_id"].unique().to_list() == ["query-0"], "only what counts or lists"
     ranked = run.frame.filter(query_id="query-0")["doc_id"]
@@ -55,16 +47,14 @@ def test_a_window_brings_its_best_turn(talk: Dataset) -> None:
     assert set(found["lists"]) == {windows}
 
 
-def test_a_language_model_splits_the_questions(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = asking(bench, "a", "b", "c")
-    answers = {"a": ["roses?", "", "tulips?"], "b": []}
+def test_a_language_model_splits_the_questions(odd: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, answers = asking(odd, "a", "b", "c"), {"a": ["roses?", "", "tulips?"], "b": []}
 
     def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
         assert service == "lab"
-        texts = [request.about[0] for request in requests]
         split = [
-            request.shape(questions=answers[t]) if t in answers else None
-            for request, t in zip(requests, texts, strict=True)
+            request.shape(questions=answers[text]) if (text := request.about[0]) in answers else None
+            for request in requests
         ]
         return [llm.Answer(value, "" if value else "not recorded") for value in split]
 
@@ -74,7 +64,7 @@ def test_a_language_model_splits_the_questions(bench: Bench, monkeypatch: pytest
     assert split.rows() == [("new-0", "roses?"), ("new-0", "tulips?")]
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
         found = decompose(retrieve.bm25(ours), ours, service="lab", weight=9.0).frame
-    assert {"ann/s3/4", "ann/s4/1"} & set(found.filter(pl.col("query_id") == "new-0")["doc_id"].head(2))
+    assert {"ann/s3/4", "ann/s4/1"} & set(found.filter(query_id="new-0")["doc_id"].head(2))
 
 
 PARTS = [
@@ -97,16 +87,33 @@ PARTS = [
 
 @pytest.mark.parametrize(("text", "pattern", "members"), PARTS)
 def test_parts(text: str, pattern: str, members: str) -> None:
-    parts = split_by_rules(pl.DataFrame({"query_id": ["q"], "text": [text]}))["text"].to_list()
-    assert parts == [pattern.format(member) for member in members.split("; ") if member]
+    assert split_question(text) == [pattern.format(member) for member in members.split("; ") if member]
 
 
-@given(
-    st.lists(st.text(max_size=60) | st.sampled_from(["Ann and Bob", "the a, the b, and", "'x' and 'y'?"]), max_size=5)
-)
-def test_parts_are_texts_of_their_own(texts: list[str]) -> None:
-    queries = pl.DataFrame({"query_id": [str(i) for i in range(len(texts))], "text": pl.Series(texts, dtype=pl.String)})
-    parts = split_by_rules(queries)
-    assert not parts.is_duplicated().any()
-    assert not parts.join(queries, on=["query_id", "text"], how="semi").height
-    assert not parts.filter(pl.col("text").str.strip_chars() == "").height
+@given(st.text(max_size=60) | st.sampled_from(["Ann and Bob", "the a, the b, and", "'x' and 'y'?"]))
+def test_parts_are_texts_of_their_own(text: str) -> None:
+    parts = split_question(text)
+    assert len(set(parts)) == len(parts)
+    assert text not in parts
+    assert all(part.strip() for part in parts)
+
+
+def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = ["Wir haben zwei Wohnungen besichtigt.", "Die Ärzte geben mir frei.", "Die Hunde bellen jede Nacht."]
+    asked = ["Welche Wohnung hat Anna besichtigt?", "Welcher Arzt gab Anna frei?", "Wessen Hund und Nacht?"]
+    rows = [{"memlab": {"format": "chatlog", "language": "de"}}]
+    rows += [{"scope": "x", "sender": "Anna", "text": text, "id": f"m{n}"} for n, text in enumerate(said)]
+    rows += [{"question": text, "scope": "x", "evidence": [f"m{n}"]} for n, text in enumerate(asked)]
+    (tmp_path / "german.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    bench = Bench.of(datasets.load(tmp_path / "german.jsonl"), encoder="hashing:64")
+    english_rules_apply.cache_clear()
+    with caplog.at_level(logging.WARNING, "memlab"):
+        plain, *others = (
+            pipeline(f"bm25{after}").run(bench) for after in ("", " | decompose(retriever='bm25')", " | coverage")
+        )
+    assert plain.frame.filter(rank=1)["doc_id"].to_list() == ["x/m0", "x/m1", "x/m2"]
+    assert others[0].frame["doc_id"].equals(plain.frame["doc_id"])
+    assert plain.provenance["language"] == "de"
+    assert len(caplog.records) == 1, "English rules are left out, which is said once"

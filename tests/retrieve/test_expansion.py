@@ -1,4 +1,4 @@
-"""Typed expansions and hypothetical turns with a language model that is played."""
+"""Typed expansions and hypothetical turns with a language model that is played; pseudo-relevance feedback."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab import DataError, llm
+from memlab import llm
 from memlab.records import Dataset, Run
-from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde
+from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde, prf
 from memlab.retrieve.expansion import KINDS, Expansion
 from memlab.retrieve.subqueries import rank_by_vectors
 
 Ranking = Callable[[Run], dict[str, list[str]]]
-
-
-@pytest.fixture(scope="module")
-def odd(world: Dataset) -> Bench:
-    return Bench.of(world, encoder="hashing:32")
 
 
 @pytest.fixture
@@ -30,8 +25,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     played: dict[str, Any] = {"say": lambda text: Expansion(lex=text, vec=text, hyde="rain again"), "asked": []}
 
     def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
-        assert service == "recorded"
-        assert {request.shape for request in requests} <= {Expansion}
+        assert {(service, request.shape) for request in requests} <= {("recorded", Expansion)}
         texts = [json.loads(request.prompt)["question"] for request in requests]
         played["asked"] += texts
         return [llm.Answer(played["say"](text), "" if played["say"](text) else "not recorded") for text in texts]
@@ -62,7 +56,7 @@ def test_a_question_without_an_answer_keeps_its_ranking(odd: Bench, played: dict
     with pytest.warns(UserWarning, match="expansions came from no model"):
         after = ranking(expand(run, odd, weight=5.0, k=5))
     before = ranking(run)
-    silent = [q for q, text in odd.queries.select("query_id", "text").iter_rows() if "doctor" in text]
+    silent = odd.queries.filter(pl.col("text").str.contains("doctor"))["query_id"]
     assert {q: after[q] for q in silent} == {q: before[q] for q in silent}
     assert after != before
 
@@ -75,10 +69,9 @@ def test_the_first_places_are_guarded(odd: Bench, played: dict[str, Any], rankin
     assert ranking(expand(run, odd, weight=50.0))["ann/q1"][0] != first["ann/q1"]
 
 
-def test_without_an_encoder_keywords_alone_are_searched_for(world: Dataset, played: dict[str, Any]) -> None:
-    words = Bench.of(world, encoder=None)
-    assert expand(bm25(words), words, kinds=("lex",)).frame.height
-    played["asked"].clear()
-    with pytest.raises(DataError, match="no encoder"):
-        expand(bm25(words), words)
-    assert not played["asked"]
+def test_prf_finds_what_shares_words_with_the_first_results(world: Dataset) -> None:
+    asked = Bench.of(world, encoder=None).with_queries(pl.DataFrame({"scope": ["ann"], "text": ["planted roses"]}))
+    documents, run = asked.documents("turn"), bm25(asked, k=1)
+    first, then = ([documents.texts[i] for i in documents.at(r.frame["doc_id"])] for r in (run, prf(run, asked)))
+    assert first == ["we planted roses and tulips"]
+    assert "tulips need water" in then[:3]

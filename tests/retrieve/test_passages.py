@@ -1,11 +1,10 @@
-"""Long messages: what they are cut into, and that encoders rank them by their best passage."""
+"""What encoders read of messages: late interaction against loops, long messages by their best passage."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import pairwise
 
 import numpy as np
@@ -15,14 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from remembering import minilm
 
+from memlab.datasets import chatlog
 from memlab.embed import load
 from memlab.embed.text import turn_texts
-from memlab.records import Dataset, Question, Run, Session, Turn, frame
-from memlab.retrieve import Bench, dense, late_interaction
+from memlab.embed.token_vectors import TokenVectors, compress_tokens, token_cosines
+from memlab.records import Dataset, Run
+from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
+from memlab.retrieve.late_interaction import CONTEXT, late_scores
 from memlab.retrieve.passages import cut_passages, split_text
 from memlab.text.tokens import WORD_OR_SIGN
 
+Ranking = Callable[[Run], dict[str, list[str]]]
 ADVICE = (
     "Weigh the flour, since cups vary by a fifth. Let the dough rest overnight in the fridge. A covered pot gives the "
     "steam that the crust needs. Bake it dark, and let it cool before you cut it. "
@@ -32,13 +35,18 @@ LONG_ANSWER = ADVICE * 4 + FACT + " " + ADVICE * 5
 TALK = ["I slept badly, what now?", LONG_ANSWER, "Thanks, and how are you?", "Doctors are busy people.", "Bread then."]
 
 
-def told(texts: list[str], asked: str = "When does Dr. Okonkwo's clinic open?", speaker: str = "user") -> Dataset:
-    """One session in one scope."""
-    at = datetime(2024, 1, 1, tzinfo=UTC)
-    turns = [Turn(f"u/s/{n}", "u", "u/s", n, speaker, "user", text) for n, text in enumerate(texts, 1)]
-    session = Session("u/s", "u", 1, at, at, len(texts), [speaker])
-    question = Question("u/q", "u", asked, "", "t", None, ["u/s/2"], ["u/s"])
-    return Dataset("told", "chatlog", frame(Turn, turns), frame(Session, [session]), frame(Question, [question]))
+@pytest.fixture(scope="module")
+def bench(world: Dataset) -> Bench:
+    return Bench.of(world, encoder=minilm())
+
+
+def told(texts: list[str], speaker: str = "user") -> Dataset:
+    """One session in one scope, and a question about the fact."""
+    rows = [
+        {"scope": "u", "session": "s", "sender": speaker, "text": text, "id": str(i)} for i, text in enumerate(texts)
+    ]
+    asked = {"scope": "u", "question": "When does Dr. Okonkwo's clinic open?", "evidence": ["1"]}
+    return chatlog.dataset([*rows, asked], "told")
 
 
 def scores(bench: Bench) -> np.ndarray:
@@ -46,10 +54,56 @@ def scores(bench: Bench) -> np.ndarray:
     return only[0]
 
 
-words = st.text(st.sampled_from("ab .!?\n,é医"), max_size=300) | st.text(max_size=80)
+def words(tokens: TokenVectors, i: int) -> tuple[list[int], np.ndarray]:
+    place = slice(tokens.start[i], tokens.start[i + 1])
+    return tokens.ids[place].tolist(), tokens.vectors[place]
 
 
-@given(text=words, size=st.integers(1, 12))
+def naive(bench: Bench, scope: str, asked: str) -> list[float]:
+    """Score the turns of a scope, in its order, without any array trick."""
+    turns = bench.turns.filter(scope=scope)
+    texts, sessions = turns["text"].to_list(), turns["session_id"].to_list()
+    before = []
+    for i in range(len(texts)):
+        earlier = [texts[j] for j in range(max(0, i - CONTEXT), i) if sessions[j] == sessions[i]]
+        before.append(" ".join(earlier).lstrip())
+    held = compress_tokens(bench.encoder.encode_tokens(texts, before=before))  # type: ignore[union-attr]
+    documents = [words(held, i) for i in range(len(texts))]
+    ids, query = words(bench.encoder.encode_tokens([asked], kind="query"), 0)  # type: ignore[union-attr]
+    scores = []
+    for _, vectors in documents:
+        total = weight = 0.0
+        for token, vector in zip(ids, query, strict=True):
+            frequency = sum(token in other for other, _ in documents)
+            rarity = np.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
+            weight += rarity
+            total += rarity * (token_cosines(vector[None], vectors).max() if len(vectors) else 0.0)
+        scores.append(total / weight if weight else 0.0)
+    return scores
+
+
+def test_late_interaction_is_a_loop_and_reads_no_other_session_before_a_turn(bench: Bench) -> None:
+    seen = 0
+    for rows, span, found in late_scores(bench, level="turn"):
+        for row, ours in zip(rows, found, strict=True):
+            scope, text = bench.queries.select("scope", "text").row(int(row))
+            assert bench.documents("turn").spans[scope] == (span.start, span.stop)
+            np.testing.assert_allclose(ours, naive(bench, scope, text), atol=1e-5)
+            seen += 1
+    assert seen == bench.queries.height
+    before = {key[-1]: key[1] for key in bench.encoder.asked if len(key) == 3}  # type: ignore[union-attr]
+    assert before["only one turn about a doctor"] == before["roses need water"] == ""
+    assert before["the the the"] == "I saw the doctor today !!!"
+
+
+def test_equal_turns_tie_and_stand_by_lot(bench: Bench, ranking: Ranking) -> None:
+    turns, span = bench.documents("turn"), slice(*bench.documents("turn").spans["ann"])
+    ranked = ranking(late(bench))
+    assert set(ranked["ann/q4"][:2]) == {"ann/s1/2", "ann/s3/3"}  # the one question that is said, twice
+    assert ranked["ann/q3"] == turns.ids[span][np.argsort(turns.lot[span])].tolist(), "an empty question: all tie"
+
+
+@given(text=st.text(st.sampled_from("ab .!?\n,é医"), max_size=300) | st.text(max_size=80), size=st.integers(1, 12))
 def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) -> None:
     parts = split_text(text, size)
     assert "".join("".join(parts).split()) == "".join(text.split())
@@ -59,39 +113,28 @@ def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) 
 def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
     data = told([LONG_ANSWER, "hi"], speaker="Ann")
     data = replace(data, turns=data.turns.with_columns(caption=pl.Series(["a loaf", "a cat"])))
-    cut = cut_passages(Bench.of(data, encoder=None))
-    *parts, last, other = cut.texts
+    *parts, last, other = cut_passages(Bench.of(data, encoder=None)).texts
     assert all(part.startswith("Ann: ") for part in (*parts, last))
     assert not any("a loaf" in part for part in parts)
     assert last.endswith("Ann shared a loaf.")
     assert other == "Ann: hi Ann shared a cat."
 
 
-@pytest.mark.slow
-def test_a_message_has_the_cosine_of_its_best_passage() -> None:
-    bench = Bench.of(told(TALK), encoder=minilm())
-    cut = cut_passages(bench)
-    assert len(cut.texts) > len(TALK) + 5
-    # As turns of their own they are scored one by one.
-    apart = scores(Bench.of(told(cut.texts), encoder=minilm()))
-    expected = [apart[first:last].max() for first, last in pairwise(cut.start)]
-    np.testing.assert_allclose(scores(bench), expected, atol=1e-6)
-
-
 @pytest.mark.parametrize("header", [(), ("scope", "participants")])
 def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     encoder = load("hashing:64")
-    data = told(TALK, speaker="Ann")
-    bench = Bench.of(data, encoder=encoder, header=header)
-    rows = told(split_text(LONG_ANSWER), speaker="Ann").turns
-    vectors = encoder.encode(turn_texts(rows, header=header))
-    assert bench.query_vectors is not None
+    bench = Bench.of(told(TALK, speaker="Ann"), encoder=encoder, header=header)
+    vectors = encoder.encode(turn_texts(told(split_text(LONG_ANSWER), speaker="Ann").turns, header=header))
     np.testing.assert_allclose(scores(bench)[1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)
 
 
-@pytest.mark.parametrize("retriever", [dense, late_interaction])
-def test_a_fact_within_a_long_answer_is_found(
-    retriever: Callable[..., Run], ranking: Callable[[Run], dict[str, list[str]]]
-) -> None:
+def test_a_fact_within_a_long_answer_is_found_by_the_best_passage(ranking: Ranking) -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
-    assert ranking(retriever(bench))["u/q"][0] == "u/s/2"
+    cut = cut_passages(bench)
+    assert len(cut.texts) > len(TALK) + 5
+    apart = scores(Bench.of(told(cut.texts), encoder=minilm()))  # as turns of their own
+    expected = [apart[first:last].max() for first, last in pairwise(cut.start)]
+    np.testing.assert_allclose(scores(bench), expected, atol=1e-6)
+    for retriever in (dense, late):
+        ((first, *_),) = ranking(retriever(bench)).values()
+        assert first == bench.documents("turn").ids[1]

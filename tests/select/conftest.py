@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from memlab.records import Dataset, Level, Question, Run, Session, Turn, frame, run_from_scores
+from memlab.records import Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
 
 
@@ -27,16 +27,13 @@ def random_run() -> Callable[..., tuple[Run, Bench]]:
         vectors = np.tile(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), (copies, 1))[:n]
         ids = [f"u/s/{i + 1}" for i in range(n)]
         turns = [Turn(d, "u", "u/s", i + 1, "user", "user", "word " * (i % 7)) for i, d in enumerate(ids)]
-        asked = [Question(f"q{q}", "u", "?", None, "t", None, [], []) for q in range(queries)]
-        data = Dataset(
-            "random", "chatlog", frame(Turn, turns), frame(Session, [Session("u/s", "u", 1, None, None, n, [])])
-        )
-        questions = frame(Question, asked).select("query_id", "scope", "text", "timestamp")
-        bench = Bench("random", data.turns, data.sessions, questions, vectors, provenance={"a": 1})
+        asked = frame(Question, [Question(f"q{q}", "u", "?", None, "t", None, [], []) for q in range(queries)])
+        sessions = frame(Session, [Session("u/s", "u", 1, None, None, n, [])])
+        questions = asked.select("query_id", "scope", "text", "timestamp")
+        bench = Bench("random", frame(Turn, turns), sessions, questions, vectors, provenance={"a": 1})
         pairs = [(f"q{q}", ids[d]) for q in range(queries) for d in rng.permutation(n)[: n - 5 * q]]
         scores = rng.integers(0, levels, len(pairs)) if levels else rng.standard_normal(len(pairs))
         columns = [np.array(c, dtype=object) for c in zip(*pairs, strict=True)]
-        level: Level = "turn"
-        return run_from_scores(*columns, scores.astype(float), level=level, k=n), bench
+        return run_from_scores(*columns, scores.astype(float), level="turn", k=n), bench
 
     return make

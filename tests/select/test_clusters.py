@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import memlab
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.select import by_cluster, expand_cluster
-from memlab.select.clusters import _round_robin_order
 
 Make = Callable[..., tuple[Run, Bench]]
 
 
 def taken_in_turn(labels: list[int]) -> list[int]:
-    """The same with queues: in each round one from every queue that is not empty."""
+    """Give in each round one from every queue that is not empty."""
     queues: dict[int, deque[int]] = defaultdict(deque)
     for place, label in enumerate(labels):
         queues[label].append(place)
@@ -29,11 +25,6 @@ def taken_in_turn(labels: list[int]) -> list[int]:
     while any(queues.values()):
         order += sorted(queue.popleft() for queue in queues.values() if queue)
     return order
-
-
-@given(st.lists(st.integers(0, 6), max_size=40))
-def test_a_round_has_the_best_of_each_cluster(labels: list[int]) -> None:
-    assert _round_robin_order(np.array(labels, dtype=np.int64)).tolist() == taken_in_turn(labels)
 
 
 def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]]:
@@ -57,15 +48,6 @@ def test_the_best_of_each_clear_group_come_first(random_run: Make, clustering: s
     assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
 
 
-def test_one_cluster_or_one_candidate_each_changes_nothing(random_run: Make) -> None:
-    run, bench = random_run(40, 3, copies=2)
-    for same in ({"n_clusters": 1}, {"candidates": 1}, {"clustering": "mixture", "candidates": 3}):
-        assert by_cluster(run, bench, **same).frame["doc_id"].equals(run.frame["doc_id"])
-    got = by_cluster(run, bench, n_clusters=3, candidates=12).frame
-    behind = got["rank"] > 12
-    assert got.filter(behind)["doc_id"].equals(run.frame.filter(behind)["doc_id"])
-
-
 @pytest.mark.parametrize(("clustering", "size"), [("kmeans", 4), ("hdbscan", 3)])
 @pytest.mark.parametrize("seeds", [1, 5])
 def test_whole_clusters_follow_the_seeds(random_run: Make, clustering: str, size: int, seeds: int) -> None:
@@ -83,33 +65,3 @@ def test_whole_clusters_follow_the_seeds(random_run: Make, clustering: str, size
         outside = sorted(wanted - set(before), key=lambda d: -max(vectors[d] @ vectors[s] for s in first))
         inside = [d for d in before[seeds:] if d in wanted]
         assert rows["doc_id"].to_list() == first + inside + outside + [d for d in before if d not in wanted]
-
-
-def test_a_seed_that_is_noise_brings_nothing(random_run: Make) -> None:
-    run, bench = random_run(40, 2)
-    apart = replace(bench, vectors=np.eye(40, dtype=np.float32))
-    got = expand_cluster(run, apart, clustering="hdbscan", cluster_size=3)
-    assert got.frame["doc_id"].equals(run.frame["doc_id"])
-
-
-@pytest.fixture
-def agglomerative() -> Iterator[None]:
-    @memlab.clusterer(name="by_hand")
-    def agglomerative(vectors: np.ndarray, *, n_clusters: int = 5) -> np.ndarray:
-        from sklearn.cluster import AgglomerativeClustering
-
-        return AgglomerativeClustering(n_clusters).fit_predict(vectors)
-
-    yield
-    del memlab.clusterers["by_hand"]
-
-
-@pytest.mark.usefixtures("agglomerative")
-def test_a_clusterer_of_ones_own_works_in_every_stage_and_names_itself(random_run: Make) -> None:
-    run, bench = random_run(40, 1)
-    clear, before = grouped(run, bench, np.arange(40) % 4)
-    got = by_cluster(run, clear, clustering="by_hand", n_clusters=4).frame["doc_id"]
-    assert got.to_list() == run.frame["doc_id"].gather(taken_in_turn(before)).to_list()
-    assert expand_cluster(run.top(1), clear, clustering="by_hand", cluster_size=10).frame.height == 10
-    text = "dense | expand_cluster(clustering='by_hand')"
-    assert set(memlab.pipeline(text).dependencies()["stages"]) == {"clustering='by_hand'"}

@@ -1,47 +1,96 @@
-"""New sessions in front, and of turns about the same thing the latest."""
+"""Reorderings: diversity, budgets, coverage of the question, new sessions in front, of like turns the latest."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import memlab
 from memlab import datasets
+from memlab.datasets import chatlog
 from memlab.evaluate.stale import stale_table
+from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
-from memlab.select import current, fill_sessions
+from memlab.select import budget, current, dpp, fill_sessions, mmr, msd
+from memlab.select.coverage import _choose_greedily, _match_question_parts, coverage
 
+Make = Callable[..., tuple[Run, Bench]]
 DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
 PLAIN = memlab.pipeline("dense").run(BENCH)
+few = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@settings(max_examples=15)
+@few
+@given(
+    seed=st.integers(0, 1000), copies=st.sampled_from([1, 4]), levels=st.sampled_from([0, 1, 3]),
+    diversity=st.floats(0, 1), k=st.integers(1, 45),
+)  # fmt: skip
+def test_diversity_keeps_the_first_and_the_rest(
+    random_run: Make, seed: int, copies: int, levels: int, diversity: float, k: int
+) -> None:
+    run, bench = random_run(30, 2, seed=seed, copies=copies, levels=levels)
+    for stage in (mmr, dpp, msd):
+        strength = {"lambda_": 1 - diversity} if stage is mmr else {"diversity": diversity}
+        got = stage(run, bench, k=k, **strength).frame
+        assert got.select("query_id", "rank").equals(run.frame.select("query_id", "rank"))
+        for (query,), rows in got.group_by("query_id"):
+            before, after = run.frame.filter(query_id=query)["doc_id"].to_list(), rows["doc_id"].to_list()
+            assert sorted(after) == sorted(before)
+            assert after[0] == before[0]
+            assert after[k:] == [d for d in before if d in set(after[k:])]
+
+
+def test_copies_come_last(random_run: Make) -> None:
+    run, bench = random_run(40, 1, copies=4, dim=16)
+    documents = bench.documents("turn")
+    for got in (mmr(run, bench, lambda_=0.0, k=10), dpp(run, bench, diversity=0.8, k=10)):
+        first = documents.vectors()[documents.at(got.frame["doc_id"].head(10))]
+        assert len(np.unique(first, axis=0)) == 10
+
+
+@few
+@given(seed=st.integers(0, 100), tokens=st.integers(1, 140))
+def test_a_budget_keeps_the_longest_beginning_that_fits(random_run: Make, seed: int, tokens: int) -> None:
+    run, bench = random_run(40, 3, seed=seed)
+    length = dict(zip(bench.documents("turn").ids, bench.documents("turn").n_tokens.tolist(), strict=True))
+    got = budget(run, bench, tokens=tokens)
+    for (query,), rows in run.frame.group_by("query_id"):
+        kept = got.frame.filter(query_id=query)
+        assert kept.equals(rows.head(kept.height))
+        spent = np.cumsum([length[d] for d in rows["doc_id"]])
+        assert kept.height == (spent <= tokens).sum()
+
+
+@few
 @given(sessions=st.integers(1, 30), candidates=st.integers(1, 150))
-def test_one_walk_down_the_ranking(sessions: int, candidates: int) -> None:
+def test_new_sessions_come_in_one_walk_down_the_ranking(sessions: int, candidates: int) -> None:
     documents = BENCH.documents("turn")
     session = dict(zip(documents.ids, documents.session.tolist(), strict=True))
     got = fill_sessions(PLAIN, BENCH, sessions=sessions, candidates=candidates).frame
     for (query,), rows in got.group_by("query_id"):
-        before = PLAIN.frame.filter(query_id=query)["doc_id"].to_list()
-        front = list({session[d]: d for d in before[:candidates][::-1]}.values())[::-1]
-        front = sorted(front, key=before.index)[:sessions]
-        assert rows["doc_id"].to_list() == front + [d for d in before if d not in front]
+        before, front = PLAIN.frame.filter(query_id=query)["doc_id"].to_list(), dict[int, str]()
+        for d in before[:candidates]:
+            front.setdefault(session[d], d)
+        first = list(front.values())[:sessions]
+        assert rows["doc_id"].to_list() == first + [d for d in before if d not in first]
 
 
-@settings(max_examples=10)
+@few
 @given(similarity=st.floats(-1, 1), candidates=st.integers(1, 30))
 def test_of_similar_turns_of_one_speaker_the_later_is_first(similarity: float, candidates: int) -> None:
     ranked = current(PLAIN, BENCH, similarity=similarity, candidates=candidates).frame
     documents, turns = BENCH.documents("turn"), BENCH.turns.rename({"turn_id": "doc_id"})
     for (query,), rows in ranked.group_by("query_id"):
-        before = PLAIN.frame.filter(query_id=query)["doc_id"]
+        before, first = PLAIN.frame.filter(query_id=query)["doc_id"], rows["doc_id"][:candidates]
         assert rows["doc_id"][candidates:].equals(before[candidates:])
-        first = rows["doc_id"][:candidates]
         assert first.sort().equals(before[:candidates].sort())
         vectors = documents.vectors()[documents.at(first)].astype(np.float64)
         about = pl.DataFrame({"doc_id": first}).join(turns, on="doc_id", maintain_order="left")
@@ -52,12 +101,54 @@ def test_of_similar_turns_of_one_speaker_the_later_is_first(similarity: float, c
         assert (time[above][same] >= time[below][same]).all()
 
 
-def test_turns_in_another_order_of_rows_are_dated_the_same() -> None:
+def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
+    ours = current(PLAIN, BENCH, similarity=0.2)
+    before, after = stale_table([PLAIN, ours], DATA)["current first"]
+    assert after > before
     shuffled = replace(DATA, turns=DATA.turns.sample(fraction=1.0, shuffle=True, seed=0))
     other = Bench.of(shuffled, encoder="hashing", progress=False)
-    assert current(PLAIN, other, similarity=0.2).frame.equals(current(PLAIN, BENCH, similarity=0.2).frame)
+    assert current(PLAIN, other, similarity=0.2).frame.equals(ours.frame)
 
 
-def test_it_brings_what_holds_to_the_front() -> None:
-    before, after = stale_table([PLAIN, current(PLAIN, BENCH, similarity=0.2)], DATA)["current first"]
-    assert after > before
+MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(0, 4)), elements=st.integers(0, 4).map(float))
+
+
+def small(texts: list[str], asked: list[str], *, encoder: str | None = "hashing:32") -> tuple[Run, Bench]:
+    """One scope of given turns, and a run over all of them in that order."""
+    rows = [{"scope": "u", "session": "s", "id": str(i), "sender": "user", "text": t} for i, t in enumerate(texts)]
+    rows += [{"scope": "u", "question": text, "evidence": ["0"]} for text in asked]
+    bench = Bench.of(chatlog.dataset(rows, "small"), encoder=encoder)
+    ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_numpy()
+    columns = np.repeat(queries, len(ids)), np.tile(ids, len(queries))
+    return run_from_scores(*columns, -np.tile(np.arange(len(ids)), len(queries)) * 1.0, level="turn", k=99), bench
+
+
+@given(MATCHES, st.integers(1, 7))
+def test_each_choice_adds_most_to_the_best_match_of_every_part(matches: np.ndarray, k: int) -> None:
+    relevance, taken = np.linspace(1, 0, len(matches)), list[int]()
+    for place in _choose_greedily(relevance, matches, k).tolist():
+        left = [i for i in range(len(matches)) if i not in taken]
+        worth = {i: relevance[i] + matches[[*taken, i]].max(axis=0).sum() for i in left}
+        assert place == max(worth, key=lambda i: round(worth[i], 9))
+        taken.append(place)
+    assert len(taken) == min(k, len(matches))
+
+
+def test_a_part_that_is_covered_lets_another_through() -> None:
+    said = ["the piano again", "piano lessons", "a piano concert", "we sold the car", "nothing"]
+    run, bench = small(said, ["Did we sell the car or the piano?"])
+    for parameters, expected in (({"k": 2, "lambda_": 0.3}, [0, 3, 1, 2, 4]), ({"lambda_": 1.0}, [0, 1, 2, 3, 4])):
+        got = coverage(run, bench, **parameters).frame
+        assert bench.documents("turn").at(got["doc_id"]).tolist() == expected
+
+
+@pytest.mark.parametrize("encoder", ["hashing:32", None])
+def test_words_weigh_half_and_facets_half(encoder: str | None) -> None:
+    texts = ["Ann likes tennis", "Bob likes chess", "Bob saw Ann", "rain"]
+    run, bench = small(texts, ["What do Ann and Bob both like?", "zyzzyva?", "Bob?"], encoder=encoder)
+    both, none, word = _match_question_parts(run, bench, [np.arange(4)] * 3)
+    assert both.shape == (4, 3 + 2), "ann, bob and like; and one facet each"
+    assert both[:, 3:].max(axis=0).tolist() == [0.25, 0.25]
+    assert (both[:, :3].max(axis=0) < 0.5).all()
+    assert none.shape == (4, 0)
+    assert ((word > 0).ravel() == [False, True, True, False]).all()

@@ -25,24 +25,17 @@ def test_phrase(text: str, now: str, expected: str) -> None:
 
 
 def test_what_is_written_behind_a_date() -> None:
-    day = date(2023, 5, 8)
-    assert (
-        annotate_dates("last week and next month", day)
-        == "last week (the week before 8 May 2023) and next month (June 2023)"
-    )
-    same = "yesterday's news of last week of May, the day before 9 June 2023, today"
+    day, same = date(2023, 5, 8), "yesterday's news of last week of May, the day before 9 June 2023, today"
+    written = "last week (the week before 8 May 2023) and next month (June 2023)"
+    assert annotate_dates("last week and next month", day) == written
     assert annotate_dates(same, day) == same
 
 
 @given(st.dates(date(1900, 1, 1), date(2100, 1, 1)), st.sampled_from(["day", "week", "weekend", "month", "year"]))
 def test_a_step_back_and_one_ahead_lie_around_the_day(day: date, unit: str) -> None:
-    if unit == "day":
-        (before,), (after,) = dates("yesterday", day), dates("tomorrow", day)
-    else:
-        (before,), (after,) = dates(f"last {unit}", day), dates(f"next {unit}", day)
-    spans = [date_range(row.value) for row in (before, after)]
-    assert spans[0] and spans[1]  # noqa: PT018
-    assert spans[0][0] <= spans[0][1] < day < spans[1][0] <= spans[1][1]
+    both = ("yesterday", "tomorrow") if unit == "day" else (f"last {unit}", f"next {unit}")
+    (first, last), (start, end) = (date_range(dates(text, day)[0].value) or () for text in both)
+    assert first <= last < day < start <= end
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,21 @@
-"""Tokens, the form in which words are compared, and the closed classes; words as retrieval reads them."""
+"""Tokens and the form in which words are compared; words as retrieval reads them; the form of questions; sentences."""
 
 from __future__ import annotations
 
+import re
+
+import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+import memlab
 from memlab.errors import DataError
+from memlab.text import sentences as splitter
 from memlab.text import words as classes
 from memlab.text.analysis import LANGUAGES, check_language, stop_words, tokenize
+from memlab.text.questions import FORMS, aggregation, question_form
+from memlab.text.sentences import sentence_spans, sentences
 from memlab.text.tokens import compared_form, tokens, words
 
 TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | st.characters(), max_size=60)
@@ -28,7 +35,6 @@ def test_what_a_word_is(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_places_hold_the_words_and_leave_no_letter_out(text: str) -> None:
     read = tokens(text)
@@ -51,33 +57,95 @@ def test_words_are_written_as_they_are_compared() -> None:
     assert set(said.split()) <= classes.STOP_WORDS
 
 
-def test_tokens_are_the_same_for_documents_and_queries() -> None:
+def test_every_language_has_a_stemmer() -> None:
     texts = ["Did you call about the fire?", "doctor's DOCTOR!", "how what did", "", "?!", "naïve 漢字 x 42"]
     assert tokenize(texts) == [["call", "fire"], ["doctor", "doctor"], [], [], [], ["naïv", "漢字", "42"]]
     assert tokenize([]) == []
-
-
-def test_every_language_has_a_stemmer() -> None:
     assert len(LANGUAGES) > 30
-    for language in LANGUAGES:
-        assert tokenize(["Oslo 2024", ""], language=language)[1] == []
+    assert all(tokenize(["Oslo 2024", ""], language=language)[1] == [] for language in LANGUAGES)
     without = {language for language in LANGUAGES if not stop_words(language)}
     assert without == {"fa", "ne", "sr", "ta", "yi"}
     assert {language for language in LANGUAGES if len(stop_words(language)) < 30} - without == {"el", "fi", "hu", "id"}
-    for wrong in ("klingon", "english"):
-        with pytest.raises(DataError, match=r"choose from .*de \(German\)"):
-            check_language(wrong)
+    with pytest.raises(DataError, match=r"choose from .*de \(German\)"):
+        check_language("klingon")
+
+
+def test_function_words_of_a_language_are_left_out() -> None:
+    for language, text, left in (
+        ("pl", "Kiedy byłem u lekarza?", "byłem lekarza"),
+        ("lt", "Kada aš buvau prieš savaitę?", "buvau savaitę"),
+        ("id", "Kapan tahun itu?", "tahun itu"),
+        ("hi", "हिन्दी किताब", "हिन्दी किताब"),  # vowel signs belong to their word
+        ("de", "Wann bin ich in die neuen Wohnungen gezogen?", "neuen wohnungen gezogen"),
+    ):
+        assert tokenize([text], language=language, stem=False) == [left.split()]
+
+
+EXAMPLES = [
+    ("How many different doctors did I visit?", "how many", True),
+    ("How many days passed between the race and the party?", "how long", False),
+    ("What is the order of the three trips, from earliest to latest?", "list", True),
+    ("What kind of books does Nate enjoy?", "list", True),
+    ("Which  classical musicians does Melanie enjoy?", "list", True),
+    ("Which popular composer's tunes does Tim play?", "which", False),
+    ("You gave me a list of 100 jobs. Can you remind me what was the 7th job in that list?", "what", False),
+    ("Which seeds were started first, the tomatoes or the marigolds?", "which", False),
+    ("WHEN did she move?", "when", False),
+    ("I mentioned an event two weeks ago. Where was that event held at?", "where", False),
+    ("For the ratio, did I switch to more water, or less?", "yes-no", False),
+    ("Who gave me the mixer?", "who", False),
+    ("Why did he quit?", "why", False),
+    ("Tell me more.", "other", False),
+    ("In what order did I finish the desk, the shelf and the bed?", "what", True),
+    ("Sum up how my training went.", "other", True),
+    ("How did the novel develop?", "how", True),
+    ("", "other", False),
+]
+
+
+@pytest.mark.parametrize(("text", "form", "counted"), EXAMPLES)
+def test_forms_of_questions(text: str, form: str, counted: bool) -> None:
+    row = pl.DataFrame({"text": [text]}).select(question_form(), aggregation()).row(0)
+    assert row == (form, counted)
+    assert {form for _, form, _ in EXAMPLES} == set(FORMS)
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "words"),
+    ("text", "expected"),
     [
-        ("pl", "Kiedy byłem u lekarza?", ["byłem", "lekarza"]),
-        ("lt", "Kada aš buvau prieš savaitę?", ["buvau", "savaitę"]),
-        ("id", "Kapan tahun itu?", ["tahun", "itu"]),
-        ("hi", "हिन्दी किताब", ["हिन्दी", "किताब"]),  # vowel signs belong to their word
-        ("de", "Wann bin ich in die neuen Wohnungen gezogen?", ["neuen", "wohnungen", "gezogen"]),
+        ("I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
+        ("See https://a.b/c?d=1.5&e=2 now. Bye.", ["See https://a.b/c?d=1.5&e=2 now.", "Bye."]),
+        ("Then... we left. Wow... Great.", ["Then... we left.", "Wow...", "Great."]),
+        ("Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
+        ("this line was\nwrapped here", ["this line was\nwrapped here"]),
+        ("```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),
+        ("今日は。元気ですか？はい！", ["今日は。", "元気ですか？", "はい！"]),
+        ("😂", ["😂"]),
+        (" \n ", []),
     ],
 )
-def test_function_words_of_a_language_are_left_out(language: str, text: str, words: list[str]) -> None:
-    assert tokenize([text], language=language, stem=False) == [words]
+def test_what_a_sentence_is(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected
+
+
+@given(st.text(alphabet=st.sampled_from("aB1 .!?…\n,;:()\"'`-😂。é\u00a0\u200b"), max_size=80))
+@example("```" * 3)
+@example("a (b. c " * 300)
+@example("x" * 5_000)
+def test_sentences_tile_the_text(text: str) -> None:
+    """Between them, before and after, stands nothing but white space."""
+    at = 0
+    for start, end in sentence_spans(text):
+        assert not text[at:start].strip()
+        assert start < end
+        assert not text[start].isspace()
+        at = end
+    assert not text[at:].strip()
+
+
+def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = memlab.sample(turns=2_000).turns["text"].to_list()
+    texts += ["".join(texts[i : i + 5]) for i in range(0, len(texts), 5)]
+    quick = [sentence_spans(text) for text in texts]
+    monkeypatch.setattr(splitter, "_END", re.compile(""))  # every text goes to the splitter
+    assert quick == [sentence_spans(text) for text in texts]
