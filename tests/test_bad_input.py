@@ -379,13 +379,3 @@ def test_names_that_no_file_can_have_are_one_line(memlab_cli: Any, tmp_path: Pat
     done = memlab_cli(*command, "x" * 5_000, cwd=tmp_path)
     assert done.code in (0, 2)
     assert len(done.messages) == (done.code == 2)
-
-
-@pytest.mark.parametrize("name", ["__DATA__", "__TITLE__", "...", "a\u202eb"])
-def test_a_page_of_a_dataset_whose_name_looks_like_a_place_in_it(memlab_cli: Any, tmp_path: Path, name: str) -> None:
-    (tmp_path / f"{name}.jsonl").write_text(lines(MESSAGE, QUESTION))
-    done = memlab_cli("compare", f"{name}.jsonl", *HASHING, "--system", "bm25", "--out", "page", cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "\u202e" not in done.out + done.err
-    shown = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
-    assert f"Memories on {datasets.load(tmp_path / f'{name}.jsonl').name}" in shown

@@ -151,7 +151,7 @@ def compare(
         say(line, err=True)
     if done.problems.height > 20:
         say(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
-    say(f"tables, {directory / 'report.html'} (question by question), and what was returned: {directory}")
+    say(f"tables, results by question, and what was returned: {directory}")
     if fail_below is not None:
         recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below

@@ -47,8 +47,6 @@ def test_over_http_as_here(data: Dataset, serving: Any) -> None:
     assert there.rows.equals(here.rows)
     assert there.problems.is_empty()
 
-
-def test_what_stands_in_metadata_comes_over(data: Dataset, serving: Any) -> None:
     class Found:
         def add(self, text: str, id: str) -> None:
             self.row = {"memory": text, "metadata": {"id": id, "time": "2024-05-01"}}
@@ -94,24 +92,7 @@ def test_the_contract(serving: Any) -> None:
     assert set(spec["components"]["schemas"]["Turn"]["properties"]) == set(TURNS)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Content-Type": "text/plain"}, 415),
-        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
-        (JSON | {"Origin": "http://evil.example"}, 403),
-        (JSON | {"Origin": "null"}, 403),
-        (JSON | {"Host": "evil.example:9000"}, 403),
-        (JSON | {"Content-Length": "²"}, 400),
-        (JSON | {"Content-Length": "9" * 5_000}, 400),
-        (JSON | {"Content-Length": "-1"}, 400),
-        (JSON | {"Content-Length": "99999999999"}, 413),
-        (JSON | {"Transfer-Encoding": "chunked"}, 400),
-        (JSON | {"Host": "localhost:1"}, 200),
-        ({"Content-Type": "application/json; charset=utf-8"}, 200),
-    ],
-)
-def test_what_a_web_page_or_a_broken_client_sends_is_refused(serving: Any, headers: Any, status: int) -> None:
+def test_what_a_web_page_or_a_broken_client_sends_is_refused(serving: Any) -> None:
     forgotten: list[str] = []
 
     class Notes:
@@ -122,8 +103,23 @@ def test_what_a_web_page_or_a_broken_client_sends_is_refused(serving: Any, heade
             return []
 
     with serving(server(Notes())) as url:
-        assert post(url, "/reset", '{"scope": "a"}', headers)[0] == status
-    assert forgotten == (["a"] if status == 200 else [])
+        for headers, status in (
+            ({"Content-Type": "text/plain"}, 415),
+            ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+            (JSON | {"Origin": "http://evil.example"}, 403),
+            (JSON | {"Origin": "null"}, 403),
+            (JSON | {"Host": "evil.example:9000"}, 403),
+            (JSON | {"Content-Length": "²"}, 400),
+            (JSON | {"Content-Length": "9" * 5_000}, 400),
+            (JSON | {"Content-Length": "-1"}, 400),
+            (JSON | {"Content-Length": "99999999999"}, 413),
+            (JSON | {"Transfer-Encoding": "chunked"}, 400),
+        ):
+            assert post(url, "/reset", '{"scope": "a"}', headers)[0] == status, headers
+        assert forgotten == []
+        for headers in (JSON | {"Host": "localhost:1"}, {"Content-Type": "application/json; charset=utf-8"}):
+            assert post(url, "/reset", '{"scope": "a"}', headers)[0] == 200
+    assert forgotten == ["a", "a"]
 
 
 def test_a_token_is_asked_for_and_sent(monkeypatch: pytest.MonkeyPatch, serving: Any) -> None:
@@ -144,7 +140,7 @@ def test_a_token_is_asked_for_and_sent(monkeypatch: pytest.MonkeyPatch, serving:
 def test_silent_clients_do_not_make_it_deaf(serving: Any) -> None:
     with serving(server(bm25())) as url, ExitStack() as stack:
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
-        for n in range(256):
+        for n in range(130):
             silent = stack.enter_context(socket.create_connection(address))
             silent.sendall((b"", b"POST /reset HTTP/1.1\r\nContent-Length: 99\r\n\r\n{")[n % 2])
         started = time.monotonic()
