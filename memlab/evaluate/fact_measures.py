@@ -52,6 +52,7 @@ _Outcome = tuple[str, bool, str | None, str]
 def measure_folder(
     folder: str | Path,
     *,
+    facts: str | Path | None = None,
     settings: IndexSettings | None = None,
     service: str | Service | None = None,
     encoder: Encoder | None = None,
@@ -64,41 +65,37 @@ def measure_folder(
     a fact. An invalidation (closing) is right if it ends an entry that has ended, not before that was said. A trap is
     passed (silence) unless a fact from its message says it (for what holds for an hour: for more than a day).
 
+    :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed, they are resolved.
     :param service: the language model that extracts; ``None`` for rules.
     :param encoder: matches near-equal wordings when facts are resolved; ``None``: normal forms only.
     :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of what was wrong),
         ``what`` (in words; null where ``closed``) and ``closed``: see :func:`outcome_totals`.
     :raises DataError: when the folder has no annotations, or a line is bad.
     """
+    rows = json_lines(facts) if facts is not None else []
     facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
     parts = []
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
-        store = MemoryStore.open(place)
         for gold in read_gold(folder):
-            name = gold.data.name
-            store.ingest(gold.data)
-            failed = indexing.index(store, name, settings=facts_alone, service=service).filter(kind="failed")
-            if failed.height:
-                raise DataError(
-                    f"{failed.height} sessions of {name} were not indexed ({failed['reason'][0]}), so nothing is "
-                    "measured; see that the service answers, and run it again"
-                )
-            known = partial(indexing.resolved_facts, store, name, scopes=[gold.scope], encoder=encoder)
+            if facts is not None:
+                known = partial(resolve, read_frozen_facts(rows, gold), encoder=encoder)
+            else:
+                store = _index_chat(gold, place, facts_alone, service)
+                known = partial(indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope], encoder=encoder)
             parts.append(measure_chat(gold, known))
     return pl.concat(parts)
 
 
-def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | None = None) -> pl.DataFrame:
-    """Resolve facts that stand in a file, and measure them by the gold annotations of a folder: no model is asked.
-
-    :param file: JSON lines as in ``data/facts/frozen.jsonl``; see ``data/README.md``.
-    :param encoder: matches near-equal wordings when facts are resolved.
-    :returns: rows as of :func:`measure_folder`.
-    :raises DataError: when the folder has no annotations, or a line of the file cannot be read.
-    """
-    rows, chats = json_lines(file), read_gold(folder)
-    known = (partial(resolve, read_frozen_facts(rows, gold), encoder=encoder) for gold in chats)
-    return pl.concat(map(measure_chat, chats, known))
+def _index_chat(gold: Annotations, place: str, settings: IndexSettings, service: str | Service | None) -> MemoryStore:
+    store, name = MemoryStore.open(place), gold.data.name
+    store.ingest(gold.data)
+    failed = indexing.index(store, name, settings=settings, service=service).filter(kind="failed")
+    if failed.height:
+        raise DataError(
+            f"{failed.height} sessions of {name} were not indexed ({failed['reason'][0]}), so nothing is measured; see "
+            "that the service answers, and run it again"
+        )
+    return store
 
 
 def read_frozen_facts(rows: Sequence[_Row], gold: Annotations) -> pl.DataFrame:

@@ -13,7 +13,7 @@ import pytest
 
 from memlab.embed import load
 from memlab.errors import DataError
-from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_frozen, outcome_totals
+from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_folder, outcome_totals
 from memlab.evaluate.gold import Annotations, Entry, agrees, read_gold, same_words
 from memlab.knowledge import resolve
 from memlab.records import Fact, frame
@@ -95,7 +95,7 @@ def test_what_is_no_annotation_or_no_fact_is_refused(tmp_path: Path) -> None:
         if text is not None:
             (tmp_path / "frozen.jsonl").write_text(text)
         with pytest.raises(DataError, match=word):
-            measure_frozen(FACTS / "dev", tmp_path / "frozen.jsonl")
+            measure_folder(FACTS / "dev", facts=tmp_path / "frozen.jsonl")
 
 
 MESSAGES = [
@@ -185,7 +185,7 @@ def test_what_is_wrong_and_why(chat: Annotations, stated: tuple[int, str, str, s
 @pytest.mark.parametrize(("half", "column"), [("dev", 2), ("heldout", 3)])
 def test_the_table_of_the_docs_is_what_its_command_prints(half: str, column: int) -> None:
     """What a large language model stated once, resolved again."""
-    measured = outcome_totals(measure_frozen(FACTS / half, FACTS / "frozen.jsonl", encoder=load("minilm")))
+    measured = outcome_totals(measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=load("minilm")))
     page = (ROOT / "docs" / "evaluation" / "knowledge.md").read_text(encoding="utf-8").splitlines()
     # Two columns of frozen facts, two of answers to the prompts in use.
     rows = {row[1].strip(): row[column] for row in (line.split("|") for line in page) if len(row) == 7}
