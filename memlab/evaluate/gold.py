@@ -41,7 +41,6 @@ _PAST = wordset(
 _UNDER_WAY = re.compile(
     r"\b(?:am|is|are|'s|'m|'re|be)\s+(?:\w+ly\s+)?(?:going|moving|leaving|planning|coming|flying)\b"
 )
-_GIVEN_UP = re.compile(r"\b(?:give|gives|gave|given|giving) up\b")
 
 
 @dataclass(frozen=True)
@@ -220,7 +219,7 @@ def polarity(fact: Mapping[str, Any], entry: Entry) -> str:
     predicate, value = normalize_text(str(fact["predicate"])).lower(), strip_contrast(str(fact["object"]))
     said, opens = words(expand_negations(predicate)), words(expand_negations(value))[:1]
     stems = {*stem(base_form(word) for word in said)}
-    ended = not (_ENDING - entry.relation).isdisjoint(stems) or _GIVEN_UP.search(predicate)
+    ended = not (_ENDING - entry.relation).isdisjoint(stems)
     if ended or not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens):
         return "not"
     if _UNDER_WAY.search(predicate) or not _HOPE.isdisjoint(stems.union(said)):
