@@ -43,12 +43,13 @@ models = "../results/cross-validated"
 # %%
 from dataclasses import replace
 
+import polars as pl
 from IPython.display import Markdown
 
 import memlab
 from memlab import evaluate
-from memlab.evaluate import groups, views
-from memlab.figures import anatomy, curves, export
+from memlab.evaluate import groups
+from memlab.figures import curves, export
 
 evaluate.show_tables()
 
@@ -92,31 +93,24 @@ export(fig, "recall-all", data=curve, caption=f"{caption} Bands: 95 % bootstrap 
 # %% [markdown]
 # ## Why complete recall is rare
 #
-# The more items an answer needs, the rarer are all of them. The dash is complete recall if items were found as often as the
-# item of an answer that needs one. The open marks permute hits among the items of questions with as many items: a filled mark
-# above them says that the items of one answer are found together.
+# The more items an answer needs (the last row: four or more), the rarer are all of them. `independent` is complete recall if
+# items were found as often as the item of an answer that needs one, each for itself.
 
 # %%
 best = reports[-1]
-hits = views.independent_hits(best, k=10, most=4)
-fig = curves.independent_hits(hits, label=f"{best.name}, measured")
-caption = (
-    f"Complete recall in the first ten turns by number of evidence items ({best.name}, {data.name}; 95 % intervals)."
+several = best.per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4)).agg(
+    n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10")
 )
-export(fig, "recall-by-items", data=hits, caption=caption, **made)
+several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
 
 # %% [markdown]
 # ## One question that loses its evidence
 #
-# Of the questions that the best pipeline answers worst, the one with most evidence: its first ten turns, and what is missed,
-# each with its rank. `done.worst(5)` lists such questions, and `done.why(query_id)` follows one through the pipeline.
+# Of the questions that the best pipeline answers worst, the one with most evidence: the rank of each item after each stage, and
+# what stands above it. `done.worst(5)` lists such questions.
 
 # %%
-query_id, text = done.worst(1).row(0)[:2]
-found, missed = views.dissect(done.runs[-1], data, query_id, k=10)
-fig = anatomy.question_anatomy(found, misses=missed, question=text, system=best.name)
-caption = f"The first ten turns of {best.name} for one question of {data.name}, and the evidence that they lack."
-export(fig, "question-anatomy", data=found, caption=caption, **made)
+done.why(done.worst(1)["query_id"][0])
 
 # %% [markdown]
 # ## Answer
@@ -127,7 +121,8 @@ share = "{mean:.1%} [{low:.1%}, {high:.1%}]".format_map
 some, every, first = share(rows[0][0]), share(rows[0][2]), reports[0].name
 lines = [f"- {first} completes {every} of the {n:,} questions {which}, {best.name} {share(rows[-1][2])}."]
 lines += [f"- {first} finds some evidence for {some}; {best.name} completes {share(rows[-1][3])} in twenty turns."]
-single, several = hits.row(0, named=True), hits.row(-1, named=True)
-items = "- Answers with one item are complete for {:.1%} with {}, with {} items for {:.1%} of {:,}."
-lines += [items.format(single["measured"], best.name, several["n_evidence"], several["measured"], several["n"])]
+parts = (pl.col("n_relevant") == 1, pl.col("n_relevant") > 1)
+single, more = (best.per_query.filter(part)["recall_all@10"] for part in parts)
+items = "- Answers with one item are complete for {:.1%} with {}, with several items for {:.1%} of {:,}."
+lines += [items.format(single.mean(), best.name, more.mean(), len(more))]
 Markdown("\n".join(lines))

@@ -151,7 +151,7 @@ def compare(
         say(line, err=True)
     if done.problems.height > 20:
         say(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
-    say(f"tables, {directory / 'report.html'} (question by question), and what was returned: {directory}")
+    say(f"tables, results by question, and what was returned: {directory}")
     if fail_below is not None:
         recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below
@@ -205,13 +205,11 @@ def knowledge(
     encoder: opt.EncoderName = None,
 ) -> None:
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
-    from memlab.evaluate.fact_measures import format_outcomes, measure_folder, measure_frozen
+    from memlab.evaluate.fact_measures import format_outcomes, measure_folder
 
     chosen = settings_in_force(encoder=encoder)
-    if facts is not None:
-        outcomes = measure_frozen(folder, facts, encoder=load_encoder(chosen))
-    else:
-        made = service or chosen.index.service
-        asked = None if made == "extractive" else made
-        outcomes = measure_folder(folder, settings=chosen.index, service=asked, encoder=load_encoder(chosen))
+    named = service or chosen.index.service
+    asked = None if named == "extractive" else named
+    model = load_encoder(chosen)
+    outcomes = measure_folder(folder, facts=facts, settings=chosen.index, service=asked, encoder=model)
     say(format_outcomes(outcomes, errors=errors))

@@ -2,16 +2,16 @@
 
 ``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
 ``report`` puts them together. ``significance`` has every interval and test, ``comparison`` sets systems side by side,
-``printing`` writes tables down, ``publish`` and ``trec`` make files. ``why``, ``misses``, ``stale`` and ``views`` look
-closer: at one question, at what was missed, at what must not come back, at curves. ``gold`` and ``fact_measures``
-measure extracted facts. What is not exported here is imported from its module.
+``printing`` writes tables down, ``publish`` and ``trec`` make files. ``why``, ``misses`` and ``stale`` look closer: at
+one question, at what was missed, at what must not come back. ``gold`` and ``fact_measures`` measure extracted facts.
+What is not exported here is imported from its module.
 
 >>> import memlab
 >>> memlab.evaluate.measure("recall_all@10")
 recall_all@10
 """
 
-from memlab.evaluate.comparison import compare, results_table
+from memlab.evaluate.comparison import compare, curve, results_table
 from memlab.evaluate.measures import Measure, measure
 from memlab.evaluate.misses import by_cause, misses
 from memlab.evaluate.printing import Table, show_tables
@@ -19,7 +19,6 @@ from memlab.evaluate.report import Report, evaluate
 from memlab.evaluate.significance import verdicts
 from memlab.evaluate.stale import stale_table
 from memlab.evaluate.trec import read_run
-from memlab.evaluate.views import curve
 from memlab.evaluate.why import explain
 
 __all__ = [

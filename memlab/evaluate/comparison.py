@@ -127,6 +127,29 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
     return _wide_table(reports, by, "system", columns)
 
 
+def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all", group: str = "all") -> pl.DataFrame:
+    """Give a measure over its cut-offs, for :func:`memlab.figures.curves.recall_curves`.
+
+    :param reports: measured at several k.
+    :param name: the measure's, without a cut-off.
+    :param by: how questions are grouped, and which ``group`` is wanted.
+    :returns: ``system``, ``k``, ``mean``, ``low``, ``high``, ``ceiling``, ``chance``, ``n``.
+    :raises DataError: when the measure was not taken at any k, or the group is empty.
+    """
+    parts = []
+    for report in reports:
+        wanted = [measure for measure in report.measures if measure.name == name and measure.k is not None]
+        rows = report.summary(by, measures=wanted).filter(pl.col("group") == group)
+        if rows.is_empty():
+            raise DataError(
+                f"report {report.name!r} has no {name}@k for group {group!r} of {by!r}; evaluate with measures such as "
+                f"{name}@10"
+            )
+        cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
+        parts.append(rows.with_columns(system=pl.lit(report.name), k=cutoff))
+    return pl.concat(parts).select("system", "k", "mean", "low", "high", "ceiling", "chance", "n")
+
+
 def _wide_table(reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]) -> Table:
     """Give a column a measure and group of questions, and note which system is significantly the best in it."""
     parts = [split_by(report.per_query, by) for report in reports]

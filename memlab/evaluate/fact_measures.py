@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -12,36 +11,48 @@ from typing import Any
 
 import polars as pl
 
-from memlab import datasets, indexing
+from memlab import indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.evaluate import gold as annotated
-from memlab.evaluate.gold import Annotations, Entry, agrees, held_value_words, json_lines, read_gold, same_words
+from memlab.evaluate.gold import (
+    Annotations,
+    Entry,
+    agrees,
+    json_lines,
+    mentions,
+    names_somebody,
+    polarity,
+    read_gold,
+    same_words,
+    turn_of,
+    value_words,
+)  # fmt: skip
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson_interval
 from memlab.knowledge import Resolved, active, resolve
 from memlab.knowledge.patterns import make_fact
 from memlab.llm import Service
-from memlab.records import Dataset, Fact, frame
+from memlab.records import Fact, frame
 from memlab.store import MemoryStore
+from memlab.text.lemmas import strip_contrast
 
 MEASURES = (
     "current precision", "current recall", "as-of precision", "as-of recall", "closings precision", "closings recall",
     "silence",
 )  # fmt: skip
-_OUTCOMES = {
-    "scope": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(), "what": pl.String(),
-    "closed": pl.Boolean(),
-}  # fmt: skip
+_OUTCOMES = {"scope": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(),
+             "what": pl.String(), "closed": pl.Boolean()}  # fmt: skip
 # What holds for an hour may have been noted as long as it is forgotten after a day.
 _MOMENT = timedelta(days=1)
-_OutcomeRow = tuple[str, bool, str | None, str]
+_Row = Mapping[str, Any]
+_Outcome = tuple[str, bool, str | None, str]
 
 
 def measure_folder(
     folder: str | Path,
     *,
+    facts: str | Path | None = None,
     settings: IndexSettings | None = None,
     service: str | Service | None = None,
     encoder: Encoder | None = None,
@@ -54,84 +65,50 @@ def measure_folder(
     a fact. An invalidation (closing) is right if it ends an entry that has ended, not before that was said. A trap is
     passed (silence) unless a fact from its message says it (for what holds for an hour: for more than a day).
 
+    :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed, they are resolved.
     :param service: the language model that extracts; ``None`` for rules.
     :param encoder: matches near-equal wordings when facts are resolved; ``None``: normal forms only.
     :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of what was wrong),
         ``what`` (in words; null where ``closed``) and ``closed``: see :func:`outcome_totals`.
     :raises DataError: when the folder has no annotations, or a line is bad.
     """
+    rows = json_lines(facts) if facts is not None else []
     facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
     parts = []
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
-        store = MemoryStore.open(place)
         for gold in read_gold(folder):
-            data = datasets.load(gold.log)
-            store.ingest(data)
-            failed = indexing.index(store, data.name, settings=facts_alone, service=service).filter(kind="failed")
-            if failed.height:
-                raise DataError(
-                    f"{failed.height} sessions of {data.name} were not indexed ({failed['reason'][0]}), so nothing is "
-                    "measured; see that the service answers, and run it again"
-                )
-            known = partial(indexing.resolved_facts, store, data.name, scopes=[gold.scope], encoder=encoder)
-            parts.append(measure_chat(gold, data, known))
+            if facts is not None:
+                known = partial(resolve, read_frozen_facts(rows, gold), encoder=encoder)
+            else:
+                store = _index_chat(gold, place, facts_alone, service)
+                known = partial(indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope], encoder=encoder)
+            parts.append(measure_chat(gold, known))
     return pl.concat(parts)
 
 
-def measure_chat(gold: Annotations, data: Dataset, known: Callable[..., Resolved]) -> pl.DataFrame:
-    """Measure what is known of one chat by its annotations; rows as of :func:`measure_folder`.
-
-    :param data: the chat as it was read: the turns that evidence names.
-    :param known: gives the resolved facts; called with ``as_of``, a date or ``None``.
-
-    >>> from functools import partial
-    >>> import memlab
-    >>> from memlab.evaluate.gold import json_lines, read_gold
-    >>> from memlab.evaluate.fact_measures import read_frozen_facts, measure_chat, outcome_totals
-    >>> from memlab.knowledge import resolve
-    >>> gold = read_gold("data/facts/dev")[0]
-    >>> data = memlab.datasets.load(gold.log)
-    >>> known = partial(resolve, read_frozen_facts(json_lines("data/facts/frozen.jsonl"), gold, data))
-    >>> outcome_totals(measure_chat(gold, data, known)).filter(measure="silence")["n"].item()
-    46
-    """
-    # By time and text, since a turn's id is opaque.
-    ids = {(gold.times[key], text): key for key, text in gold.texts.items()}
-    said = data.turns.select("turn_id", "timestamp", "text").iter_rows()
-    chat = _MeasuredChat(gold, {turn: ids[when, text] for turn, when, text in said if (when, text) in ids})
-    rows = [row for day in gold.dates for row in chat.facts("as-of", day, known(as_of=day))]
-    end = known(as_of=None)
-    rows += [*chat.facts("current", None, end), *chat.closings(end), *chat.silence(end)]
-    about = [(gold.scope, *row[:3], None if gold.closed else row[3], gold.closed) for row in rows]
-    return pl.DataFrame(about, schema=_OUTCOMES, orient="row")
+def _index_chat(gold: Annotations, place: str, settings: IndexSettings, service: str | Service | None) -> MemoryStore:
+    store, name = MemoryStore.open(place), gold.data.name
+    store.ingest(gold.data)
+    failed = indexing.index(store, name, settings=settings, service=service).filter(kind="failed")
+    if failed.height:
+        raise DataError(
+            f"{failed.height} sessions of {name} were not indexed ({failed['reason'][0]}), so nothing is measured; see "
+            "that the service answers, and run it again"
+        )
+    return store
 
 
-def measure_frozen(folder: str | Path, file: str | Path, *, encoder: Encoder | None = None) -> pl.DataFrame:
-    """Resolve facts that stand in a file, and measure them by the gold annotations of a folder: no model is asked.
-
-    :param file: JSON lines as in ``data/facts/frozen.jsonl``; see ``data/README.md``.
-    :param encoder: matches near-equal wordings when facts are resolved.
-    :returns: rows as of :func:`measure_folder`.
-    :raises DataError: when the folder has no annotations, or a line of the file cannot be read.
-    """
-    parts, rows = [], json_lines(file)
-    for gold in read_gold(folder):
-        data = datasets.load(gold.log)
-        parts.append(measure_chat(gold, data, partial(resolve, read_frozen_facts(rows, gold, data), encoder=encoder)))
-    return pl.concat(parts)
-
-
-def read_frozen_facts(rows: Sequence[Mapping[str, Any]], gold: Annotations, data: Dataset) -> pl.DataFrame:
+def read_frozen_facts(rows: Sequence[_Row], gold: Annotations) -> pl.DataFrame:
     """Give the facts of one chat, of a file of stated facts and endings: rows of :class:`memlab.records.Fact`.
 
     :raises DataError: when a row lacks something, or cites a message that the chat does not have.
     """
-    turns = {(row["timestamp"], row["text"]): row for row in data.turns.iter_rows(named=True)}
+    turns = {row["turn_id"]: row for row in gold.data.turns.iter_rows(named=True)}
     facts: dict[str, Fact] = {}
     for n, row in enumerate(rows, 1):
         try:
             if row["scope"] == gold.scope:
-                cited = [turns[gold.times[message], gold.texts[message]] for message in row["messages"]]
+                cited = [turns[turn_of(gold.scope, message)] for message in row["messages"]]
                 value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
                 said = (row["subject"], row["predicate"], value)
                 fact = make_fact(cited, said, source=row["source"], text=row["text"])
@@ -139,6 +116,27 @@ def read_frozen_facts(rows: Sequence[Mapping[str, Any]], gold: Annotations, data
         except (KeyError, IndexError, TypeError) as error:
             raise DataError(f"stated facts, row {n}: {error!r}; see data/README.md for what a row holds") from None
     return frame(Fact, facts.values())
+
+
+def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFrame:
+    """Measure what is known of one chat by its annotations; rows as of :func:`measure_folder`.
+
+    :param known: gives the resolved facts; called with ``as_of``, a date or ``None``.
+
+    >>> from functools import partial
+    >>> from memlab.evaluate.gold import json_lines, read_gold
+    >>> from memlab.evaluate.fact_measures import read_frozen_facts, measure_chat, outcome_totals
+    >>> from memlab.knowledge import resolve
+    >>> gold = read_gold("data/facts/dev")[0]
+    >>> known = partial(resolve, read_frozen_facts(json_lines("data/facts/frozen.jsonl"), gold))
+    >>> outcome_totals(measure_chat(gold, known)).filter(measure="silence")["n"].item()
+    46
+    """
+    rows = [row for day in gold.dates for row in _active_facts(gold, "as-of", day, known(as_of=day))]
+    end = known(as_of=None)
+    rows += [*_active_facts(gold, "current", None, end), *_closings(gold, end), *_silence(gold, end)]
+    about = [(gold.scope, *row[:3], None if gold.closed else row[3], gold.closed) for row in rows]
+    return pl.DataFrame(about, schema=_OUTCOMES, orient="row")
 
 
 def outcome_totals(outcomes: pl.DataFrame) -> Table:
@@ -149,10 +147,9 @@ def outcome_totals(outcomes: pl.DataFrame) -> Table:
     """
     counted = outcomes.group_by("measure").agg(n=pl.len().cast(pl.Int64), share=pl.col("hit").mean())
     table = pl.DataFrame({"measure": MEASURES}).join(counted, on="measure", how="left", maintain_order="left")
-    table = table.with_columns(pl.col("n").fill_null(0))
-    n = table["n"].to_numpy()
+    n = table["n"].fill_null(0).to_numpy()
     low, high = wilson_interval(table["share"].fill_null(0).to_numpy() * n, n)
-    return Table(table.with_columns(low=pl.Series(low), high=pl.Series(high)).fill_nan(None))
+    return Table(table.with_columns(n=pl.Series(n), low=pl.Series(low), high=pl.Series(high)).fill_nan(None))
 
 
 def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
@@ -170,81 +167,76 @@ def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
     return "\n\n".join(parts)
 
 
-@dataclass(frozen=True)
-class _MeasuredChat:
-    """A chat's annotations, and the message behind each turn id; what it counts are ``measure, hit, kind, what``."""
-
-    gold: Annotations
-    messages: dict[str, str]
-
-    def _from(self, row: Mapping[str, Any], entry: Entry) -> bool:
-        """Say whether a fact may stem from the message of an entry."""
-        cited = {self.messages[turn] for turn in row["evidence"] if turn in self.messages}
-        return not cited or entry.since in cited
-
-    def facts(self, name: str, when: datetime | None, known: Resolved) -> Iterator[_OutcomeRow]:
-        """Count active facts by what they are, and active entries by whether a fact states them."""
-        stated: set[str] = set()
-        for row in active(known, as_of=when).iter_rows(named=True):
-            verdict, entries = self._verdict(row, when)
-            stated |= {entry.group for entry in entries if verdict == "right"}
-            if verdict != "neutral":
-                yield f"{name} precision", verdict == "right", verdict, _sentence(row)
-        holding = [e for e in self.gold.of_kind("fact") if self.gold.active(e, when) and not _is_dropped(e, when)]
-        yield from _count_recall(name, holding, stated)
-
-    def _verdict(self, row: Mapping[str, Any], when: datetime | None) -> tuple[str, list[Entry]]:
-        """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
-        gold = self.gold
-        facts = [entry for entry in gold.of_kind("fact") if same_words(row, entry) and gold.stated(entry, when)]
-        agreeing = [entry for entry in facts if agrees(row, entry)]
-        holding = [entry for entry in agreeing if gold.active(entry, when)]
-        # "Chemistry at the old school": what holds does not excuse what does not.
-        current = frozenset[str]().union(*(held_value_words(row, entry) for entry in holding))
-        if any(not held_value_words(row, entry) <= current for entry in agreeing if entry not in holding):
-            return "stale", []
-        if holding:
-            return ("neutral" if all(_is_dropped(entry, when) for entry in holding) else "right"), holding
-        traps = [entry for entry in gold.of_kind("trap") if self._from(row, entry) and same_words(row, entry)]
-        if any(agrees(row, entry) for entry in traps):
-            return "trap", []
-        denied = any(annotated.fact_polarity(row, entry) == "not" for entry in facts)
-        if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
-            return "wrong", []
-        near = any(self._from(row, entry) and annotated.mentions(row, entry) for entry in gold.of_kind("neutral"))
-        return ("neutral" if traps or facts or near or annotated.names_somebody(row, gold) else "unlisted"), []
-
-    def closings(self, end: Resolved) -> Iterator[_OutcomeRow]:
-        """Count what was ended by whether it is over, and what is over by whether it was ended."""
-        facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
-        ended = [entry for entry in self.gold.of_kind("fact") if entry.until]
-        stated: set[str] = set()
-        for log in end.log.iter_rows(named=True):
-            row = facts[log["old"]]
-            # A correction takes effect from when the wrong value was said.
-            since = {entry.id: self.gold.times[str(entry.until)] - _MOMENT for entry in ended if not entry.corrected}
-            over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and agrees(row, entry)]
-            stated |= {entry.group for entry in over}
-            verdict, _ = self._verdict(row, None)
-            if over or verdict not in ("neutral", "trap"):
-                what = f"{_sentence(row)} <- {_sentence(facts[log['new']])}" if log["new"] in facts else _sentence(row)
-                yield "closings precision", bool(over), None if over else verdict, what
-        yield from _count_recall("closings", ended, stated)
-
-    def silence(self, end: Resolved) -> Iterator[_OutcomeRow]:
-        """Count traps by whether no fact from their message says them."""
-        facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
-        for trap in self.gold.of_kind("trap"):
-            broken = [f for f in facts if self._from(f, trap) and _lasts_long_enough(f, trap) and agrees(f, trap)]
-            what = f"{_entry_line(trap)} <- {_sentence(broken[0])}" if broken else _entry_line(trap)
-            yield "silence", not broken, trap.trap, what
+def _active_facts(gold: Annotations, name: str, when: datetime | None, known: Resolved) -> Iterator[_Outcome]:
+    """Count active facts by what they are, and active entries by whether a fact states them."""
+    stated: set[str] = set()
+    for row in active(known, as_of=when).iter_rows(named=True):
+        verdict, entries = _verdict(gold, row, when)
+        stated |= {entry.same or entry.id for entry in entries if verdict == "right"}
+        if verdict != "neutral":
+            yield f"{name} precision", verdict == "right", verdict, _sentence(row)
+    holding = [entry for entry in gold.of_kind("fact") if gold.active(entry, when) and not _is_dropped(entry, when)]
+    yield from _count_recall(name, holding, stated)
 
 
-def _count_recall(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_OutcomeRow]:
-    """Count each group of entries once, by one that does not refer to another."""
-    asked = {entry.group: entry for entry in sorted(entries, key=lambda entry: entry.same is None)}
+def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, list[Entry]]:
+    """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
+    facts = [entry for entry in gold.of_kind("fact") if gold.stated(entry, when) and same_words(row, entry)]
+    agreeing = [entry for entry in facts if agrees(row, entry)]
+    holding = [entry for entry in agreeing if gold.active(entry, when)]
+    # "Chemistry at the old school": what holds does not excuse what does not.
+    text = f"{row['subject']} {row['predicate']} {strip_contrast(row['object'])}"
+    current = frozenset[str]().union(*(value_words(text, entry) for entry in holding))
+    if any(not value_words(text, entry) <= current for entry in agreeing if entry not in holding):
+        return "stale", []
+    if holding:
+        return ("neutral" if all(_is_dropped(entry, when) for entry in holding) else "right"), holding
+    traps = [entry for entry in gold.of_kind("trap") if _may_stem_from(row, entry) and same_words(row, entry)]
+    if any(agrees(row, entry) for entry in traps):
+        return "trap", []
+    denied = any(polarity(row, entry) == "not" for entry in facts)
+    if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
+        return "wrong", []
+    near = any(_may_stem_from(row, entry) and mentions(row, entry) for entry in gold.of_kind("neutral"))
+    return ("neutral" if traps or facts or near or names_somebody(row, gold) else "unlisted"), []
+
+
+def _closings(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
+    """Count what was ended by whether it is over, and what is over by whether it was ended."""
+    facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
+    ended = [entry for entry in gold.of_kind("fact") if entry.until]
+    # A correction takes effect from when the wrong value was said.
+    since = {entry.id: gold.times[str(entry.until)] - _MOMENT for entry in ended if not entry.corrected}
+    stated: set[str] = set()
+    for log in end.log.iter_rows(named=True):
+        row, new = facts[log["old"]], facts.get(log["new"])
+        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and agrees(row, entry)]
+        stated |= {entry.same or entry.id for entry in over}
+        verdict, _ = _verdict(gold, row, None)
+        if over or verdict not in ("neutral", "trap"):
+            what = _sentence(row) + (f" <- {_sentence(new)}" if new else "")
+            yield "closings precision", bool(over), None if over else verdict, what
+    yield from _count_recall("closings", ended, stated)
+
+
+def _silence(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
+    """Count traps by whether no fact from their message says them."""
+    facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
+    for trap in gold.of_kind("trap"):
+        broken = [row for row in facts if _may_stem_from(row, trap) and _lasts(row, trap) and agrees(row, trap)]
+        what = f"{_entry_line(trap)} <- {_sentence(broken[0])}" if broken else _entry_line(trap)
+        yield "silence", not broken, trap.trap, what
+
+
+def _count_recall(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_Outcome]:
+    """Count entries that say the same of several subjects once, by the one that does not refer to another."""
+    asked = {entry.same or entry.id: entry for entry in sorted(entries, key=lambda entry: entry.same is None)}
     for group, entry in asked.items():
         yield f"{name} recall", group in stated, entry.mode, _entry_line(entry)
+
+
+def _may_stem_from(row: _Row, entry: Entry) -> bool:
+    return not row["evidence"] or entry.since in row["evidence"]
 
 
 def _is_dropped(entry: Entry, when: datetime | None) -> bool:
@@ -252,13 +244,13 @@ def _is_dropped(entry: Entry, when: datetime | None) -> bool:
     return entry.mode == "was" or (when is not None and entry.corrected)
 
 
-def _lasts_long_enough(row: Mapping[str, Any], trap: Entry) -> bool:
-    if trap.trap != "moment" or row["valid_to"] is None or row["valid_from"] is None:
-        return True
-    return bool(row["valid_to"] - row["valid_from"] > _MOMENT)
+def _lasts(row: _Row, trap: Entry) -> bool:
+    """Whether a fact lasts so long that it breaks the trap."""
+    start, end = row["valid_from"], row["valid_to"]
+    return trap.trap != "moment" or start is None or end is None or end - start > _MOMENT
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: _Row) -> str:
     return f"{row['subject']} | {row['predicate']} | {row['object']}"
 
 

@@ -11,20 +11,36 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from memlab import datasets
 from memlab.errors import DataError
-from memlab.evaluate.polarity import POLARITIES, ending_stems, polarity
-from memlab.text.lemmas import base_forms, strip_contrast
-from memlab.text.tokens import normalize_text
-from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, POSSESSIVES
+from memlab.records import Dataset, encode_id_part
+from memlab.text.lemmas import base_form, base_forms, expand_negations, strip_contrast
+from memlab.text.tokens import normalize_text, stem, words
+from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, HAVE, NEGATIONS, POSSESSIVES, wordset
 
 SUFFIX = ".gold.jsonl"
 JOINT_LOG_FILE = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
 _DETERMINERS = ARTICLES | POSSESSIVES | DEMONSTRATIVES
-_IGNORED_WORDS = frozenset(base_forms("new old current first own real actual name now"))
+_IGNORED = frozenset(base_forms("new old current first own real actual name now"))
 _NAMING = frozenset(base_forms("have be name named call called"))
-_ACCEPTED_POLARITIES = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
+_ACCEPTED = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
+_ENDING_WORDS = """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate
+    divorce split lose sell"""
+_ENDING = frozenset(stem(wordset(_ENDING_WORDS)))
+_HOPE_WORDS = wordset(
+    """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether suppose
+    expect could may must shall should will would"""
+)
+_HOPE = _HOPE_WORDS | frozenset(stem(_HOPE_WORDS))
+_PAST = wordset(
+    """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran kept
+    drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
+)
+_UNDER_WAY = re.compile(
+    r"\b(?:am|is|are|'s|'m|'re|be)\s+(?:\w+ly\s+)?(?:going|moving|leaving|planning|coming|flying)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -33,9 +49,9 @@ class Entry:
 
     :param kind: ``fact``, ``trap`` or ``neutral``; ``trap`` says of a trap why it is one.
     :param names: what the subject is called.
-    :param about: words of the relation, of which one must occur; ``value``: wordings of which one must.
+    :param value: wordings of which a fact must hold one; ``about``: words of the relation, of which it must hold one.
+    :param since: the turn that states it (of a trap and a neutral line: the turn meant); ``until``: that ends it.
     :param mode: how it was stated: ``is``, ``not``, ``plan`` or ``was``.
-    :param since: the message that states it (of a trap and a neutral line: the message meant); ``until``: that ends it.
     :param same: the id of another entry that says the same of another subject: to know one is enough.
     """
 
@@ -52,11 +68,6 @@ class Entry:
     trap: str | None = None
     same: str | None = None
 
-    @property
-    def group(self) -> str:
-        """The id under which it is counted."""
-        return self.same or self.id
-
     @cached_property
     def relation(self) -> frozenset[str]:
         """Stems of the relation."""
@@ -72,19 +83,18 @@ class Entry:
 class Annotations:
     """The gold annotations of one chat.
 
-    :param log: the chat's file; ``times``: when each of its messages was said, by id; ``texts``: what each says.
+    :param data: the file that the chat is in; ``times``: when each of the chat's turns was said, by id.
     :param dates: the ends of the days for which knowledge is measured as of.
-    :param closed: only totals may be printed.
+    :param people: the names of each of them; ``closed``: only totals may be printed.
     """
 
     scope: str
-    log: Path
-    dates: tuple[datetime, ...]
+    data: Dataset = field(repr=False)
+    times: dict[str, datetime] = field(repr=False)
+    dates: list[datetime]
+    people: list[tuple[str, ...]] = field(repr=False)
+    entries: list[Entry] = field(repr=False)
     closed: bool
-    times: dict[str, datetime]
-    texts: dict[str, str]
-    people: tuple[tuple[str, ...], ...] = field(repr=False)
-    entries: tuple[Entry, ...] = field(repr=False)
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Give the entries of one kind."""
@@ -112,35 +122,38 @@ def read_gold(folder: str | Path) -> list[Annotations]:
     files = sorted(Path(folder).glob(f"*{SUFFIX}"))
     if not files:
         raise DataError(f"{folder} has no gold annotations; give a folder with NAME.jsonl and NAME{SUFFIX}")
-    return [_read_annotations(file) for file in files]
+    own = [file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl") for file in files]
+    logs = [log if log.exists() else log.with_name(JOINT_LOG_FILE) for log in own]
+    chats = {log: datasets.load(log) for log in dict.fromkeys(logs)}
+    return [_read_annotations(file, chats[log]) for file, log in zip(files, logs, strict=True)]
 
 
-def _read_annotations(file: Path) -> Annotations:
+def _read_annotations(file: Path, data: Dataset) -> Annotations:
     head, *rows = json_lines(file)
-    log = file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl")
-    log = log if log.exists() else file.with_name(JOINT_LOG_FILE)
-    messages = [row for row in json_lines(log) if "text" in row and row.get("scope", head["scope"]) == head["scope"]]
-    times = {row["id"]: datetime.fromisoformat(row["timestamp"]) for row in messages}
+    turns = data.turns.filter(data.turns["scope"] == head["scope"])
+    times = dict(turns.select("turn_id", "timestamp").iter_rows())
     people = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
     entries = []
     for n, row in enumerate(rows, 2):
         try:
-            entry = _make_entry(row, people)
-            if entry.mode not in POLARITIES or not {entry.since, entry.until or entry.since} <= times.keys():
+            about = {"kind": row["is"], "trap": row.get("kind"), "names": people[row["subject"]]}
+            about |= {name: tuple(row.get(name, ())) for name in ("value", "about")}
+            about["since"] = turn_of(head["scope"], row.get("since") or row["message"])
+            about["until"] = turn_of(head["scope"], row["until"]) if "until" in row else None
+            rest = {name: value for name, value in row.items() if name not in ("is", "message", *about)}
+            entry = Entry(**about, **rest)
+            if entry.mode not in _ACCEPTED or not {entry.since, entry.until or entry.since} <= times.keys():
                 raise ValueError(f"mode {entry.mode!r}, or a message of it that the chat does not have")
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"{file}, line {n}: {error!r}; see data/README.md for what a line holds") from None
         entries.append(entry)
-    dates = tuple(datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"])
-    texts, closed = {row["id"]: row["text"] for row in messages}, head.get("closed", False)
-    return Annotations(head["scope"], log, dates, closed, times, texts, tuple(people.values()), tuple(entries))
+    dates = [datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"]]
+    return Annotations(head["scope"], data, times, dates, [*people.values()], entries, head.get("closed", False))
 
 
-def _make_entry(row: Mapping[str, Any], people: Mapping[str, tuple[str, ...]]) -> Entry:
-    same = {name: row[name] for name in ("id", "subject", "mode", "until", "corrected", "same") if name in row}
-    words: dict[str, Any] = {name: tuple(row.get(name, ())) for name in ("value", "about")}
-    words["names"] = people[row["subject"]]
-    return Entry(kind=row["is"], trap=row.get("kind"), since=row.get("since") or row["message"], **words, **same)
+def turn_of(scope: str, message: str) -> str:
+    """Give the id of the turn that a chat log calls so."""
+    return f"{scope}/{encode_id_part(message)}"
 
 
 def json_lines(file: str | Path) -> list[dict[str, Any]]:
@@ -157,6 +170,18 @@ def json_lines(file: str | Path) -> list[dict[str, Any]]:
     return [row for row in rows if row]
 
 
+def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
+    """Say whether a fact says what an entry says: the same words, with the same polarity or modality.
+
+    >>> from memlab.evaluate.gold import Entry, agrees
+    >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
+    >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
+    >>> agrees(row, boss), agrees(row | {"predicate": "no longer reports to"}, boss)
+    (True, False)
+    """
+    return same_words(fact, entry) and polarity(fact, entry) in _ACCEPTED[entry.mode]
+
+
 def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact speaks of an entry's subject, relation and value, whatever its polarity.
 
@@ -169,32 +194,43 @@ def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
     subjects, tail = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
-    words, subject = set(base_forms(tail)), subjects[0]
+    said, value = set(base_forms(tail)), tail
     owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
-    part, owner = next(owned, (subject, None))
-    rest = set(part[len(owner or ()) :])
-    related = rest <= entry.relation | _IGNORED_WORDS
-    if owner is not None or (subject and related):
-        return related and _names_relation(words | rest, entry) and _holds_value(tail, entry)
-    named = any(words.issuperset(owner) for owner in entry.owners)
-    return named and _holds_value(str(fact["subject"]), entry) and _names_relation(words, entry)
+    part, owner = next(owned, (subjects[0], ()))
+    rest = set(part[len(owner) :])
+    if owner or (part and rest <= entry.relation | _IGNORED):
+        if not rest <= entry.relation | _IGNORED:
+            return False
+        said |= rest
+    elif any(said.issuperset(name) for name in entry.owners):
+        value = str(fact["subject"])
+    else:
+        return False
+    # Whoever quits something need not say what it was to them.
+    related = not entry.relation or not (entry.relation | _ENDING).isdisjoint(said)
+    return related and bool(value_words(value, entry))
 
 
-def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact says what an entry says: the same words, with the same polarity or modality.
+def polarity(fact: Mapping[str, Any], entry: Entry) -> str:
+    """Say how a fact is stated: ``is``, ``not`` (never, or no longer), ``plan`` (or wish, or perhaps) or ``was``.
 
-    >>> from memlab.evaluate.gold import Entry, agrees
-    >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
-    >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
-    >>> agrees(row, boss), agrees(row | {"predicate": "no longer reports to"}, boss)
-    (True, False)
+    :param entry: a word of its relation ends nothing: "broke up with" where that is what is asked.
     """
-    return same_words(fact, entry) and fact_polarity(fact, entry) in _ACCEPTED_POLARITIES[entry.mode]
+    predicate, value = normalize_text(str(fact["predicate"])).lower(), strip_contrast(str(fact["object"]))
+    said, opens = words(expand_negations(predicate)), words(expand_negations(value))[:1]
+    stems = {*stem(base_form(word) for word in said)}
+    ended = not (_ENDING - entry.relation).isdisjoint(stems)
+    if ended or not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens):
+        return "not"
+    if _UNDER_WAY.search(predicate) or not _HOPE.isdisjoint(stems.union(said)):
+        return "plan"
+    perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
+    return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
 
 
-def fact_polarity(fact: Mapping[str, Any], entry: Entry) -> str:
-    """Give the polarity or modality of a fact with respect to an entry's relation."""
-    return polarity(str(fact["predicate"]), str(fact["object"]), relation=entry.relation)
+def value_words(text: str, entry: Entry) -> frozenset[str]:
+    """Give the words of the wordings of an entry's value that a text holds."""
+    return frozenset(word for value in entry.value if occurs(text, value) for word in base_forms(value))
 
 
 def occurs(text: str, value: str) -> bool:
@@ -211,42 +247,26 @@ def occurs(text: str, value: str) -> bool:
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
 
 
-def held_value_words(fact: Mapping[str, Any], entry: Entry) -> frozenset[str]:
-    """Give the words of an entry's value that a fact holds."""
-    text = f"{fact['subject']} {fact['predicate']} {strip_contrast(fact['object'])}"
-    return frozenset(word for value in entry.value if occurs(text, value) for word in base_forms(value))
-
-
 def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
     whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
-    words = set(base_forms(whole))
-    return any(words.issuperset(owner) for owner in entry.owners) and _holds_value(whole, entry)
+    named = any(set(base_forms(whole)).issuperset(owner) for owner in entry.owners)
+    return named and bool(value_words(whole, entry))
 
 
 def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
     """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
-    words = set(base_forms(f"{fact['predicate']} {fact['object']}")) - _NAMING
-    for names in gold.people:
-        known = [set(base_forms(name)) for name in names]
-        if words and words <= set().union(*known) and sum(words >= name for name in known) > 1:
-            return True
-    return False
+    said = set(base_forms(f"{fact['predicate']} {fact['object']}")) - _NAMING
+    people = [[set(base_forms(name)) for name in names] for names in gold.people]
+    return bool(said) and any(
+        said <= set().union(*known) and sum(said >= name for name in known) > 1 for known in people
+    )
 
 
 def _subject_words(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
     text, speaker = normalize_text(str(fact["subject"])), fact.get("speaker") or "user"
-    words = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
-    words = [word for word in words if word.lower() not in _DETERMINERS]
-    starts = [0, *(n for n, word in enumerate(words, 1) if word.endswith("'s") and n < len(words))]
-    return [base_forms(" ".join(words[start:])) for start in starts]
-
-
-def _names_relation(words: set[str], entry: Entry) -> bool:
-    # Whoever quits something need not say what it was to them.
-    return not entry.relation or not (entry.relation | ending_stems()).isdisjoint(words)
-
-
-def _holds_value(text: str, entry: Entry) -> bool:
-    return any(occurs(text, value) for value in entry.value)
+    named = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
+    named = [word for word in named if word.lower() not in _DETERMINERS]
+    starts = [0, *(n for n, word in enumerate(named, 1) if word.endswith("'s") and n < len(named))]
+    return [base_forms(" ".join(named[start:])) for start in starts]

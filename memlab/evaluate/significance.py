@@ -164,8 +164,8 @@ def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> di
 
     :param observed: (n,) a value a question; NaN where it has none.
     :param null: (draws, n) the same under the null hypothesis.
-    :returns: ``n``, ``mean`` with its 95 % bootstrap interval over questions ``low``, ``high``, and what
-        :func:`compare_with_null` gives.
+    :returns: ``n``, ``mean`` with its 95 % bootstrap interval over questions ``low``, ``high``; mean and middle 95 % of
+        the draws, ``chance``, ``chance_low`` and ``chance_high``, and the two-sided ``p``, (b + 1) / (draws + 1).
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import against_null
@@ -173,21 +173,13 @@ def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> di
     0.01
     """
     those = ~np.isnan(observed)
-    values, means = observed[those], null[:, those].mean(axis=1)
+    values, draws = observed[those], null[:, those].mean(axis=1)
     (low,), (high,) = bootstrap_interval(values[:, None], seed=seed)
-    about = {"n": len(values), "mean": float(values.mean()), "low": float(low), "high": float(high)}
-    return about | compare_with_null(float(values.mean()), means)
-
-
-def compare_with_null(observed: float, null: np.ndarray) -> dict[str, float]:
-    """Give mean and middle 95 % of the draws of a statistic, and its two-sided p, (b + 1) / (draws + 1).
-
-    :returns: ``chance``, ``chance_low``, ``chance_high`` and ``p``.
-    """
-    low, high = np.quantile(null, [0.025, 0.975]).tolist()
-    extreme = np.abs(null - null.mean()) >= abs(observed - null.mean()) - 1e-9
-    p = float((extreme.sum() + 1) / (len(null) + 1))
-    return {"chance": float(null.mean()), "chance_low": low, "chance_high": high, "p": p}
+    mean, chance = float(values.mean()), float(draws.mean())
+    chance_low, chance_high = np.quantile(draws, [0.025, 0.975]).tolist()
+    extreme = int((np.abs(draws - chance) >= abs(mean - chance) - 1e-9).sum())
+    about = {"n": len(values), "mean": mean, "low": float(low), "high": float(high), "chance": chance}
+    return about | {"chance_low": chance_low, "chance_high": chance_high, "p": (extreme + 1) / (len(draws) + 1)}
 
 
 def wilson_interval(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

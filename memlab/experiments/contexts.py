@@ -28,7 +28,8 @@ class SystemContexts:
 
     :param texts: name → ``query_id``, ``text`` and ``n_tokens``; the bounds come last.
     :param problems: what went wrong in collecting them, as :class:`memlab.memories.ReturnedTexts` has it, by
-    ``system``. :param questions: those that are asked: all with an answer, or that the conversations do not answer.
+        ``system``.
+    :param questions: those that are asked: all with an answer, or that the conversations do not answer.
     :param about: dataset, budget, seed, and each system's settings.
     """
 

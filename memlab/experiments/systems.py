@@ -20,12 +20,10 @@ from memlab.evaluate.significance import compare_paired
 from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.html_page import comparison_page
 from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, measure_system, missed_evidence
 from memlab.experiments.running import measurable_levels
 from memlab.experiments.system_rankings import AskingOptions
 from memlab.records import Dataset
-from memlab.store import MemoryStore
 from memlab.terminal import markdown
 
 SCHEMA_VERSION = 1
@@ -111,7 +109,7 @@ class Comparison(Experiment):
         return Markdown(f"{markdown(str(asked['text']))} → {markdown(str(asked['answer']))}\n\n{shown}")
 
     def export(self, directory: str | Path) -> Path:
-        """Write tables and page: ``systems.json`` (its schema is in ``docs/memories.md``) and ``.md``, ``report.html``.
+        """Write ``systems.json`` (its schema is in ``docs/memories.md``) and ``systems.md``.
 
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
         """
@@ -121,7 +119,6 @@ class Comparison(Experiment):
         files: dict[str, str | pl.DataFrame] = {
             "systems.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
             "systems.md": f"{self}\n",
-            "report.html": comparison_page(self),
             "per-query.parquet": self.per_query,
             "returned.parquet": self.returned,
         }
@@ -195,7 +192,6 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
             "budgets": [*BUDGETS],
             "seed": asked.seed,
             "encoder": bench.provenance.get("encoder"),
-            "store MB": _store_megabytes(bench.store),
             "systems": {each.name: dict(each.provenance) for each, _ in found},
         },
     )
@@ -214,14 +210,6 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, seed: int) ->
             about = pl.DataFrame({"measure": measure, "system": names, "n": wide.height})
             parts.append(about.hstack(table).filter(pl.col("system") != baseline))
     return Table(pl.concat(parts) if parts else pl.DataFrame())
-
-
-def _store_megabytes(store: MemoryStore | None) -> float | None:
-    """Give the megabytes of a store on this machine's disk, whatever datasets it holds; pipelines share it."""
-    place = Path(str(store.uri)) if store is not None else None
-    if place is None or not place.is_dir():
-        return None
-    return sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) / 1e6
 
 
 def explain_memory(query_id: str, system: Any, data: Dataset, **options: Any) -> Explanation | str:

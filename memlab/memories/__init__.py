@@ -19,23 +19,7 @@ from memlab.memories.returned_rows import list_returned_rows
 from memlab.memories.server import server
 
 __all__ = [
-    "LEAST_SIMILARITY",
-    "TURNS",
-    "Embeddings",
-    "HttpMemory",
-    "Memory",
-    "PipelineMemory",
-    "ReturnedTexts",
-    "attribute",
-    "collect",
-    "dated_lines",
-    "fit_to_budget",
-    "list_returned_rows",
-    "memory",
-    "names_module",
-    "rank_source_turns",
-    "read_bearer_token",
-    "read_ranking",
-    "run_to_returned",
-    "server",
+    "LEAST_SIMILARITY", "TURNS", "Embeddings", "HttpMemory", "Memory", "PipelineMemory", "ReturnedTexts", "attribute",
+    "collect", "dated_lines", "fit_to_budget", "list_returned_rows", "memory", "names_module", "rank_source_turns",
+    "read_bearer_token", "read_ranking", "run_to_returned", "server",
 ]  # fmt: skip

@@ -36,12 +36,13 @@ def read_bearer_token(token: str | None = None) -> str:
 class HttpMemory:
     """A memory that answers at an address, by the contract of ``docs/memory-openapi.json``.
 
-        A redirect is an error, so that nothing goes elsewhere; answers are read uncompressed, to :data:`LARGEST_BYTES`
+    A redirect is an error, so that nothing goes elsewhere; answers are read uncompressed, to :data:`LARGEST_BYTES`
     bytes.
-        :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage`` may be.
-        :param token: sent as a bearer token, see :func:`read_bearer_token`.
-        :param timeout: seconds for one request, to the last byte of its answer.
-        :raises DataError: when it is no address, or the token cannot be sent.
+
+    :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage`` may be.
+    :param token: sent as a bearer token, see :func:`read_bearer_token`.
+    :param timeout: seconds for one request, to the last byte of its answer.
+    :raises DataError: when it is no address, or the token cannot be sent.
     """
 
     def __init__(self, url: str, *, token: str | None = None, timeout: float = 600.0) -> None:

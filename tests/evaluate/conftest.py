@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
 
+from memlab.evaluate import Report, evaluate
 from memlab.records import Dataset, Level, Qrels, Question, Run, Session, Turn, frame, run_from_scores
 
 
-def make_case(seed: int, *, queries: int = 12, docs: int = 40, graded: bool = False) -> tuple[Run, Qrels]:
+def make_case(seed: int, *, queries: int = 12, docs: int = 40) -> tuple[Run, Qrels]:
     """A random run over documents in a few sessions, and qrels; some queries are missing on either side."""
     rng = np.random.default_rng(seed)
     ids = np.array([f"s{d % 5}/{d}" for d in range(docs)])
     ranked, judged = [], []
     for q in range(queries):
-        held = rng.choice(docs, size=int(rng.integers(1, docs + 1)), replace=False)
+        found = rng.choice(docs, size=int(rng.integers(1, docs + 1)), replace=False)
         relevant = rng.choice(docs, size=int(rng.integers(1, 9)), replace=False)
         if q % 7 != 3:
-            ranked += [(f"q{q}", ids[d], float(rng.normal())) for d in held]
+            ranked += [(f"q{q}", ids[d], float(rng.normal())) for d in found]
         if q % 6 != 4:
-            judged += [(f"q{q}", ids[d], int(rng.integers(1, 4)) if graded else 1) for d in relevant]
+            judged += [(f"q{q}", ids[d], 1) for d in relevant]
             judged += [(f"q{q}", ids[d], 0) for d in range(docs) if d not in relevant and rng.random() < 0.1]
     columns = [np.array(c) for c in zip(*ranked, strict=True)]
     run = run_from_scores(columns[0], columns[1], columns[2].astype(float), level="turn", k=docs)
@@ -31,9 +33,9 @@ def make_case(seed: int, *, queries: int = 12, docs: int = 40, graded: bool = Fa
     return run, Qrels(table.with_columns(pl.col("relevance").cast(pl.Int32), subtopic=subtopic), "turn")
 
 
-def make_dataset(scopes: int = 3, sessions: int = 12, turns: int = 5, questions: int = 30, seed: int = 0) -> Dataset:
+def make_dataset(scopes: int = 3, sessions: int = 12, turns: int = 5, questions: int = 30) -> Dataset:
     """Conversations of no content, and questions with evidence in one to five sessions; some without evidence."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     all_turns, all_sessions, all_questions = [], [], []
     texts = ["How many doctors did I see?", "When did I move?", "What pets do I have?", "Where is it?", "Tell me."]
     for c in range(scopes):
@@ -43,23 +45,17 @@ def make_dataset(scopes: int = 3, sessions: int = 12, turns: int = 5, questions:
             all_turns += [Turn(f"{sid}/{n}", f"c{c}", sid, n, "me", "user", "…") for n in range(1, turns + 1)]
         for q in range(questions):
             n = int(rng.integers(0, 6))
-            held = [f"c{c}/s{s + 1}" for s in rng.choice(sessions, size=n, replace=False)]
-            evidence = [f"{s}/{rng.integers(1, turns + 1)}" for s in held]
-            kind = "multi" if n > 1 else "single"
-            all_questions.append(
-                Question(f"c{c}/q{q}", f"c{c}", texts[q % 5], None, kind, None, evidence, held, abstention=q == 0)
-            )
-    return Dataset(
-        "made", "chatlog", frame(Turn, all_turns), frame(Session, all_sessions), frame(Question, all_questions)
-    )
+            cited = [f"c{c}/s{s + 1}" for s in rng.choice(sessions, size=n, replace=False)]
+            evidence = [f"{s}/{rng.integers(1, turns + 1)}" for s in cited]
+            about = (texts[q % 5], None, "multi" if n > 1 else "single", None, evidence, cited)
+            all_questions.append(Question(f"c{c}/q{q}", f"c{c}", *about, abstention=q == 0))
+    tables = frame(Turn, all_turns), frame(Session, all_sessions), frame(Question, all_questions)
+    return Dataset("made", "chatlog", *tables)
 
 
 def make_run(dataset: Dataset, level: Level, *, seed: int, help_: float = 0.0, name: str = "run") -> Run:
     """Rank every document of each question's scope at random, evidence helped by a constant."""
-    from dataclasses import replace
-
-    column = {"turn": "turn_id", "session": "session_id"}[level]
-    labels = {"turn": "evidence", "session": "evidence_sessions"}[level]
+    column, labels = {"turn": ("turn_id", "evidence"), "session": ("session_id", "evidence_sessions")}[level]
     documents = (dataset.turns if level == "turn" else dataset.sessions).select("scope", doc_id=column)
     pairs = dataset.questions.join(documents, on="scope", maintain_order="left_right")
     helped = pairs.select(pl.col("doc_id").is_in(pl.col(labels)))["doc_id"].to_numpy()
@@ -81,3 +77,10 @@ def made() -> Dataset:
 @pytest.fixture(scope="session")
 def run_on() -> Callable[..., Run]:
     return make_run
+
+
+@pytest.fixture(scope="session")
+def reports(made: Dataset) -> list[Report]:
+    """Three systems over sessions, the second better than the first and the third than both."""
+    helped = (("random", 0.0), ("hybrid | mmr(lambda_=0.7)", 0.3), ("best", 0.6))
+    return [evaluate(make_run(made, "session", seed=1, help_=h, name=n), made) for n, h in helped]

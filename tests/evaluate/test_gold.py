@@ -1,17 +1,25 @@
-"""Gold annotations: whether a fact says what an entry says, judged by hand; and that those of the repository hold."""
+"""Gold facts: whether a fact says what an entry says, judged by hand; and what is known of a chat, measured by them."""
 
 from __future__ import annotations
 
+import json
+import re
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from memlab.embed import load
 from memlab.errors import DataError
-from memlab.evaluate.gold import Entry, agrees, read_gold, same_words
+from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_folder, outcome_totals
+from memlab.evaluate.gold import Annotations, Entry, agrees, read_gold, same_words
+from memlab.knowledge import resolve
+from memlab.records import Fact, frame
 
-ROOT = Path(__file__).parents[2] / "data" / "facts"
-HALVES = {half: read_gold(ROOT / half) for half in ("dev", "heldout")}
-CHATS = [gold for half in HALVES.values() for gold in half]
+ROOT = Path(__file__).parents[2]
+FACTS = ROOT / "data" / "facts"
 
 # subject (its other names) | mode | words of the relation | wordings of the value
 JOB = "Una,Una's | is | work job employ start teach | Ferris Dairy; the dairy"
@@ -25,8 +33,6 @@ PARTNER = "Una | is | boyfriend partner date with | Tom"
 TRIP = "Una | plan | go trip fly visit | Crete; June"
 LIMA = "Una | was | live | Lima"
 MUM = "Mother,Una's mum,mum | is | live home | Odda"
-STEAK = "Una | is | love like eat | steak"
-BUS = "Una | is | drive bus | bus"
 
 PAIRS = [
     ("Una | works at | Ferris Dairy", JOB, True),
@@ -51,30 +57,22 @@ PAIRS = [
     ("Una | lives in | Lima", LIMA, False),
     ("Una's mum | lives in | Odda", MUM, True),
     ("Una's mum's cat | lives in | Odda", MUM, False),
-    ("Una | is driving | to the bus", BUS, True),  # too kind: only the words are compared
 ]
-
-
-def _entry(line: str) -> Entry:
-    names, mode, about, value = (part.strip() for part in line.split("|"))
-    values = tuple(v.strip() for v in value.split(";"))
-    called = tuple(names.split(","))
-    return Entry("e", "fact", called[0], called, values, "m1", about=tuple(about.split()), mode=mode)
-
-
-def _fact(line: str) -> dict[str, str]:
-    subject, predicate, obj = (part.strip() for part in line.split("|"))
-    return {"subject": subject, "predicate": predicate, "object": obj, "speaker": "Una"}
 
 
 @pytest.mark.parametrize(("fact", "line", "same"), PAIRS)
 def test_pairs_judged_by_hand(fact: str, line: str, same: bool) -> None:
-    assert agrees(_fact(fact), _entry(line)) == same
+    subject, predicate, obj = (part.strip() for part in fact.split("|"))
+    row = {"subject": subject, "predicate": predicate, "object": obj, "speaker": "Una"}
+    names, mode, about, value = (part.strip() for part in line.split("|"))
+    values, called = tuple(v.strip() for v in value.split(";")), tuple(names.split(","))
+    entry = Entry("e", "fact", called[0], called, values, "m1", about=tuple(about.split()), mode=mode)
+    assert agrees(row, entry) == same
 
 
 def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
     verbs = {"is": "{}", "not": "does not {}", "plan": "plans to {}", "was": "used to {}"}
-    for gold in CHATS:
+    for gold in [*read_gold(FACTS / "dev"), *read_gold(FACTS / "heldout")]:
         for entry in gold.entries:
             if entry.kind != "neutral":
                 relation = verbs[entry.mode].format(entry.about[0])
@@ -83,11 +81,117 @@ def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
                 assert agrees(row, entry) or gold.closed or entry.mode == "is", (gold.scope, entry.id)
 
 
-def test_what_is_no_annotation_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_annotation_or_no_fact_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no gold annotations"):
         read_gold(tmp_path)
-    (tmp_path / "a.jsonl").write_text('{"scope": "a", "id": "m1", "timestamp": "2025-01-01", "text": "x"}\n')
+    (tmp_path / "a.jsonl").write_text(
+        '{"scope": "a", "id": "m1", "timestamp": "2025-01-01", "sender": "B", "text": "x"}\n'
+    )
     head = '{"is": "gold", "scope": "a", "style": "s", "dates": [], "people": []}\n'
     (tmp_path / "a.gold.jsonl").write_text(head + '{"id": "f", "is": "fact", "subject": "B", "value": ["x"]}\n')
     with pytest.raises(DataError, match="line 2"):
         read_gold(tmp_path)
+    for text, word in ((None, "frozen"), ("{", "line 1"), ('{"scope": "nora"}', "row 1")):
+        if text is not None:
+            (tmp_path / "frozen.jsonl").write_text(text)
+        with pytest.raises(DataError, match=word):
+            measure_folder(FACTS / "dev", facts=tmp_path / "frozen.jsonl")
+
+
+MESSAGES = [
+    ("2025-01-01T10:00:00Z", "i work at the mill. boss is ada"),
+    ("2025-02-01T10:00:00Z", "hands are cold"),
+    ("2025-03-01T10:00:00Z", "left the mill, i work at the harbour now"),
+    ("2025-04-01T10:00:00Z", "my brother has a boat"),
+    ("2025-05-01T10:00:00Z", "bye"),
+]
+LINES = [
+    {"is": "gold", "scope": "mo", "style": "terse", "dates": ["2025-01-20", "2025-02-20", "2025-03-20"],
+     "people": [{"name": "Mo", "names": []}, {"name": "Mo's brother", "names": ["brother"]}]},
+    {"id": "f1", "is": "fact", "subject": "Mo", "about": ["work"], "value": ["mill"], "since": "m1", "until": "m3"},
+    {"id": "f2", "is": "fact", "subject": "Mo", "about": ["work"], "value": ["harbour"], "since": "m3"},
+    {"id": "f3", "is": "fact", "subject": "Mo", "about": ["boss"], "value": ["ada"], "since": "m1"},
+    {"id": "f4", "is": "fact", "subject": "Mo's brother", "about": ["have"], "value": ["boat"], "since": "m4"},
+    {"id": "t1", "is": "trap", "kind": "moment", "message": "m2", "subject": "Mo", "about": ["hand"],
+     "value": ["cold"]},
+    {"id": "t2", "is": "trap", "kind": "other", "message": "m4", "subject": "Mo", "about": ["have"],
+     "value": ["boat"]},
+    {"id": "n1", "is": "neutral", "message": "m3", "subject": "Mo", "value": ["left"]},
+]  # fmt: skip
+RIGHT = [(1, "Mo", "works at", "the mill"), (1, "Mo's boss", "is", "Ada"), (3, "Mo", "works at", "the harbour"),
+         (4, "Mo's brother", "has", "a boat")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> Annotations:
+    place = tmp_path_factory.mktemp("mo")
+    rows = [
+        {"scope": "mo", "id": f"m{n}", "timestamp": when, "sender": "Mo", "text": text}
+        for n, (when, text) in enumerate(MESSAGES, 1)
+    ]
+    for name, lines in (("mo.jsonl", rows), ("mo.gold.jsonl", LINES)):
+        (place / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return read_gold(place)[0]
+
+
+def _measured(chat: Annotations, stated: list[tuple[int, str, str, str]]) -> pl.DataFrame:
+    facts = [
+        Fact(f"f{i}", "mo", *triple, "stated", [f"mo/m{n}"], datetime.fromisoformat(MESSAGES[n - 1][0]))
+        for i, (n, *triple) in enumerate(stated)
+    ]
+    return measure_chat(chat, partial(resolve, frame(Fact, facts)))
+
+
+def test_full_marks_and_none(chat: Annotations) -> None:
+    table = outcome_totals(_measured(chat, RIGHT))
+    assert table["measure"].to_list() == list(MEASURES)
+    assert table["share"].to_list() == [1.0] * len(MEASURES)
+    # At the end three facts; on three dates two each; one invalidation; two traps.
+    assert table["n"].to_list() == [3, 3, 6, 6, 1, 1, 2]
+    nothing = outcome_totals(_measured(chat, []))
+    assert nothing["share"].to_list() == [None, 0.0, None, 0.0, None, 0.0, 1.0]
+    wrong = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
+    assert wrong.filter(measure="closings precision")["hit"].to_list() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("stated", "verdict"),
+    [
+        ((1, "Mo", "works at", "the mill"), "stale"),
+        ((2, "Mo's hands", "are", "cold"), "trap"),
+        ((4, "Mo", "has", "a boat"), "trap"),
+        ((5, "Mo", "likes", "birds"), "unlisted"),
+        ((3, "Mo", "works at", "the mill and the harbour"), "stale"),
+        # What counts neither way.
+        ((3, "Mo", "left", "the mill"), None),
+        ((3, "Mo", "no longer works at", "the mill"), None),
+        ((4, "Mo", "has a brother named", "Mo's brother"), None),
+        ((3, "Mo", "hopes to work at", "the harbour"), None),
+    ],
+)
+def test_what_is_wrong_and_why(chat: Annotations, stated: tuple[int, str, str, str], verdict: str | None) -> None:
+    outcomes = _measured(chat, [stated])
+    wrong = [(False, verdict)] if verdict else []
+    assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == wrong
+    assert outcomes.filter(~pl.col("hit"), measure="silence").height == (verdict == "trap")
+    text = format_outcomes(outcomes)
+    assert verdict is None or f"{verdict}: mo: {stated[1]} | " in text
+    closed = format_outcomes(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
+    assert text.startswith(closed), "of closed annotations only totals are written"
+    assert "Mo" not in closed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("half", "column"), [("dev", 2), ("heldout", 3)])
+def test_the_table_of_the_docs_is_what_its_command_prints(half: str, column: int) -> None:
+    """What a large language model stated once, resolved again."""
+    measured = outcome_totals(measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=load("minilm")))
+    page = (ROOT / "docs" / "evaluation" / "knowledge.md").read_text(encoding="utf-8").splitlines()
+    # Two columns of frozen facts, two of answers to the prompts in use.
+    rows = {row[1].strip(): row[column] for row in (line.split("|") for line in page) if len(row) == 7}
+    for measure, n, share in measured.select("measure", "n", "share").iter_rows():
+        named = measure.replace("closings", "invalidation").replace("silence", "traps avoided")
+        printed, of = re.findall(r"[\d.]+", rows[named])[:2]
+        # What an encoder merges may differ by a fact or two between machines.
+        assert abs(share - float(printed)) < 0.02, (measure, share, printed)
+        assert abs(n - int(of)) <= 4, (measure, n, of)

@@ -1,19 +1,19 @@
-"""Each cause by a case made for it, and what the counts by cause mean."""
+"""What was missed: each cause by a case made for it; and what must not come back."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+import memlab
+from memlab import datasets
 from memlab.errors import DataError
-from memlab.evaluate import by_cause, misses
-from memlab.evaluate.misses import CAUSES
+from memlab.evaluate import misses, stale_table
 from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,92 +24,90 @@ def chat(
     turns: dict[int, str | tuple[str, str]],
     *,
     question: str = "What pets does Ann have?",
-    answer: str | None = "A ferret",
+    answer: str = "A ferret",
     evidence: tuple[int, ...] = (1,),
-    n: int = 40,
 ) -> Dataset:
-    """One session of Ann's: filler but for the turns given, some with a caption."""
-    held = {i: turns.get(i, FILLER) for i in range(1, n + 1)}
+    """One session of Ann's: forty turns, filler but for those given, some with a caption."""
+    texts = {i: turns.get(i, FILLER) for i in range(1, 41)}
     rows = [
-        Turn(f"a/s/{i}", "a", "a/s", i, "Ann", "user", *((said, None) if isinstance(said, str) else said))
-        for i, said in held.items()
+        Turn(f"a/s/{i}", "a", "a/s", i, "Ann", "user", *((text, None) if isinstance(text, str) else text))
+        for i, text in texts.items()
     ]
     asked = Question("a/q", "a", question, answer, "kind", None, [f"a/s/{i}" for i in evidence], ["a/s"])
-    sessions = [Session("a/s", "a", 1, DAY, DAY, n, ["Ann"])]
+    sessions = [Session("a/s", "a", 1, DAY, DAY, len(texts), ["Ann"])]
     return Dataset("chat", "chatlog", frame(Turn, rows), frame(Session, sessions), frame(Question, [asked]))
 
 
-def ranked(data: Dataset, *order: int) -> Run:
-    """The turns of the first question, in that order."""
+def ranked(*order: int) -> Run:
+    """The turns of the question, in that order."""
     ids = np.array([f"a/s/{i}" for i in order])
-    query = np.array([data.questions["query_id"][0]] * len(order))
-    return run_from_scores(query, ids, -np.arange(len(order), dtype=float), level="turn", k=100)
+    scores = -np.arange(len(order), dtype=float)
+    return run_from_scores(np.array(["a/q"] * len(order)), ids, scores, level="turn", k=100)
 
 
 FAR = tuple(range(30, 41))
-CASES = {
-    "budget": chat({1: "My pets."}, evidence=(1, 20, 21)),
-    "caption": chat({1: ("Look at him!", "a photo of a ferret in a basket")}),
-    "pronouns": chat({1: "And so is he, very much."}),
-    "label": chat({1: "I painted the fence.", 31: "The ferret bit me."}),
-    "implied": chat({1: "Slinky stole my socks."}),
-    "other words": chat({1: "I bought a ferret."}),
-    "near miss": chat({1: "I own some pets."}),
-    "outranked": chat({1: "I own some pets."}),
-    "follow-on": chat({29: "I bought Slinky, a ferret."}, evidence=(29,)),
-    "common words": chat(dict.fromkeys(range(1, 20), "So many pets.") | {1: "Our pets nap upstairs."}),
-}
+REST = {"question": "Does Ann rest?"}
 
 
-@pytest.mark.parametrize("cause", CASES)
-def test_each_cause(cause: str) -> None:
-    places = FAR[:3] if cause in ("budget", "near miss") else FAR
-    data = CASES[cause]
-    run = ranked(data, *places, *((1,) if cause == "near miss" else ()))
-    k = 2 if cause == "budget" else 3 if cause == "near miss" else 10
-    table = misses(run, data, k=k)
-    assert set(table["cause"]) == {cause}
+@pytest.mark.parametrize(
+    ("cause", "data", "order", "k"),
+    [
+        ("budget", chat({1: "My pets."}, evidence=(1, 20, 21)), FAR[:3], 2),
+        ("caption", chat({1: ("Look at him!", "a photo of a ferret in a basket")}), FAR, 10),
+        ("pronouns", chat({1: "And so is he, very much."}), FAR, 10),
+        ("label", chat({1: "I painted the fence.", 31: "The ferret bit me."}), FAR, 10),
+        ("implied", chat({1: "Slinky stole my socks."}), FAR, 10),
+        ("other words", chat({1: "I bought a ferret."}), FAR, 10),
+        ("near miss", chat({1: "I own some pets."}), (*FAR[:3], 1), 3),
+        ("outranked", chat({1: "I own some pets."}), FAR, 10),
+        ("follow-on", chat({29: "I bought Slinky, a ferret."}, evidence=(29,)), FAR, 10),
+        ("common words", chat(dict.fromkeys(range(1, 20), "So many pets.") | {1: "Our pets nap upstairs."}), FAR, 10),
+        # A name of a speaker is no shared word.
+        ("other words", chat({1: "Ann sleeps badly."}, answer="Ann: badly not", **REST), FAR, 10),
+        ("implied", chat({1: "Ann sleeps badly."}, answer="No", **REST), FAR, 10),
+    ],
+)
+def test_each_cause(cause: str, data: Dataset, order: tuple[int, ...], k: int) -> None:
+    assert set(misses(ranked(*order), data, k=k)["cause"]) == {cause}
 
 
 def test_a_row_says_what_was_missed_and_where() -> None:
     data = chat({1: ("Look at him!", "a ferret")}, evidence=(1, 30, 25))
-    rows = misses(ranked(data, *FAR, 25), data, k=10).rows(named=True)
-    assert [(row["doc_id"], row["rank"]) for row in rows] == [("a/s/1", None), ("a/s/25", 12)]
-    assert rows[0]["text"] == "Look at him! [image: a ferret]"
-    assert rows[1]["text"] == FILLER
-    assert rows[0]["question"] == "What pets does Ann have?"
-    assert rows[0]["answer"] == "A ferret"
-    assert rows[0]["n_evidence_sessions"] == 1
-
-
-def test_a_name_of_a_speaker_is_no_shared_word() -> None:
-    data = chat({1: "Ann sleeps badly."}, question="Does Ann rest?", answer="Ann: badly not")
-    assert misses(ranked(data, *FAR), data)["cause"].to_list() == ["other words"]
-    data = chat({1: "Ann sleeps badly."}, question="Does Ann rest?", answer="No")
-    assert misses(ranked(data, *FAR), data)["cause"].to_list() == ["implied"]
-
-
-def test_what_cannot_be_analysed_is_refused() -> None:
-    data = chat({1: "pets"})
-    run, bare = ranked(data, 1), Dataset("bare", "chatlog", data.turns, data.sessions)
+    table = misses(ranked(*FAR, 25), data, k=10)
+    shown = table.select("doc_id", "rank", "text", "answer", "n_evidence_sessions").rows()
+    assert shown == [("a/s/1", None, "Look at him! [image: a ferret]", "A ferret", 1),
+                     ("a/s/25", 12, FILLER, "A ferret", 1)]  # fmt: skip
+    run, bare = ranked(1), Dataset("bare", "chatlog", data.turns, data.sessions)
     for args, k in (((replace(run, level="session"), data), 10), ((run, data), 0), ((run, bare), 10)):
         with pytest.raises(DataError, match="give a ranking of turns, k from 1, and questions with evidence"):
             misses(*args, k=k)
 
 
-pieces = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(sorted(CAUSES))), min_size=1, max_size=12)
+def test_each_value_of_stale_turns_is_what_its_name_says(tmp_path: Path) -> None:
+    lines = [{"scope": "a", "id": f"m{n}", "sender": "Ann", "text": f"text {n}"} for n in range(14)]
+    asked = {"scope": "a", "query_id": "q", "question": "Which?", "evidence": ["m3", "m4"], "stale": ["m0", "m1"]}
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, asked]))
+    data = datasets.load(path)
+    for order, expected in (
+        ("3 4 2", (False, True, True)),
+        ("3 0 4", (True, True, True)),
+        ("0 1 3", (True, False, False)),
+        ("2", (False, False, False)),
+        ("2 4", (False, False, True)),
+        ("2 5 6 7 8 9 10 11 12 13 0 3 4", (False, False, False)),
+    ):
+        ids = np.array([f"a/m{n}" for n in order.split()])
+        run = run_from_scores(np.array(["q"] * len(ids)), ids, -np.arange(len(ids), dtype=float), level="turn", k=20)
+        assert stale_table([run], data).row(0)[2:] == expected
 
 
-@settings(max_examples=25, deadline=None)
-@given(pieces)
-def test_an_answer_is_solved_by_a_cause_that_stands_alone(rows: list[tuple[str, str]]) -> None:
-    missed = pl.DataFrame(rows, schema=["query_id", "cause"], orient="row")
-    table = by_cause(missed)
-    assert table["cause"].to_list() == list(CAUSES)
-    assert table["n"].sum() == len(rows)
-    assert table["share"].sum() == pytest.approx(1)
-    lost = {query for query, _ in rows}
-    for cause, solved, alone in table.select("cause", "solved", "alone").iter_rows():
-        complete = {q for q in lost if {c for query, c in rows if query == q} == {cause}}
-        assert solved == len(complete)
-        assert alone == pytest.approx(len(complete) / len(lost))
+def test_comparisons_show_stale_turns() -> None:
+    updates = datasets.load("data/facts/updates.jsonl")
+    done = memlab.compare(["bm25", "bm25(b=0)"], updates, encoder=None)
+    assert done.tables()["What must not come back"]["system"].to_list() == ["bm25", "bm25(b=0)"]
+    run = memlab.pipeline("bm25").run(memlab.Bench.of(updates, encoder=None))
+    theirs = stale_table([run], updates).row(0, named=True)
+    assert done.systems.row(0, named=True)["current first"] == theirs["current first"]
+    with pytest.raises(DataError, match="stale"):
+        stale_table([run], memlab.sample(turns=60))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
-from scipy.stats import binomtest, norm
 
-from memlab.evaluate import Table, verdicts
+from memlab.evaluate import verdicts
 from memlab.evaluate.significance import (
     EXACT_UP_TO,
-    against_null,
     bootstrap_interval,
     equivalence_p,
     holm,
@@ -25,107 +23,71 @@ from memlab.evaluate.significance import (
 DIFFERENCES = arrays(np.float64, st.integers(1, 25), elements=st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.1, 0.5, 1.0]))
 
 
-def scipy_p(differences: np.ndarray) -> float:
-    return stats.permutation_test(
-        (differences, np.zeros_like(differences)),
-        lambda x, y, axis: (x - y).mean(axis=axis),
-        permutation_type="samples",
-        vectorized=True,
-        n_resamples=np.inf,
-    ).pvalue
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("n", [2, 5, 10, EXACT_UP_TO])
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("n", [2, 5, EXACT_UP_TO])
 def test_exact_like_scipy(seed, n):
     rng = np.random.default_rng(seed)
     differences = rng.normal(0.3, 1.0, n) if seed % 2 else rng.choice([-1.0, -0.5, 0.5, 1.0], n)
-    assert randomisation_test(differences) == pytest.approx(scipy_p(differences), abs=1e-12)
+    theirs = stats.permutation_test(
+        (differences, np.zeros_like(differences)), lambda x, y, axis: (x - y).mean(axis=axis),
+        permutation_type="samples", vectorized=True, n_resamples=np.inf,
+    )  # fmt: skip
+    assert randomisation_test(differences) == pytest.approx(theirs.pvalue, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(DIFFERENCES)
 def test_symmetric_bounded_and_blind_to_zeros(differences):
     p = randomisation_test(differences)
     assert 0 < p <= 1
-    padded = np.concatenate([np.zeros(3), differences])
-    assert randomisation_test(padded) == p
+    assert randomisation_test(np.concatenate([np.zeros(3), differences])) == p
     if np.count_nonzero(differences) <= EXACT_UP_TO:
         assert randomisation_test(-differences) == p
         assert randomisation_test(differences[::-1]) == pytest.approx(p, abs=1e-12)
 
 
-@pytest.mark.parametrize("n", [12, 40])
-def test_uniform_under_the_null(n):
+def test_uniform_under_the_null():
     rng = np.random.default_rng(1)
-    p = np.array([randomisation_test(rng.normal(0, 1, n), seed=i) for i in range(120)])
+    p = np.array([randomisation_test(rng.normal(0, 1, 20), seed=i) for i in range(80)])
     assert stats.kstest(p, "uniform").pvalue > 0.01
     assert stats.binomtest(int((p <= 0.05).sum()), len(p), 0.05).pvalue > 0.01
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=12))
 def test_holm(p):
     given_p = np.array(p, dtype=np.float64)
-    adjusted = holm(given_p)
     order = np.argsort(given_p, kind="stable")
     # By the definition: the adjusted p of a hypothesis is the smallest level at which it is rejected.
     rejected = [max((len(p) - j) * given_p[order[j]] for j in range(place + 1)) for place in range(len(p))]
-    np.testing.assert_allclose(adjusted[order], np.minimum(1, rejected), rtol=1e-12)
-    assert (adjusted >= given_p).all()
-    assert (adjusted <= 1).all()
-    assert (np.diff(adjusted[np.argsort(given_p, kind="stable")]) >= 0).all()
+    np.testing.assert_allclose(holm(given_p)[order], np.minimum(1, rejected), rtol=1e-12)
 
 
-def test_interval_like_scipy():
+def test_intervals_are_those_of_scipy_cover_the_truth_and_are_wider_by_conversation():
     values = np.random.default_rng(3).exponential(1.0, 120)
     low, high = bootstrap_interval(values[:, None], seed=0)
-    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=20_000, rng=0).confidence_interval
-    assert low.item() == pytest.approx(theirs.low, abs=0.02)
-    assert high.item() == pytest.approx(theirs.high, abs=0.02)
-
-
-def test_interval_covers_the_truth():
-    rng = np.random.default_rng(4)
+    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=4000, rng=0).confidence_interval
+    assert (low.item(), high.item()) == pytest.approx((theirs.low, theirs.high), abs=0.03)
     # The columns of one call are as many sets.
-    low, high = bootstrap_interval((rng.random((200, 100)) < 0.3) * 1.0)
+    low, high = bootstrap_interval((np.random.default_rng(4).random((200, 100)) < 0.3) * 1.0)
     covered = int(((low <= 0.3) & (high >= 0.3)).sum())
     assert stats.binomtest(covered, len(low), 0.95).pvalue > 0.01
-
-
-def test_resampling_scopes_is_wider_when_scopes_differ():
-    scopes = np.repeat(["a", "b", "c", "d", "e"], 40)
-    values = np.repeat([0.1, 0.9, 0.5, 0.2, 0.8], 40)[:, None]
+    scopes, values = (np.repeat(each, 40) for each in (["a", "b", "c", "d", "e"], [0.1, 0.9, 0.5, 0.2, 0.8]))
     (by_query,), (by_scope,) = (
-        (high - low) for low, high in (bootstrap_interval(values, scopes=each) for each in (None, scopes))
+        (high - low) for low, high in (bootstrap_interval(values[:, None], scopes=each) for each in (None, scopes))
     )
     assert by_scope > 3 * by_query
 
 
-@given(st.integers(2, 30), st.integers(0, 5))
-def test_a_draw_of_the_null_is_seldom_far_from_it(n: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    null = rng.random((400, n))
-    table = against_null(null[0], null)
-    assert table["chance_low"] < table["chance"] < table["chance_high"]
-    assert (table["p"] < 0.04) <= (not table["chance_low"] <= table["mean"] <= table["chance_high"])
-    far = against_null(np.append(null[0] + 2, np.nan), np.pad(null, ((0, 0), (0, 1))))
-    assert (far["n"], far["p"]) == (n, 1 / 401)
-    assert far["mean"] == pytest.approx(null[0].mean() + 2)
-
-
-@pytest.mark.parametrize(("n", "discordant", "tests"), [(78, 0.2, 1), (78, 0.2, 64), (300, 0.1, 5), (40, 0.0, 3)])
+@pytest.mark.parametrize(("n", "discordant", "tests"), [(78, 0.2, 64), (300, 0.1, 5), (40, 0.0, 3)])
 def test_what_is_detectable_is_detected_in_four_of_five_simulations(n: int, discordant: float, tests: int) -> None:
     least = smallest_detectable_difference(n, discordant, tests=tests)
     assert least is not None
     shown = {}
     for difference in (least, least - 0.02):
-        share = max(discordant, difference)
-        rng = np.random.default_rng(0)
+        share, rng = max(discordant, difference), np.random.default_rng(0)
         pairs = rng.binomial(n, share, size=4000)
         wins = rng.binomial(pairs, (1 + difference / share) / 2)
         cases, counts = np.unique(np.stack([wins, pairs]), axis=1, return_counts=True)
-        p = np.array([binomtest(w, m).pvalue if m else 1.0 for w, m in cases.T])
+        p = np.array([stats.binomtest(w, m).pvalue if m else 1.0 for w, m in cases.T])
         # A difference is shown where it is shown in its own direction.
         right = (p <= 0.05 / tests) & (2 * cases[0] > cases[1])
         shown[difference] = counts[right].sum() / 4000
@@ -138,28 +100,25 @@ def test_equivalence_is_two_one_sided_tests(more: int, win: int, loss: int, marg
     """Two z tests of the sample with a win and a loss more."""
     n = more + win + loss
     p = equivalence_p((win - loss) / n, n, win, loss, margin=margin)
-    assert 0 <= p <= 1
-    assert p == pytest.approx(equivalence_p((loss - win) / n, n, loss, win, margin=margin))
     assert equivalence_p((win - loss) / n, n, win, loss, margin=margin + 0.1) < p or p == 0
     values = np.repeat([1.0, -1.0, 0.0], [win + 1, loss + 1, n - win - loss])
     mean, error = values.mean(), values.std() / np.sqrt(len(values))
     if error:
-        one_sided = max(norm.sf((mean + margin) / error), norm.cdf((mean - margin) / error))
+        one_sided = max(stats.norm.sf((mean + margin) / error), stats.norm.cdf((mean - margin) / error))
         assert p == pytest.approx(one_sided)
 
 
 def test_no_difference_on_few_questions_is_inconclusive_and_on_many_equivalence() -> None:
-    def table(n: int, **row: float) -> pl.DataFrame:
-        rows = [{"system": "base", "n": n, "mean": 0.5}, {"system": "other", "n": n, "mean": 0.5, **row}]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    few = table(40, difference=0.0, low=0.0, high=0.0, p=1.0, p_holm=1.0, win=0, tie=40, loss=0)
-    many = table(4000, difference=0.0, low=-0.01, high=0.01, p=1.0, p_holm=1.0, win=40, tie=3920, loss=40)
-    better = table(100, difference=0.2, low=0.12, high=0.28, p=1e-6, p_holm=1e-6, win=20, tie=80, loss=0)
-    judged = verdicts([few, many, better])
-    assert isinstance(judged, Table)
-    assert judged["verdict"].to_list() == [None, "inconclusive", None, "equivalent", None, "better"]
-    assert judged["p_holm"].to_list()[1::2] == holm(np.array([1, 1, 1e-6])).tolist()
-    assert judged["p_holm"].to_list()[::2] == judged["detectable"].to_list()[::2] == [None] * 3
-    seen = judged["detectable"].to_list()
-    assert seen[3] < seen[5] < seen[1]
+    base, other = {"system": "base", "n": 40, "mean": 0.5}, {"system": "other", "mean": 0.5}
+    rows = [
+        base,
+        other | {"n": 40, "difference": 0.0, "p": 1.0, "win": 0, "tie": 40, "loss": 0},
+        other | {"n": 4000, "difference": 0.0, "p": 1.0, "win": 40, "tie": 3920, "loss": 40},
+        other | {"n": 100, "difference": 0.2, "p": 1e-6, "win": 20, "tie": 80, "loss": 0},
+    ]
+    judged = verdicts([pl.DataFrame(rows[:2], infer_schema_length=None), pl.DataFrame(rows[2:])])
+    assert judged["verdict"].to_list() == [None, "inconclusive", "equivalent", "better"]
+    assert judged["p_holm"].to_list() == [None, *holm(np.array([1, 1, 1e-6])).tolist()]
+    none, few, many, better = judged["detectable"].to_list()
+    assert none is None
+    assert many < better < few

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from memlab import llm
@@ -26,38 +25,29 @@ NEXT = FIRST | {
 }  # fmt: skip
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    path = tmp_path / "follow-ups.jsonl"
-    path.write_text("\n".join(map(json.dumps, (FIRST, NEXT))))
-    return path
-
-
-@pytest.fixture(scope="module")
-def bench() -> Bench:
+def test_each_form_is_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["The oak desk cost $210.", "Churro was at the vet: 62 pounds.", "Rain.", "Sun."]
     turns = [Turn(f"u/{n}", "u", "u/s", n, "Ann", "user", text) for n, text in enumerate(texts, 1)]
     sessions = frame(Session, [Session("u/s", "u", 1, None, None, len(turns), [])])
-    return Bench.of(Dataset("small", "chatlog", frame(Turn, turns), sessions), encoder=None)
+    bench = Bench.of(Dataset("small", "chatlog", frame(Turn, turns), sessions), encoder=None)
+    (tmp_path / "follow-ups.jsonl").write_text("\n".join(map(json.dumps, (FIRST, NEXT))))
+    rows = follow_ups(tmp_path / "follow-ups.jsonl")
 
-
-def test_each_form_is_searched_for(file: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(requests: list[llm.Request], service: str | None) -> list[llm.Answer]:
         written = Rewritten(question="And the vet of Churro?")
         return [llm.Answer(written if service else None, "" if service else "no service") for _ in requests]
 
     monkeypatch.setattr(llm, "ask", ask)
-    done = compare_forms(follow_ups(file), bench, pipeline="bm25", k=[1])
+    done = compare_forms(rows, bench, pipeline="bm25", k=[1])
     assert done["form"].to_list() == ["as asked", "fallback", "model", "standalone"]
     assert done["question"].to_list()[1:3] == ["And the vet? (oak desk cost 210)", "And the vet of Churro?"]
     assert done["complete"].to_list() == [True, False, True, True]
     table = forms_table(done)
     assert table.filter(kind="all")["mean"].to_list() == [1, 0, 1, 1]
     assert table.filter(kind="all")["p"].null_count() == 1
-    both = compare_forms(follow_ups(file), bench, pipeline="bm25", k=[1, 3])
+    both = compare_forms(rows, bench, pipeline="bm25", k=[1, 3])
     assert both.filter(k=1).equals(done)
     assert both.filter(k=3)["complete"].all()
     assert forms_table(both).filter(k=1).equals(table)
-    without = compare_forms(follow_ups(file), bench, pipeline="bm25", service=None)
+    without = compare_forms(rows, bench, pipeline="bm25", service=None)
     assert "model" not in without["form"].to_list()
-    assert isinstance(done, pl.DataFrame)

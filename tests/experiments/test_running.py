@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import grid_worker
-import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 from talk import excerpt, write
 
 import memlab
-from memlab import Bench, Dataset, MemoryStore, datasets, embed
+from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline
 from memlab.errors import DataError, PipelineError, StoreError
-from memlab.experiments import Experiment, reopen, replaying, run, running
+from memlab.experiments import Experiment, reopen, replaying, run, running, sweep
 from memlab.experiments.replaying import RANKING_MODULES, code_version
-from memlab.experiments.running import CONTROLS
+from memlab.experiments.running import CONTROLS, measurable_levels
 
-WORKER = Path(grid_worker.__file__)
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
 LEVELS = ("turn", "session")
-
-
-class Counting:
-    """An encoder that counts the texts that it is asked for."""
-
-    def __init__(self, dim: int = 32) -> None:
-        self.inner = embed.load(f"hashing:{dim}")
-        self.identity, self.dim, self.asked = self.inner.identity, dim, 0
-
-    def encode(self, texts: Iterable[str], *, kind: Any = "document", progress: bool = True) -> np.ndarray:
-        held = list(texts)
-        self.asked += len(held)
-        return self.inner.encode(held, kind=kind, progress=progress)
+MEASURE = "recall_all@10"
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +32,13 @@ def two() -> list[Dataset]:
 
 
 @pytest.fixture(scope="module")
-def done(two: list[Dataset], tmp_path_factory: pytest.TempPathFactory) -> tuple[Experiment, MemoryStore]:
-    store = MemoryStore.open(tmp_path_factory.mktemp("grid") / "store")
-    return run(TEXTS, two, store=store, encoder="hashing:32", name="pair", seed=4), store
+def store(tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
+    return MemoryStore.open(tmp_path_factory.mktemp("grid") / "store")
+
+
+@pytest.fixture(scope="module")
+def grid(two: list[Dataset], store: MemoryStore) -> Experiment:
+    return run(TEXTS, two, store=store, encoder="hashing:32", name="pair", seed=4)
 
 
 def assert_same(one: Experiment, other: Experiment) -> None:
@@ -63,45 +52,82 @@ def assert_same(one: Experiment, other: Experiment) -> None:
         assert (report.name, report.level, report.seed) == (again.name, again.level, again.seed)
 
 
-def test_what_was_run_is_read_and_nothing_is_encoded(two: list[Dataset], done: tuple[Experiment, MemoryStore]) -> None:
-    grid, store = done
+def test_each_run_is_what_its_pipeline_gives_alone(two: list[Dataset], grid: Experiment) -> None:
     cells = [(data.name, text, level) for data in two for text in TEXTS for level in LEVELS]
     assert grid.cells.select("dataset", "pipeline", "level").rows() == cells
+    owen, bench = grid["owen"], Bench.of(two[1], encoder="hashing:32", progress=False)
+    for ranked, report in zip(owen.runs, owen.reports, strict=True):
+        alone = pipeline(ranked.name).run(bench, level=ranked.level)
+        assert_frame_equal(ranked.frame, alone.frame)
+        assert_frame_equal(report.per_query, evaluate.evaluate(alone, two[1], seed=4).per_query)
+        assert (report.name, report.level, report.seed) == (ranked.name, ranked.level, 4)
+
+
+def test_one_page_of_methods(two: list[Dataset], grid: Experiment) -> None:
+    owen = grid["owen"]
+    assert owen.table().equals(evaluate.results_table(owen.at("turn")))
+    assert owen.compare(MEASURE, stepwise=True)["difference"].null_count() == 1
+    worst = owen.worst(3, system="bm25")
+    assert worst["recall@10"].is_sorted()
+    assert owen.worst(1, measure="recall_all@3")["recall_all@3"].item() == 0, "a measure that was not taken"
+    assert owen.why(worst["query_id"][0], system=TEXTS[1]).stages.height
+    assert owen.misses(system="bm25").equals(evaluate.misses(owen.runs[0], two[1]))
+    assert owen.to_latex().count(r"\begin{table}") > 5
+    for call, message in (
+        (lambda: owen.worst(system="none"), "systems are bm25"),
+        (lambda: owen.why("none"), "'none'"),
+        (lambda: grid.worst(), "choose one of them"),
+        (lambda: grid["none"], "no dataset 'none'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            call()
+
+
+def test_what_was_run_is_read_and_opened_again_from_the_store_alone(
+    two: list[Dataset], store: MemoryStore, grid: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not grid.cells["read"].any()
-    counting, rows = Counting(), store.runs.listing().height
-    again = run(TEXTS, two, store=store, encoder=counting, name="pair", seed=4)
+    rows = store.runs.listing().height
+    with monkeypatch.context() as patch:
+        patch.setattr(Bench, "of", None)  # without a bench nothing is encoded
+        again = run(TEXTS, two, store=store, encoder="hashing:32", name="pair", seed=4)
     assert again.cells["read"].all()
-    assert (counting.asked, store.runs.listing().height) == (0, rows)
+    assert store.runs.listing().height == rows
     assert again.cells["run_id"].equals(grid.cells["run_id"])
     assert_same(grid, again)
     for report, read in zip(grid.reports, again.reports, strict=True):
         assert str(report.provenance) == str(read.provenance), "a report does not show that its run was read"
+    store.ingest(replace(two[0], turns=two[0].turns.with_columns(text=pl.lit("all is new"))))
+    opened = reopen(MemoryStore.open(store.uri, create=False), "pair")
+    assert_same(grid, opened)
+    assert opened.compare(MEASURE).equals(grid.compare(MEASURE))
+    query = grid["nadia"].worst(1)["query_id"][0]
+    assert str(opened["nadia"].why(query)) == str(grid["nadia"].why(query))
+    one, other = (each.export(tmp_path / name) for name, each in (("one", grid), ("two", opened)))
+    files = sorted(path.relative_to(one) for path in one.rglob("*.*"))
+    assert {path.parts[0] for path in files} == {"nadia", "owen"}
+    assert all((one / file).read_bytes() == (other / file).read_bytes() for file in files)
+    with pytest.raises(StoreError, match="it has: pair"):
+        reopen(store, "other")
 
 
 @pytest.mark.slow
 def test_a_run_of_something_else_is_not_read(
     two: list[Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = MemoryStore.open(tmp_path / "store")
-    data = two[0]
+    store, data = MemoryStore.open(tmp_path / "store"), two[0]
 
-    def read(**changed: Any) -> bool:
+    def read(data: Dataset = data, **changed: Any) -> bool:
         settings: dict[str, Any] = {"encoder": "hashing:32", "header": ()} | changed
-        held = settings.pop("data", data)
-        cells = run(["dense"], [held], store=store, levels=["turn"], **settings).cells
-        return bool(cells["read"].item())
+        return bool(run(["dense"], [data], store=store, levels=["turn"], **settings).cells["read"].item())
 
-    assert not read()
-    assert read()
+    asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
+    assert [read(), read()] == [False, True]
     assert not read(encoder="hashing:64")
     assert not read(header=("participants",))
-    assert read(header=("participants",))
-    asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert not read(data=replace(data, questions=asked))
     monkeypatch.setattr(running, "code_version", lambda: "memlab 99 (abc)")
     assert not read()
-    monkeypatch.undo()
-    assert read()
 
 
 def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -123,69 +149,46 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
     assert rooms <= set(RANKING_MODULES), "every stage and every encoder is part of it"
 
 
-@pytest.mark.slow
-def test_a_grid_is_opened_again_from_the_store_alone(two: list[Dataset], tmp_path: Path) -> None:
-    place = tmp_path / "store"
-    store = MemoryStore.open(place)
-    grid = run(TEXTS, two, store=store, encoder="hashing:32", name="kept", seed=3)
-    changed = replace(two[0], turns=two[0].turns.with_columns(text=pl.lit("all is new")))
-    store.ingest(changed)
-    again = reopen(MemoryStore.open(place, create=False), "kept")
-    assert_same(grid, again)
-    assert again.cells["read"].all()
-    assert again.compare("recall_all@10").equals(grid.compare("recall_all@10"))
-    query = grid[two[0].name].worst(1)["query_id"][0]
-    assert str(again[two[0].name].why(query)) == str(grid[two[0].name].why(query))
-    for folder, one in (("one", grid), ("two", again)):
-        one.export(tmp_path / folder)
-    files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*"))
-    assert {p.parts[0] for p in files} == {data.name for data in two}
-    for file in files:
-        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes(), file
-    with pytest.raises(StoreError, match="it has: kept"):
-        reopen(store, "other")
-
-
 def test_what_is_refused_before_anything_runs(two: list[Dataset], tmp_path: Path) -> None:
     store = MemoryStore.open(tmp_path / "store")
-    bare = replace(two[0], questions=two[0].questions.clear())
-    for texts, data, said in (
-        ([], two, "at least one, and none twice"),
-        (["bm25", " bm25 "], two, "at least one, and none twice"),
-        (["bm25"], [], "its own name"),
-        (["bm25"], [two[0], two[0]], "its own name"),
-        (["bm25"], [two[1], bare], "none with evidence"),
+    bench = Bench.of(two[0], encoder=None)
+    none = pl.lit([], pl.List(pl.String()))
+    cited = replace(two[0], questions=two[0].questions.with_columns(evidence=none))
+    bare = replace(cited, questions=cited.questions.with_columns(evidence_sessions=none))
+    assert (measurable_levels(two[0]), measurable_levels(cited)) == (LEVELS, ("session",))
+    for texts, data, options, message in (
+        ([], two, {}, "at least one, and none twice"),
+        (["bm25", " bm25 "], two, {}, "at least one, and none twice"),
+        (["bm25"], [], {}, "its own name"),
+        (["bm25"], [two[0], two[0]], {}, "its own name"),
+        (["bm25"], [bench], {}, "each a file or what"),
+        (["bm25"], [two[1], bare], {}, "none with evidence"),
+        (["bm25"], two[0], {"bench": bench}, "bench= is for one dataset in memory"),
+        (["bm25"], two[0], {"cross_validate": "turn"}, "what there is: 'scope'"),
     ):
-        with pytest.raises(DataError, match=said):
-            run(texts, data, store=store, encoder=None)
+        with pytest.raises(DataError, match=message):
+            run(texts, data, store=store, encoder=None, **options)  # type: ignore[arg-type]
     with pytest.raises(PipelineError, match="'mrr'"):
         run(["bm25", "bm25 | mrr"], two, store=store, encoder=None)
     assert store.runs.listing().height == store.datasets().height == 0
 
 
 @pytest.mark.slow
-def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    command = [sys.executable, str(WORKER), str(tmp_path / "killed")]
-    quiet: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
-    undisturbed = run(
-        grid_worker.TEXTS, grid_worker.made(), store=MemoryStore.open(tmp_path / "whole"), encoder="hashing:32"
-    )
-    names = [data.name for data in undisturbed.datasets]
-    # The turns of "dense | mmr" are those that "dense" has ranked, and its sessions come from its turns.
-    calls = [f"{name} {f} {level}" for name in names for f in ("bm25", "dense") for level in LEVELS]
-    with subprocess.Popen([*command, "6"], **quiet) as process:
+def test_a_killed_grid_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = [sys.executable, grid_worker.__file__, str(tmp_path / "killed"), "8"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
-        begun = [process.stdout.readline().strip() for _ in range(6)]
+        assert process.stdout.readline() == "hangs\n"
         process.kill()
-    assert begun == calls[:6], "it hangs in the sixth"
-    assert process.returncode == -9
     store = MemoryStore.open(tmp_path / "killed")
     assert store.runs.listing().height == 7, "six of the first dataset, one of the second"
     with pytest.raises(StoreError, match="no grid 'killed'"):
         reopen(store, "killed")
-    rest = subprocess.run([*command, "0"], check=True, **quiet).stdout.splitlines()
-    assert rest == [*calls[5:], "read 7"], "what was done is not done again"
-    assert_same(reopen(store, "killed"), undisturbed)
+    monkeypatch.setattr(running, "code_version", lambda: grid_worker.CODE)
+    about: dict[str, Any] = {"encoder": "hashing:32", "name": "killed"}
+    done = run(grid_worker.TEXTS, grid_worker.made(), store=store, **about)
+    assert done.cells["read"].to_list() == [True] * 7 + [False] * 5, "what was done is not done again"
+    assert_same(reopen(store, "killed"), run(grid_worker.TEXTS, grid_worker.made(), **about))
     assert store.runs.listing().height == 12
 
 
@@ -193,12 +196,22 @@ def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_d
     write(tmp_path / "talk.jsonl", excerpt(100, scopes=["owen"]))
     done = run("bm25", tmp_path / "talk.jsonl", store=tmp_path / "store", encoder=None)
     data = datasets.load(tmp_path / "talk.jsonl")
-    assert run(["bm25"], data, store=str(tmp_path / "store"), encoder=None).cells["read"].all()
     assert_same(reopen(tmp_path / "store", done.name), done)
-    held = run("bm25", data, bench=Bench.of(data, encoder=None))
-    assert held.cells["run_id"].null_count() == held.cells.height, "in memory nothing is saved"
-    with pytest.raises(DataError, match="each a file or what"):
-        run("bm25", [Bench.of(data, encoder=None)])  # type: ignore[list-item]
+    given = run("bm25", data, bench=Bench.of(data, encoder=None))
+    assert given.cells["run_id"].null_count() == given.cells.height, "in memory nothing is saved"
     assert run(None, data, encoder="hashing:32", levels=["turn"]).cells["pipeline"].to_list() == [*CONTROLS, "best"]
-    with pytest.raises(DataError, match="bench= is for one dataset in memory"):
-        run("bm25", data, bench=Bench.of(data, encoder=None), store=tmp_path / "store")
+
+
+def test_a_sweep_compares_each_value_with_the_baseline(two: list[Dataset]) -> None:
+    data, bench = two[1], Bench.of(two[1], encoder="hashing:32", progress=False)
+    plain = run(["hybrid"], data, bench=bench, levels=["turn"], measures=[MEASURE], seed=4).reports[0]
+    swept = sweep("hybrid | mmr(lambda_={lambda_})", [1.0, 0.5], plain, bench, data, measure=MEASURE)
+    several = plain.per_query["n_evidence_sessions"] >= 2
+    assert swept.select("value", "parameter", "system").rows() == [(1.0, "lambda", "mmr"), (0.5, "lambda", "mmr")]
+    assert swept["baseline"].unique().to_list() == [pytest.approx(plain.per_query.filter(several)[MEASURE].mean())]
+    alone = evaluate.evaluate(pipeline("hybrid | mmr(lambda_=0.5)").run(bench), data, measures=[MEASURE]).per_query
+    assert swept["mean"][1] == pytest.approx(alone.filter(several)[MEASURE].mean())
+    assert swept["difference"][0] == 0, "λ = 1 is the plain ranking"
+    for template in ("hybrid", "hybrid(k={k}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={", "hybrid(k={})"):
+        with pytest.raises(DataError, match="template of one parameter"):
+            sweep(template, [1], plain, bench, data, measure=MEASURE)

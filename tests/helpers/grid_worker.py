@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from dataclasses import replace
-from functools import wraps
-from types import SimpleNamespace
 from typing import Any
 
 from talk import excerpt
 
-from memlab import MemoryStore, pipelines
-from memlab.experiments import run as run_all
-from memlab.experiments import running
+from memlab.experiments import run, running
 
 TEXTS = ("bm25", "dense", "dense | mmr(k=5)")
+CODE = "the same"
+"""The version of the code: somebody may edit memlab while the test runs, and then all would rightly be ranked anew."""
 
 
 def made() -> list[Any]:
     return [replace(excerpt(200, scopes=[scope]), name=scope) for scope in ("nadia", "owen")]
 
 
-def run(place: str, stop: int) -> None:
-    """Run the grid; say which retriever ranks what, and hang at the retrieval of that number."""
-    state = SimpleNamespace(counted=0, stop=stop)  # which is no part of the identity of a stage
+def hang(place: str, stop: int) -> None:
+    """Run the grid; say so and hang when the run of that number is measured, before it is saved."""
+    evaluate, number = running.evaluate, itertools.count(1)
 
-    def telling(function: Any) -> Any:
-        @wraps(function)
-        def told(bench: Any, **parameters: Any) -> Any:
-            state.counted += 1
-            print(bench.name, function.__name__, parameters["level"], flush=True)
-            if state.counted == state.stop:
-                time.sleep(600)
-            return function(bench, **parameters)
+    def hanging(*arguments: Any, **options: Any) -> Any:
+        if next(number) == stop:
+            print("hangs", flush=True)
+            time.sleep(600)
+        return evaluate(*arguments, **options)
 
-        return told
-
-    # Somebody may edit memlab while the test runs, and then the second process would be right to start anew.
-    running.code_version = lambda: "the same"  # type: ignore[assignment]
-    for name in ("bm25", "dense"):
-        pipelines.stages[name] = telling(pipelines.stages[name])
-    done = run_all(TEXTS, made(), store=MemoryStore.open(place), encoder="hashing:32", name="killed")
-    print("read", done.cells["read"].sum(), flush=True)
+    running.evaluate, running.code_version = hanging, lambda: CODE  # type: ignore[assignment]
+    run(TEXTS, made(), store=place, encoder="hashing:32", name="killed")
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], int(sys.argv[2]))
+    hang(sys.argv[1], int(sys.argv[2]))

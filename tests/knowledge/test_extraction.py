@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-import memlab
 from memlab.evaluate.fact_measures import measure_chat, outcome_totals, read_frozen_facts
 from memlab.evaluate.gold import json_lines, read_gold
 from memlab.knowledge import active, extraction, resolve
@@ -134,13 +133,11 @@ def test_a_correction_is_not_known_before_it_was_said(model: dict[str, Any]) -> 
 def test_recorded_answers_are_found_and_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(FACTS / "recorded.jsonl")]))
     gold = next(gold for gold in read_gold(FACTS / "dev") if gold.scope == "nora")
-    data = memlab.datasets.load(gold.log)
-    found = extraction.extract(data.turns, service="recorded")
+    found = extraction.extract(gold.data.turns, service="recorded")
     assert set(found.outcomes["status"]) == {"ok"}
     assert found.facts["text"].null_count() == 0
-    for facts in (found.facts, read_frozen_facts(json_lines(FACTS / "frozen.jsonl"), gold, data)):
-        shares = dict(
-            outcome_totals(measure_chat(gold, data, partial(resolve, facts))).select("measure", "share").iter_rows()
-        )
+    for facts in (found.facts, read_frozen_facts(json_lines(FACTS / "frozen.jsonl"), gold)):
+        measured = outcome_totals(measure_chat(gold, partial(resolve, facts)))
+        shares = dict(measured.select("measure", "share").iter_rows())
         assert shares["current precision"] >= 0.8
         assert shares["closings recall"] >= 0.65

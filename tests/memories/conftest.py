@@ -1,4 +1,4 @@
-"""Two short conversations with questions, and servers that answer as they are told."""
+"""Two short conversations with questions, and servers."""
 
 from __future__ import annotations
 
@@ -69,20 +69,16 @@ def running(made: ThreadingHTTPServer) -> Iterator[str]:
         made.shutdown()
 
 
-Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
 @pytest.fixture(scope="session")
 def serving() -> Callable[[ThreadingHTTPServer], AbstractContextManager[str]]:
     return running
 
 
 @pytest.fixture(scope="session")
-def answering() -> Callable[[Answer], AbstractContextManager[str]]:
+def answering() -> Callable[[Callable[[BaseHTTPRequestHandler], None]], AbstractContextManager[str]]:
     """Serve what writes an answer to the connection itself, whatever is asked."""
 
-    @contextmanager
-    def serve(answer: Answer) -> Iterator[str]:
+    def serve(answer: Callable[[BaseHTTPRequestHandler], None]) -> AbstractContextManager[str]:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 self.close_connection = True
@@ -94,7 +90,6 @@ def answering() -> Callable[[Answer], AbstractContextManager[str]]:
         made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         made.daemon_threads, made.block_on_close = True, False
         made.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients hang up
-        with running(made) as url:
-            yield url
+        return running(made)
 
     return serve

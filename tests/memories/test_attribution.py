@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 import memlab
 from memlab.embed import load
-from memlab.memories import ReturnedTexts, attribute, rank_source_turns
-from memlab.memories.attribution import shared_word_shares
+from memlab.memories import Embeddings, ReturnedTexts, attribute, rank_source_turns
 from memlab.memories.collecting import RETURNED_SCHEMA
 from memlab.records import Dataset
 
@@ -21,52 +21,41 @@ def returned(texts: list[str], sources: list[list[str]] | None = None) -> Return
     return ReturnedTexts("mine", pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row"))
 
 
-def test_a_turn_a_part_of_one_and_several_are_its_sources(data: Dataset) -> None:
+def test_how_each_text_is_traced(data: Dataset) -> None:
     cat, lighthouse = data.turns["text"][:2]
-    for text, turns in (
-        (cat, ["ann/m1"]),
-        (cat.upper() + "!!", ["ann/m1"]),
-        (f"They said: {cat}", ["ann/m1"]),
-        ("Ida adopted a grey cat named", ["ann/m1"]),
-        (f"{cat}\n{lighthouse}", ["ann/m1", "ann/m2"]),
-    ):
-        done = attribute(returned([text]), data, None)
-        assert done.select("how", "turn_ids").rows() == [("span", turns)]
-
-
-def test_what_the_memory_names_is_taken(data: Dataset) -> None:
-    done = attribute(returned(["anything", "else"], [["ann/m3", "ann/m1"], []]), data, None)
-    assert done.select("how", "turn_ids").rows() == [("given", ["ann/m3", "ann/m1"]), ("none", [])]
-
-
-def test_other_words_are_matched_and_what_nothing_resembles_is_none(data: Dataset) -> None:
-    texts = [
-        "Ann's sister Ida has a cat called Muri. The dentist: ninety euros invoice.",
-        "Ida adopted named Muri my grey cat sister.",
-        "quantum chromodynamics",
-        "",
-        "🦷",
+    cases = [
+        (cat, "span", ["ann/m1"]),
+        (cat.upper() + "!!", "span", ["ann/m1"]),
+        (f"They said: {cat}", "span", ["ann/m1"]),
+        ("Ida adopted a grey cat named", "span", ["ann/m1"]),
+        (f"{cat}\n{lighthouse}", "span", ["ann/m1", "ann/m2"]),
+        ("Ann's sister Ida has a cat called Muri. The dentist: ninety euros invoice.", "matched", ["ann/m1", "ann/m3"]),
+        ("Ida adopted named Muri my grey cat sister.", "copy", ["ann/m1"]),
+        ("quantum chromodynamics", "none", []),
+        ("", "none", []),
+        ("🦷", "none", []),
     ]
-    done = attribute(returned(texts), data, load("hashing"))
-    assert done["how"].to_list() == ["matched", "copy", "none", "none", "none"]
-    assert done["turn_ids"][0].to_list() == ["ann/m1", "ann/m3"]
+    done = attribute(returned([text for text, *_ in cases]), data, load("hashing"))
+    assert done.select("how", "turn_ids").rows() == [(how, turns) for _, how, turns in cases]
+    spans = attribute(returned([text for text, *_ in cases[:5]]), data, None)
+    assert spans.equals(done.head(5))
 
 
-def test_shares_of_words_lie_between_none_and_all() -> None:
-    shares = shared_word_shares(
-        ["grey cat", "Grey cats!", "no such word", ""], ["The grey cat sleeps.", "A dog."], "en"
-    )
-    assert shares.shape == (4, 2)
-    assert shares[:2, 0].tolist() == pytest.approx([1.0, 1.0])
-    assert shares[2:].sum() == 0
-    assert not shared_word_shares([""], ["…"], "en").any()
-
-
-def test_the_ranking_is_the_order_of_the_sources(data: Dataset) -> None:
-    done = returned(["a", "b", "c"], [["ann/m5"], ["ann/m1", "ann/m5"], ["ann/m2"]])
-    run = rank_source_turns(done, attribute(done, data, None))
+def test_what_the_memory_names_is_taken_and_ranked_in_its_order(data: Dataset) -> None:
+    done = returned(["a", "b", "c", "d"], [["ann/m5"], ["ann/m1", "ann/m5"], [], ["ann/m2"]])
+    sources = attribute(done, data, None)
+    assert sources["how"].to_list() == ["given", "given", "none", "given"]
+    run = rank_source_turns(done, sources)
     assert run.frame["doc_id"].to_list() == ["ann/m5", "ann/m1", "ann/m2"]
     assert run.frame["rank"].to_list() == [1, 2, 3]
+
+
+def test_an_encoder_lent_to_the_vector_stores_of_others_encodes_documents_and_queries_apart() -> None:
+    stored, fresh = memlab.embed.load("hashing:64"), memlab.embed.load("hashing:64")
+    vectors = Embeddings(stored, queries=fresh)
+    assert np.allclose(vectors.embed_documents(["tea", "coffee"]), stored.encode(["tea", "coffee"], progress=False))
+    assert vectors.embed_batch(["tea", "coffee"], "add") == vectors.embed_documents(["tea", "coffee"])
+    assert vectors.embed("tea", memory_action="search") == vectors.embed_query("tea")
 
 
 @pytest.mark.shared_data

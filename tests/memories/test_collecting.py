@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-import memlab
 from memlab.errors import DataError
 from memlab.memories import collect
 from memlab.memories.collecting import USAGE_COLUMNS
@@ -60,16 +59,14 @@ def test_ids_tell_the_place_alone_and_turns_come_in_order_of_time(data: Dataset)
     assert done.costs["query_ms"].list.len().to_list() == done.costs["n_queries"].to_list() == [2, 2]
 
 
-@pytest.mark.parametrize("verb", ["reset", "ingest"])
-def test_a_scope_that_fails_costs_no_other(data: Dataset, verb: str) -> None:
-    done = collect(Keeps(verb, "ann"), data, name="mine", k=3)
-    assert done.failed == ["ann"]
-    assert f"{verb} failed: RuntimeError: no luck at all" in done.problems["problem"].item()
+def test_what_fails_costs_its_scope_or_its_question(data: Dataset) -> None:
     good = collect(Keeps(), data, name="mine", k=3)
-    assert done.rows.equals(good.rows.filter(pl.col("query_id").str.starts_with("bo")))
+    for verb in ("reset", "ingest"):
+        done = collect(Keeps(verb, "ann"), data, name="mine", k=3)
+        assert done.failed == ["ann"]
+        assert f"{verb} failed: RuntimeError: no luck at all" in done.problems["problem"].item()
+        assert done.rows.equals(good.rows.filter(pl.col("query_id").str.starts_with("bo")))
 
-
-def test_a_search_that_fails_costs_its_question(data: Dataset) -> None:
     def search(turns: pl.DataFrame, query: str) -> Any:
         if "cat" in query:
             raise ValueError("\ud800")
@@ -78,6 +75,8 @@ def test_a_search_that_fails_costs_its_question(data: Dataset) -> None:
     done = collect(search, data, name="mine")
     assert (done.failed, done.problems["query_id"].to_list()) == ([], ["ann/q0"])
     assert done.rows["query_id"].n_unique() == 3
+    done = collect(Keeps("search", "ann"), data.take(["ann"]), name="mine")
+    assert done.failed == []
 
 
 def test_what_gives_nothing_in_time_is_given_up(data: Dataset) -> None:
@@ -137,25 +136,24 @@ class Hostile(dict):
 )
 def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem: str, kept: int) -> None:
     good = {"text": "My sister Ida adopted a grey cat named Muri.", "source_ids": ["turn-1"]}
-    done = memlab.compare({"mine": giving([good, row])}, data.take(["ann"]), encoder=None)
-    assert done.returned["query_id"].to_list() == sorted(["ann/q0", "ann/q1"] * (1 + kept))
+    done = collect(giving([good, row]), data.take(["ann"]), name="mine")
+    assert done.rows["query_id"].to_list() == sorted(["ann/q0", "ann/q1"] * (1 + kept))
     assert all(problem in line for line in done.problems["problem"])
     assert done.problems.height == (2 if problem else 0)
-    assert "bo/m1" not in done.returned["turn_ids"].explode().to_list()
+    assert "bo/m1" not in done.rows["source_ids"].explode().to_list()
 
 
-@pytest.mark.parametrize("answer", [None, 7, "text", {"answer": []}, lambda: 1 / 0])
-def test_an_answer_that_is_no_rows_costs_its_question(data: Dataset, answer: Any) -> None:
-    def search(query: str) -> Any:
-        return ["a"] if "cat" in query or "cello" in query else giving(answer)(query)
+def test_an_answer_that_is_no_rows_costs_its_question_and_endless_rows_are_cut(data: Dataset) -> None:
+    for answer in (None, 7, "text", {"answer": []}, lambda: 1 / 0):
 
-    done = collect(search, data, name="mine", k=4)
-    assert done.failed == []
-    assert done.rows["query_id"].to_list() == ["ann/q0", "bo/q0"]
-    assert done.problems["query_id"].to_list() == ["ann/q1", "bo/q1"]
+        def search(query: str, answer: Any = answer) -> Any:
+            return ["a"] if "cat" in query or "cello" in query else giving(answer)(query)
 
+        done = collect(search, data, name="mine", k=4)
+        assert done.failed == []
+        assert done.rows["query_id"].to_list() == ["ann/q0", "bo/q0"]
+        assert done.problems["query_id"].to_list() == ["ann/q1", "bo/q1"]
 
-def test_more_than_k_and_endless_rows_are_cut(data: Dataset) -> None:
     def endless(query: str) -> Any:
         while True:
             yield "a text"
@@ -178,8 +176,6 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
         mended = collect(Keeps(), data, name="mine", k=3, folder=tmp_path)
         assert mended.rows.equals(done.rows)
 
-
-def test_code_that_changed_is_run_again(data: Dataset, tmp_path: Path) -> None:
     def one(query: str) -> list[str]:
         return ["one"]
 
@@ -189,7 +185,7 @@ def test_code_that_changed_is_run_again(data: Dataset, tmp_path: Path) -> None:
         return ["two"]
 
     texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (first, one, first)]
-    assert texts == [{"one"}, {"two"}, {"one"}]
+    assert texts == [{"one"}, {"two"}, {"one"}], "code that changed is run again"
 
 
 @pytest.mark.parametrize(
@@ -203,5 +199,4 @@ def test_what_a_memory_says_of_its_use(data: Dataset, usage: Any, read: list[int
 
     done = collect(Counting(), data.take(["ann"]), name="mine")
     assert list(done.costs.select(USAGE_COLUMNS).row(0)) == read
-    assert done.failed == []
-    assert done.problems.height == (read[0] is None)
+    assert (done.failed, done.problems.height) == ([], read[0] is None)

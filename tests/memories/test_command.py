@@ -25,10 +25,10 @@ MEMLAB = (sys.executable, "-c", START)
 PLACE = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 
-def test_a_server_with_a_token(tmp_path: Path) -> None:
-    command = (*MEMLAB, "serve", "--pipeline", "bm25", "--encoder", "hashing", "--port", "0")
+def test_a_server_with_a_token(memlab_cli: Any, tmp_path: Path) -> None:
+    arguments = ("serve", "--pipeline", "bm25", "--encoder", "hashing", "--port", "0")
     environment = os.environ | PLACE | {"MEMLAB_MEMORY_TOKEN": "sesame"}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*MEMLAB, *arguments], cwd=tmp_path, env=environment, stdout=-1, text=True) as process:
         try:
             assert process.stdout is not None
             address = process.stdout.readline().partition(" at ")[2].partition(";")[0]
@@ -37,10 +37,6 @@ def test_a_server_with_a_token(tmp_path: Path) -> None:
                 HttpMemory(address, token="").reset("ann")
         finally:
             process.terminate()
-
-
-def test_a_token_with_a_newline_is_refused_without_being_shown(memlab_cli: Any, tmp_path: Path) -> None:
-    arguments = ("serve", "--pipeline", "bm25", "--encoder", "hashing", "--port", 0)
     done = memlab_cli(*arguments, cwd=tmp_path, MEMLAB_MEMORY_TOKEN="open\nsesame")
     assert done.code != 0
     assert "MEMLAB_MEMORY_TOKEN" in done.err
@@ -48,26 +44,13 @@ def test_a_token_with_a_newline_is_refused_without_being_shown(memlab_cli: Any, 
     assert "Traceback" not in done.err
 
 
-@pytest.mark.parametrize(("verb", "system", "runs"), [("compare", "bm25", False), ("answer", "mine_here:search", True)])
-def test_the_current_folder_is_read_only_for_what_is_named(
-    talk: Path, tmp_path: Path, verb: str, system: str, runs: bool
-) -> None:
+def test_the_current_folder_is_read_only_for_what_is_named(talk: Path, tmp_path: Path) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('json of the folder was run')\n")
     (tmp_path / "scipy.py").write_text("raise SystemExit('scipy of the folder was run')\n")
     (tmp_path / "mine_here.py").write_text("print('mine was run')\ndef search(query, k):\n    return []\n")
-    command = (*MEMLAB, verb, str(talk), "--system", system, "--encoder", "hashing", "--store", "store", "--out", "out")
+    systems = ("--system", "bm25", "--system", "mine_here:search")
+    command = (*MEMLAB, "compare", str(talk), *systems, "--encoder", "hashing", "--store", "store", "--out", "out")
     done = subprocess.run(command, cwd=tmp_path, env=os.environ | PLACE, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "of the folder was run" not in done.stdout + done.stderr
-    assert ("mine was run" in done.stdout) == runs
-
-
-def test_a_gate(memlab_cli: Any, talk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memlab.figures.export", lambda *_, **__: None)
-    (tmp_path / "release.json").write_text('{"ann/q0": ["m1", "m5"], "bo/q0": ["m1"]}')
-    (tmp_path / "worse_here.py").write_text("def search(query):\n    return []\n")
-    gate = ("--baseline", "release.json", "--fail-below", "0.02", "--encoder", "hashing", "--out", "out")
-    done = memlab_cli("compare", talk, "--system", "worse_here:search", *gate, cwd=tmp_path)
-    assert done.code == 1
-    assert "worse_here:search 0.000" in done.err
-    assert memlab_cli("compare", talk, "--system", "bm25", *gate, cwd=tmp_path).code == 0
+    assert "mine was run" in done.stdout

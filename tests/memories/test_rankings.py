@@ -13,18 +13,13 @@ from memlab.memories import read_ranking
 from memlab.records import Dataset
 
 
-def test_ids_in_json(data: Dataset, tmp_path: Path) -> None:
+def test_ids_in_json_and_texts_in_json_lines(data: Dataset, tmp_path: Path) -> None:
     (tmp_path / "theirs.json").write_text(json.dumps({"ann/q0": ["m2", "ann/m1", "m2"], "bo/q0": ["m1"]}))
     done = read_ranking(tmp_path / "theirs.json", data)
     assert (done.name, done.rows["source_ids"].to_list()) == ("theirs", [["ann/m2"], ["ann/m1"], ["bo/m1"]])
     assert "I started to learn the cello" in done.rows["text"][2]
     assert "again" in done.problems["problem"].item()
     assert read_ranking(tmp_path / "theirs.json", data, k=1).rows.height == 2
-    (tmp_path / "none.json").write_text("{}")
-    assert read_ranking(tmp_path / "none.json", data).rows.is_empty()
-
-
-def test_texts_in_json_lines(data: Dataset, tmp_path: Path) -> None:
     lines = [
         {"query_id": "ann/q0", "text": "Ann has\u2028 a cat."},
         {"query_id": "ann/q0", "text": "b", "source_ids": ["m1", "bo/m1"], "score": 2},
@@ -32,8 +27,7 @@ def test_texts_in_json_lines(data: Dataset, tmp_path: Path) -> None:
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     (tmp_path / "facts.jsonl").write_text(text, encoding="utf-8")
     done = read_ranking(tmp_path / "facts.jsonl", data)
-    assert done.rows["source_ids"].to_list() == [None, ["ann/m1"]]
-    assert done.rows["score"].to_list() == [None, 2.0]
+    assert done.rows.select("source_ids", "score").rows() == [(None, None), (["ann/m1"], 2.0)]
     assert "no turn of this scope" in done.problems["problem"].item()
 
 
@@ -42,12 +36,9 @@ def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None
     bad = ["7", "{", '{"query_id": 5}', '{"query_id": "ann/q0"}', '{"query_id": "q9", "text": "x"}', "[" * 100_000]
     (tmp_path / "half.jsonl").write_text("\n".join([good, *bad]))
     done = read_ranking(tmp_path / "half.jsonl", data)
-    assert done.rows.height == 1
-    assert done.problems.height == len(bad)
-    assert done.failed == []
-    (tmp_path / "half.json").write_text(
-        json.dumps({"ann/q0": ["m1", "D1:1", 5, None], "q9": ["m1"], "bo/q0": ["ann/m1"]})
-    )
+    assert (done.rows.height, done.problems.height, done.failed) == (1, len(bad), [])
+    ids = {"ann/q0": ["m1", "D1:1", 5, None], "q9": ["m1"], "bo/q0": ["ann/m1"]}
+    (tmp_path / "half.json").write_text(json.dumps(ids))
     done = memlab.compare([], data, runs=[tmp_path / "half.json"], encoder=None)
     assert done.returned["turn_ids"].to_list() == [["ann/m1"]]
     assert done.systems["failed scopes"].item() == 0
