@@ -34,35 +34,16 @@ def refused(folder: Path, text: str | None = None, **flags: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("file", "variable", "flag", "expected", "origin"),
-    [
-        (None, None, None, 0, "default"),
-        (1, None, None, 1, "memlab.toml"),
-        (1, 2, None, 2, "MEMLAB_SEED"),
-        (1, 2, 0, 0, "flag"),
-        (1, 0, None, 0, "MEMLAB_SEED"),
-    ],
-)
-def test_later_sources_win(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Any, variable: Any, flag: Any, expected: int, origin: str
-) -> None:
-    if variable is not None:
-        monkeypatch.setenv("MEMLAB_SEED", str(variable))
-    found, origins = in_force(tmp_path, None if file is None else f"seed = {file}\n", seed=flag)
-    assert (found.seed, origins["seed"]) == (expected, origin)
-    assert {origins[name] for name in Settings.model_fields if name != "seed"} == {"default"}
-
-
-TABLES = """
-[index]
-service = "local"
-facts = false
-[recall]
-graph = 0.5
-[confidence]
-reinforcement_step = 0.5
-"""
+def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert in_force(tmp_path)[1] == dict.fromkeys(Settings.model_fields, "default")
+    text, seeds = "seed = 1\n", []
+    for variable, flag in (("", None), ("2", None), ("2", 0), ("0", None)):
+        if variable:
+            monkeypatch.setenv("MEMLAB_SEED", variable)
+        found, origins = in_force(tmp_path, text, seed=flag)
+        seeds.append((found.seed, origins.pop("seed")))
+        assert set(origins.values()) == {"default"}
+    assert seeds == [(1, "memlab.toml"), (2, "MEMLAB_SEED"), (0, "flag"), (0, "MEMLAB_SEED")]
 
 
 def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
@@ -71,7 +52,8 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         "pipelines": ["bm25", "hybrid(k=20) | mmr"], "plugins": ["my_stages"], "on_error": "quarantine",
         "gap_minutes": 45.0, "seed": 5, "figures": "f", "results": "r",
     }  # fmt: skip
-    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE + TABLES
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE
+    text += '[index]\nservice = "local"\nfacts = false\n[recall]\ngraph = 0.5\n[confidence]\nreinforcement_step = 0.5\n'
     found, origins = in_force(tmp_path, text)
     assert json.loads(found.model_dump_json(include=set(values))) == values
     assert (found.index.service, found.index.facts, found.index.min_turns) == ("local", False, 4)
