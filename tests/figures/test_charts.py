@@ -243,11 +243,9 @@ def test_only_what_is_significant_is_filled() -> None:
 
 
 def test_means_have_a_mark_a_series_within_the_axis() -> None:
-    fig = intervals.means(measured())
-    assert [mark.x[0] for mark in fig.data] == [0.25, 0.5, 0.75] * 2
-    assert len({mark.marker.symbol for mark in fig.data}) == len({mark.marker.color for mark in fig.data}) == 3
     values = measured().filter(kind="pronoun").with_columns(pl.col("mean", "low", "high") * 40)
     fig = intervals.means(values, digits=2)
+    assert len({(mark.marker.symbol, mark.marker.color) for mark in fig.data}) == 3
     low, high = fig.layout.xaxis.range
     assert low < 8 < 32 < high
     text = " ".join(note.text for note in fig.layout.annotations)

@@ -15,13 +15,12 @@ from unittest.mock import Mock
 
 import numpy as np
 import plotly
-import plotly.graph_objects as go
 import polars as pl
 import pytest
 
 from memlab.errors import ExportError
 from memlab.figures import ExportedFigure, _browser, bars, export, style
-from memlab.figures.export import PNG_SCALE, _stabilise_svg, plotted_points
+from memlab.figures.export import PNG_SCALE, _stabilise_svg
 
 DATA = pl.DataFrame({"cause": ["a", "b", "c"], "group": "all", "n": [2, 1, 1], "share": [0.5, 0.25, 0.25]})
 CAPTION = "All <script>alert(1)</script> of it: 5 % & λ ≥ .7"
@@ -106,16 +105,6 @@ def test_the_order_in_which_the_browser_ends_its_work_is_not_in_the_picture() ->
     )
     assert one == other
     assert b'<path style=""/>' in one
-
-
-def test_data_is_read_off_the_traces_where_none_is_given() -> None:
-    fig = go.Figure([go.Scatter(x=[1, 2], y=[0.5, None], name="a"), go.Bar(x=["u", "v"], y=[3, 4])])
-    table = plotted_points(fig)
-    assert table.drop("text").to_dict(as_series=False) == {
-        "trace": ["a", "a", "trace 1", "trace 1"],
-        "x": ["1", "2", "u", "v"],
-        "y": [0.5, None, 3.0, 4.0],
-    }
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", "A", "a.b", "é", "-a", "a\n"])
