@@ -1,11 +1,11 @@
 """What README and docs tell a reader to do can be done: links, pictures, names, and every block of Python and sh.
 
 The blocks of a page are run in their order, the Python ones in one namespace. The pages share a folder with two
-conversations of the sample, cut short, its exports, and a store that keeps what a page encoded and indexed. By default
-an encoder that hashes words stands in for MiniLM and no browser draws; with the slow tests both are real and a page has
-a folder of its own, and with the nightly ones the sample is whole. Above a block, ``<!-- slow: why -->`` or
-``<!-- nightly: why -->`` leaves it to these tests; of ``<!-- not run: why -->`` only the commands and their options are
-checked. A block of Python that begins with ``# name.py`` is that file.
+conversations of the sample, cut short, its exports, and a store that keeps what a page encoded and indexed. An encoder
+that hashes words stands in for MiniLM, and no browser draws. With the slow tests a browser draws, a page has a folder
+of its own, and the README's searches are real; with the nightly ones all is real, and the sample whole. Above a block,
+``<!-- slow: why -->`` or ``<!-- nightly: why -->`` leaves it to these tests; of ``<!-- not run: why -->`` only the
+commands and their options are checked. A block of Python that begins with ``# name.py`` is that file.
 """
 
 from __future__ import annotations
@@ -214,15 +214,12 @@ def marked(*marks: str) -> list[Any]:
     return [pytest.param(*each, marks=getattr(pytest.mark, each[1]) if each[1] else ()) for each in found]
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("page", "mark"), marked(""))
+def test_blocks_run(
+    page: str, mark: str, run: Callable[..., None], shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     monkeypatch.setattr("memlab.figures.export", lambda *data, **words: None)
-
-
-@pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(("page", "mark"), marked(""))
-def test_blocks_run(page: str, mark: str, run: Callable[..., None], shared: Path) -> None:
     run(page, shared, mark)
 
 
@@ -235,7 +232,11 @@ def test_the_searches_of_the_readme_find_the_answers(memlab_cli: Callable[..., A
 
 
 @pytest.mark.parametrize(("page", "mark"), marked("slow", "nightly"))
-def test_slow_blocks_run(page: str, mark: str, run: Callable[..., None], tmp_path: Path) -> None:
+def test_slow_blocks_run(
+    page: str, mark: str, run: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if mark == "slow":
+        monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     run(page, with_the_sample(tmp_path, whole=mark == "nightly"), "slow", mark)
     figures = [name for name in ("my-recall", "map", "diversity") if f'"{name}"' in PAGES[page].read_text("utf-8")]
     assert all((tmp_path / "figures" / f"{name}.pdf").exists() for name in figures)
