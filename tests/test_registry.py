@@ -7,7 +7,7 @@ import linecache
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,14 +46,10 @@ def cell(source: str, place: str = "cell") -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def unchanged() -> Iterator[None]:
+def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test adds."""
-    registries = (memlab.stages, memlab.encoders, memlab.clusterers, memlab.measures, memlab.formats)
-    before = [set(registry) for registry in registries]
-    yield
-    for registry, names in zip(registries, before, strict=True):
-        for name in set(registry) - names:
-            del registry[name]
+    for registry in (memlab.stages, memlab.encoders, memlab.clusterers, memlab.measures, memlab.formats):
+        monkeypatch.setattr(registry, "_functions", dict(registry._functions))
 
 
 @pytest.fixture(scope="module")
