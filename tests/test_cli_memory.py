@@ -94,28 +94,25 @@ def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     assert lines[1] == "4 facts; 1 no longer hold: --all shows them"
     assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/s2.1"]
     assert "Oslo" not in "".join(lines)
-    every = ask("facts", "--all")
-    assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in every
+    assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in ask("facts", "--all", "--predicate", "living in")
     assert "… and 3 more; --most prints them" in ask("facts", "--most", 1)
-
-
-def test_facts_of_a_person_and_a_relation(ask: Any) -> None:
     assert "baker" not in ask("facts", "--person", "ann")
-    only = ask("facts", "--predicate", "living in", "--all")
-    assert "2 facts" in only
-    assert "kayak" not in only
+    assert "2 facts" in ask("facts", "--since", "2023-07-20")
+    shown = ask("facts", "--session", "s1", "--evidence")
+    assert "2 facts" in shown
+    assert "home/s1.1 (Ann): Hello 1" in shown
+    rows = [json.loads(line) for line in ask("facts", "--json", "--all").splitlines()]
+    assert [row["status"] for row in rows].count("superseded") == 1
+    assert rows[0].keys() >= {"fact_id", "valid_from", "valid_to", "last_access", "confidence", "evidence"}
 
 
-def test_what_was_believed_then(ask: Any) -> None:
+def test_what_was_active_then_and_how_sure_it_is_now(ask: Any) -> None:
     out = ask("facts", "--as-of", "2023-06-30")
     assert "now: 2023-06-30, as asked" in out
     assert "Ann lives in Oslo" in out
     assert "Bergen" not in out
     # The end of that day: what was said on it counts.
     assert "Bergen" in ask("facts", "--as-of", "2023-07-20")
-
-
-def test_confidence_is_that_of_the_present(ask: Any) -> None:
     assert "0.50  since 2023-07-20" in ask("facts", "--now", "2026-01-01")
 
 
@@ -123,7 +120,6 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
     log = ask("facts", "--log")
     assert "2023-07-20  another value, said by Ann" in log
     assert "old: Ann lives in Oslo  (home-f0)" in log
-    assert "new: Ann lives in Bergen  (home-f3)" in log
     assert "evidence: home/s2.1" in log
     assert "1 supersessions, 0 undone" in log
     assert "home-f3 ends home-f0 no longer counts" in ask("facts", "--undo", "home-f0", "home-f3", "--why", "two homes")
@@ -131,28 +127,39 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
     assert "home-f3 ends home-f0: two homes" in ask("facts", "--log")
     assert "home-f3 ends home-f0 counts again" in ask("facts", "--redo", "home-f0", "home-f3")
     assert "4 facts" in ask("facts")
-    for flag, message in (("--undo", "the log has no row"), ("--redo", "was not undone")):
-        done = memlab_cli("facts", flag, "home-f1", "home-f2", "--scope", "home", *HASHING, cwd=folder)
-        assert done.code == 2
-        assert message in done.err
 
 
 def test_recall(ask: Any) -> None:
     lines = ask("recall", "Where does Ann live?", "--k", 2).splitlines()
     assert lines[1] == "the question names: Ann"
-    assert lines[2].startswith("  1  0.")
-    assert "vector 0." in lines[2]
-    assert "graph 1.00  confidence 1.00  2023-07-20" in lines[2]
+    assert re.match(r"  1  0\.\d+  vector 0\.\d+  graph 1\.00  confidence 1\.00  2023-07-20", lines[2])
     assert lines[3].strip() == "Ann lives in Bergen"
     assert "Oslo" not in "".join(lines)
     assert "Oslo" in ask("recall", "Where does Ann live?", "--all")
-    assert "nothing that the graph knows" in ask("recall", "Why?")
-    facts, shown = ask("recall", "Oslo", "--k", 1), ask("recall", "Oslo", "--k", 1, "--sessions", 2)
-    assert shown.startswith(facts.rstrip())
-    assert re.findall(r"^  (\d)  0\.\d+  \S+  (home/\S+)$", shown[len(facts.rstrip()) :], re.M)[1][0] == "2"
+    shown = ask("recall", "Why?", "--k", 1, "--sessions", 2)
+    assert "nothing that the graph knows" in shown
+    assert [rank for rank, _ in re.findall(r"^  (\d)  0\.\d+  \S+  (home/\S+)$", shown, re.M)] == ["1", "2"]
 
 
-def test_timeline(ask: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "first", "n"),
+    [
+        ("summaries", ["2023-07-20  home/s2", "      They spoke in home/s2.", "        home/s2.1 (Ann): Hello 2"], 3),
+        ("decisions", ["2023-05-01  home/s0", "      Ann: Oslo it is.", "        home/s0.1 (Ann): Hello 0"], 1),
+        ("entities", ["2023-07-20  home/s2", "      Bergen (place), 2 sessions since 2023-05-01",
+                      "        home/s0.1 (Ann): Hello 0"], 1),
+    ],
+)  # fmt: skip
+def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str], n: int) -> None:
+    lines = ask("list", kind, "--evidence").splitlines()
+    assert lines[:4] == [f"{n} {kind} of home", *first]
+
+
+def test_lists_of_a_session_and_a_time_and_as_json(ask: Any) -> None:
+    rows = [json.loads(line) for line in ask("list", "topics", "--json", "--most", 1).splitlines()]
+    assert len(rows) == 3
+    assert all({"at", "session_id", "text", "evidence"} <= row.keys() for row in rows)
+    assert ask("list", "topics", "--session", "s1", "--json") == ask("list", "topics", "--session", "home/s1", "--json")
     out = ask("list", "timeline", "--since", "2023-06-01")
     assert out.index("supersession Ann lives in Oslo → Ann lives in Bergen (another value)") < out.index("2023-06-10")
     assert "They spoke in home/s1." in out
@@ -160,56 +167,23 @@ def test_timeline(ask: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "first", "n"),
-    [
-        ("summaries", ["2023-07-20  home/s2", "      They spoke in home/s2.", "        home/s2.1 (Ann): Hello 2"], 3),
-        ("topics", ["2023-07-20  home/s2", "      tea, sails", "2023-06-10  home/s1"], 3),
-        ("decisions", ["2023-05-01  home/s0", "      Ann: Oslo it is.", "        home/s0.1 (Ann): Hello 0"], 1),
-        ("actions", ["2023-07-20  home/s2", "      Bo: I'll call.", "        home/s2.2 (Bo): Hello 2"], 3),
-        ("entities", ["2023-07-20  home/s2", "      Bergen (place), 2 sessions since 2023-05-01",
-                      "        home/s0.1 (Ann): Hello 0"], 1),
-    ],
-)  # fmt: skip
-def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str], n: int) -> None:
-    lines = ask("list", kind, "--evidence").splitlines()
-    assert lines[0] == f"{n} {kind} of home"
-    assert lines[1:4] == first
-    rows = [json.loads(line) for line in ask("list", kind, "--json", "--most", 1).splitlines()]
-    assert len(rows) == n
-    assert all({"at", "session_id", "text", "evidence"} <= row.keys() for row in rows)
-    assert ask("list", kind, "--session", "s1", "--json") == ask("list", kind, "--session", "home/s1", "--json")
-    later = [json.loads(line)["at"] for line in ask("list", kind, "--since", "2023-06-01", "--json").splitlines()]
-    assert later == [row["at"] for row in rows if row["at"] >= "2023-06-01"]
-
-
-def test_facts_with_their_turns_and_as_json(ask: Any) -> None:
-    assert "home/s2.1 (Ann): Hello 2" in ask("facts", "--evidence")
-    rows = [json.loads(line) for line in ask("facts", "--json", "--all").splitlines()]
-    assert [row["status"] for row in rows].count("superseded") == 1
-    assert rows[0].keys() >= {"fact_id", "valid_from", "valid_to", "last_access", "confidence", "evidence"}
-    assert "2 facts" in ask("facts", "--since", "2023-07-20")
-    assert "2 facts" in ask("facts", "--session", "s1")
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("facts", "--scope", "hom"), "no scope 'hom'; the store has home, work"),
-        (("facts",), "--scope is needed; the store has home, work"),
         (("facts", "--scope", "work"), "is not indexed"),
         (("facts", "--scope", "home", "--as-of", "2020-01-01"), "said nothing before 2020-01-01"),
-        (("facts", "--scope", "home", "--dataset", "x"), "no dataset 'x'; the store has talk"),
         (("facts", "--scope", "home", "--now", "May"), "'May' is no date; write it as 2023-06-30"),
+        (("facts", "--scope", "home", "--undo", "home-f1", "home-f2"), "the log has no row"),
+        (("facts", "--scope", "home", "--redo", "home-f1", "home-f2"), "was not undone"),
         (("list", "dreams", "--scope", "home"), "no list of 'dreams'"),
         (("list", "questions", "--scope", "home"), "is indexed, and nothing was found"),
         (("list", "actions", "--scope", "home", "--session", "s9"), "has no session 's9'; it has home/s0, home/s1"),
-        (("list", "topics", "--scope", "work"), "is not indexed; memlab index does that"),
-        (("list", "topics", "--scope", "home", "--since", "May"), "'May' is no date"),
+        (("rollup", "home"), "name one period"),
         (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text: '\\udcff' at 1"),
     ],
 )
 def test_refusals_are_one_line(folder: Path, memlab_cli: Any, arguments: tuple[str, ...], message: str) -> None:
-    done = memlab_cli(*arguments, *HASHING, cwd=folder)
+    options = HASHING if arguments[0] != "rollup" else HASHING[2:]
+    done = memlab_cli(*arguments, *options, cwd=folder)
     assert done.code == 2, (done.out, done.err)
     assert len(done.messages) == 1
     assert message in done.messages[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,6 @@ SERVICE = '[llm.services.local]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
     for name in [name for name in os.environ if name.startswith("MEMLAB_")]:
         monkeypatch.delenv(name)
 
@@ -35,39 +34,16 @@ def refused(folder: Path, text: str | None = None, **flags: Any) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("file", "variable", "flag", "expected", "origin"),
-    [
-        (None, None, None, 0, "default"),
-        (1, None, None, 1, "memlab.toml"),
-        (None, 2, None, 2, "MEMLAB_SEED"),
-        (1, 2, None, 2, "MEMLAB_SEED"),
-        (1, None, 3, 3, "flag"),
-        (None, 2, 3, 3, "flag"),
-        (1, 2, 3, 3, "flag"),
-        (1, 2, 0, 0, "flag"),
-        (1, 0, None, 0, "MEMLAB_SEED"),
-    ],
-)
-def test_later_sources_win(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Any, variable: Any, flag: Any, expected: int, origin: str
-) -> None:
-    if variable is not None:
-        monkeypatch.setenv("MEMLAB_SEED", str(variable))
-    found, origins = in_force(tmp_path, None if file is None else f"seed = {file}\n", seed=flag)
-    assert (found.seed, origins["seed"]) == (expected, origin)
-    assert {origins[name] for name in Settings.model_fields if name != "seed"} == {"default"}
-
-
-TABLES = """
-[index]
-service = "local"
-facts = false
-[recall]
-graph = 0.5
-[confidence]
-reinforcement_step = 0.5
-"""
+def test_later_sources_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert in_force(tmp_path)[1] == dict.fromkeys(Settings.model_fields, "default")
+    text, seeds = "seed = 1\n", []
+    for variable, flag in (("", None), ("2", None), ("2", 0), ("0", None)):
+        if variable:
+            monkeypatch.setenv("MEMLAB_SEED", variable)
+        found, origins = in_force(tmp_path, text, seed=flag)
+        seeds.append((found.seed, origins.pop("seed")))
+        assert set(origins.values()) == {"default"}
+    assert seeds == [(1, "memlab.toml"), (2, "MEMLAB_SEED"), (0, "flag"), (0, "MEMLAB_SEED")]
 
 
 def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
@@ -76,7 +52,8 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
         "pipelines": ["bm25", "hybrid(k=20) | mmr"], "plugins": ["my_stages"], "on_error": "quarantine",
         "gap_minutes": 45.0, "seed": 5, "figures": "f", "results": "r",
     }  # fmt: skip
-    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE + TABLES
+    text = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()) + SERVICE
+    text += '[index]\nservice = "local"\nfacts = false\n[recall]\ngraph = 0.5\n[confidence]\nreinforcement_step = 0.5\n'
     found, origins = in_force(tmp_path, text)
     assert json.loads(found.model_dump_json(include=set(values))) == values
     assert (found.index.service, found.index.facts, found.index.min_turns) == ("local", False, 4)
@@ -102,16 +79,11 @@ def test_variables_hold_lists_as_json_and_services_in_parts(tmp_path: Path, monk
     ("text", "said"),
     [
         ("seed = \n", "memlab.toml is not valid TOML"),
-        ("seed = " + "9" * 5_000, "memlab.toml is not valid TOML"),
         ("sede = 1\n", "setting 'sede' (from memlab.toml)"),
-        ('seed = "many"\n', "setting 'seed' (from memlab.toml)"),
         ("seed = -1\n", "greater than or equal to 0, found -1"),
         ('header = ["time", "weather"]\n', "found 'weather'"),
-        ('on_error = "ignore"\n', "'raise' or 'quarantine', found 'ignore'"),
-        ("[llm.services.local]\nmodel = 1\n", "setting 'llm.services.local."),
         (SERVICE + "modle = 1\n", "a table of [llm.services] has base_url, model, api_key_env"),
         (SERVICE + "timeout = 0\n", "setting 'llm.services.local.timeout'"),
-        ("[llm]\nservices = 1\n", "setting 'llm.services'"),
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_source(tmp_path: Path, text: str, said: str) -> None:
@@ -121,19 +93,10 @@ def test_what_cannot_be_used_is_named_with_its_source(tmp_path: Path, text: str,
     assert "setting 'on_error' (from flag)" in refused(tmp_path / "empty", on_error="skip")
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b'store = "\xff"\n')
-    assert "is not valid TOML" in refused(tmp_path)
-    (tmp_path / FILE).unlink()
-    (tmp_path / FILE).mkdir()
-    assert "cannot be read: Is a directory" in refused(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
         ("MEMLAB_SEDE", "1", "variable MEMLAB_SEDE names no setting; there are MEMLAB_CONFIDENCE, MEMLAB_ENCODER"),
-        ("MEMLAB_SEED", "x", "setting 'seed' (from MEMLAB_SEED)"),
         ("MEMLAB_PIPELINES", "bm25", "write lists and tables as JSON"),
         ("MEMLAB_LLM__SERVICE__X__MODEL", "m", "setting 'llm.service' (from MEMLAB_LLM)"),
     ],
@@ -143,13 +106,16 @@ def test_wrong_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: 
     assert said in refused(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "table", ["api_key = 'sk-secret'\n" + SERVICE.split("\n", 1)[1], "api_key = 'sk-secret'\n", "model = ['sk-secret']"]
-)
-def test_a_key_in_a_wrong_table_is_not_repeated(tmp_path: Path, table: str) -> None:
-    message = refused(tmp_path, "[llm.services.local]\n" + table)
-    assert "llm.services.local" in message
-    assert "sk-secret" not in message
+def test_a_key_in_a_wrong_table_is_not_repeated_and_a_folder_is_no_file(tmp_path: Path) -> None:
+    for table in ("api_key = 'sk-secret'\n", "model = ['sk-secret']"):
+        message = refused(tmp_path, "[llm.services.local]\n" + table)
+        assert "llm.services.local" in message
+        assert "sk-secret" not in message
+    (tmp_path / FILE).write_bytes(b'store = "\xff"\n')
+    assert "is not valid TOML" in refused(tmp_path)
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).mkdir()
+    assert "cannot be read: Is a directory" in refused(tmp_path)
 
 
 def test_info_prints_every_setting_with_its_origin_and_no_secret(memlab_cli: Any, tmp_path: Path) -> None:
@@ -157,9 +123,8 @@ def test_info_prints_every_setting_with_its_origin_and_no_secret(memlab_cli: Any
         'figures = "pictures"\n[llm.services.hosted]\nmodel = "m"\napi_key_env = "HOSTED_KEY"\n'
         'base_url = "https://ann:sk-inside@host.invalid/v1"\n'
     )
-    done = memlab_cli(
-        *("info", "--store", "az://account:sk-store@place"), cwd=tmp_path, HOSTED_KEY="sk-outside", MEMLAB_SEED="3"
-    )
+    store = ("--store", "az://account:sk-store@place")
+    done = memlab_cli("info", *store, cwd=tmp_path, HOSTED_KEY="sk-outside", MEMLAB_SEED="3")
     assert done.code == 0, done.err
     printed = {line.split()[0]: line.split()[-1] for line in done.out.splitlines() if line.strip()}
     origins = {"store": "flag", "encoder": "default", "seed": "MEMLAB_SEED", "figures": "memlab.toml"}

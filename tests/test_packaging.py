@@ -7,8 +7,11 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import packages_distributions, requires, version
 from pathlib import Path
+
+import pytest
+from talk import excerpt, write
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,77 +29,67 @@ def _pins(lines: list[str]) -> dict[str, str]:
     return {m[1].lower().replace("_", "-"): m[2] for m in matches if m}
 
 
-def _project() -> dict:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"]
-    for name, lines in extras.items():
-        extras[name] = [line for line in lines if not line.startswith("memlab[")]
-    return project
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REQUIRED = PROJECT["dependencies"]
+OPTIONAL = {
+    name: [line for line in lines if not line.startswith("memlab[")]
+    for name, lines in PROJECT["optional-dependencies"].items()
+}
 
 
-def _environment() -> dict[str, str]:
+def test_pins_are_installed_and_those_of_conda() -> None:
     lines = (ROOT / "environment.yml").read_text().splitlines()
-    return _pins([line.strip().removeprefix("- ") for line in lines if line.strip().startswith("- ")])
-
-
-def test_conda_pins_equal_pyproject() -> None:
-    project = _project()
-    pins = _pins(sum((project["optional-dependencies"][name] for name in EXTRAS), project["dependencies"]))
-    pins["python"] = project["requires-python"].removeprefix(">=")
-    assert _environment() == pins
-
-
-def test_every_dependency_has_a_floor_that_is_installed() -> None:
-    from importlib.metadata import version
-
-    project = _project()
-    lines = project["dependencies"] + [line for extra in project["optional-dependencies"].values() for line in extra]
-    pins = _pins(lines)
-    assert len(pins) == len(lines)
+    conda = _pins([line.strip().removeprefix("- ") for line in lines if line.strip().startswith("- ")])
+    python = {"python": PROJECT["requires-python"].removeprefix(">=")}
+    assert conda == _pins(sum((OPTIONAL[name] for name in EXTRAS), REQUIRED)) | python
+    declared = sum(OPTIONAL.values(), REQUIRED)
+    pins = _pins(declared)
+    assert len(pins) == len(declared)
     for name, floor in pins.items():
         installed = [int(n) for n in re.findall(r"\d+", version(name))]
         assert installed >= [int(n) for n in re.findall(r"\d+", floor)], name
 
 
-def test_what_the_package_imports_is_declared() -> None:
-    project = _project()
-    extras = project["optional-dependencies"]
-    lines = project["dependencies"] + [line for name in extras if name != "dev" for line in extras[name]]
-    declared = set(_pins(lines)) | {
-        name for name, by in COMES_WITH.items() if any(name in r for r in requires(by) or ())
-    }
-    found = packages_distributions()
+@pytest.fixture(scope="module")
+def packages_of() -> dict[str, set[str]]:
+    """The packages that a module may be from."""
+    found = packages_distributions().items()
+    return {module: {name.lower().replace("_", "-") for name in names} for module, names in found}
+
+
+def test_what_the_package_imports_is_declared(packages_of: dict[str, set[str]]) -> None:
+    declared = set(_pins(sum((lines for name, lines in OPTIONAL.items() if name != "dev"), REQUIRED)))
+    declared |= {name for name, by in COMES_WITH.items() if any(name in r for r in requires(by) or ())}
     imported = set()
     for path in (ROOT / "memlab").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                names.append(node.module)
-            imported |= {name.split(".")[0] for name in names}
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            imported |= {name.partition(".")[0] for name in names}
     third = imported - set(sys.stdlib_module_names) - {"memlab"}
-    missing = {name for name in third if not {d.lower().replace("_", "-") for d in found.get(name, [name])} & declared}
-    assert not missing
+    assert [name for name in third if not packages_of.get(name, {name}) & declared] == []
 
 
-def test_what_is_required_is_enough_to_search_and_to_measure(tmp_path: Path) -> None:
-    project = _project()
-    required = project["dependencies"]
-    assert len(required) <= 24
-    wanted = _pins(sum((project["optional-dependencies"][name] for name in EXTRAS[:3]), ["tomlkit>=0"])).keys()
-    modules = {m for m, by in packages_distributions().items() if {d.lower().replace("_", "-") for d in by} & wanted}
+def test_what_is_required_is_enough_to_search_and_to_measure(packages_of: dict[str, set[str]], tmp_path: Path) -> None:
+    """The lightest import first, then a search without the packages of the extras, in one process of its own."""
+    assert len(REQUIRED) <= 24
+    wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:3]), ["tomlkit>=0"])).keys()
+    modules = {module for module, names in packages_of.items() if names & wanted}
     code = f"""
 import sys
+import memlab
+heavy = {{'polars', 'numpy', 'torch', 'lancedb', 'plotly', 'sklearn', 'umap'}} & set(sys.modules)
+assert not heavy, heavy
 class Missing:
     def find_spec(self, name, path, target=None):
         if name.partition(".")[0] in {modules}:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Missing())
 import numpy as np
-import memlab
 from memlab.cli import main
 from memlab.text.analysis import stop_words
 
-data, place = "data/sample/sample.jsonl", ["--encoder", "hashing", "--store", {str(tmp_path / "store")!r}]
+data, place = {str(tmp_path / "talk.jsonl")!r}, ["--encoder", "hashing", "--store", {str(tmp_path / "store")!r}]
 for line in (["evaluate", data, "--pipeline", "bm25", "--out", {str(tmp_path / "out")!r}, *place],
              ["ingest", data, *place], ["search", "what did the bookcase cost?", "--scope", "owen", *place]):
     sys.argv = ["memlab", *line]
@@ -112,16 +105,8 @@ for wrong in (lambda: memlab.figures.style.copy_for_width(memlab.figures.bars.go
     except memlab.ModelError as error:
         print(error, file=sys.stderr)
 """
+    write(tmp_path / "talk.jsonl", excerpt(60, scopes=["owen"]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     for extra in EXTRAS:
         assert f'pip install "memlab[{extra}]"' in done.stderr
-
-
-def test_import_is_light() -> None:
-    code = (
-        "import sys, memlab; heavy = {'polars', 'numpy', 'torch', 'lancedb', 'plotly', 'sklearn', 'umap'};"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -22,7 +22,6 @@ from memlab.records import Level, Run
 from memlab.registry import is_retriever
 from memlab.retrieve import Bench
 
-NEED_A_MODEL = {"late", "learned", "cross_encoder"}
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1_000, 1_000)
 VALUES: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(),
@@ -67,25 +66,13 @@ def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
     assert str(pipeline(str(read))) == str(read)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hybrid(k=200)|mmr(lambda_=0.7)",
-        "  hybrid (k = 200)\t|   mmr( lambda_ = .7 ,)  ",
-        "(hybrid(k=200)) | (mmr(lambda_=7e-1))",
-        "hybrid(\n  k=200\n) | mmr(lambda_=0.7)\n",
-    ],
-)
-def test_space_does_not_matter(text: str) -> None:
-    assert str(pipeline(text)) == "hybrid(k=200) | mmr(lambda_=0.7)"
-
-
-def test_a_pipeline_is_read_once_and_names_alone_are_enough() -> None:
+def test_space_does_not_matter_and_names_alone_are_enough() -> None:
+    for text in ("  hybrid (k = 200)\t|   mmr( lambda_ = .7 ,)  ", "(hybrid(\n k=200\n)) | (mmr(lambda_=7e-1))\n"):
+        assert str(pipeline(text)) == "hybrid(k=200) | mmr(lambda_=0.7)"
     made = pipeline("bm25() | budget()")
     assert pipeline(made) is made
     assert str(made) == "bm25 | budget"
     assert made.stages == (Stage("bm25", {}), Stage("budget", {}))
-    assert memlab.pipeline is pipeline
 
 
 @pytest.mark.parametrize(
@@ -96,49 +83,26 @@ def test_a_pipeline_is_read_once_and_names_alone_are_enough() -> None:
         ("hybrid | cross_encoder", r"stage 'cross_encoder' needs model: write cross_encoder\(model=…\)"),
         ("hybrid | blend(reranker='lite')", "no stage is called 'lite'"),
         ("hybrid | blend(reranker=3)", "reranker is 3; expected str"),
-        ("zzz", r"no stage is called 'zzz'; a pipeline begins with"),
         ("mmr | hybrid", "'mmr' retrieves nothing and cannot come first"),
         ("hybrid | dense", "'dense' retrieves and can only come first"),
         ("hybrid(kk=3)", "stage 'hybrid' has no parameter 'kk'; it has k"),
         ("hybrid(level='turn')", "no parameter 'level'"),
-        ("hybrid | mmr(bench=1)", "no parameter 'bench'"),
-        ("hybrid(**{'k': 1})", "no parameter"),
         ("hybrid | mmr(lambda=0.7)", "lambda is a word of Python; write lambda_="),
         ("hybrid(200)", "stage 'hybrid': write '200' as key=value"),
         ("hybrid(k=1, k=2)", "k is given twice"),
         ("hybrid(k=n)", "stage 'hybrid': k=n is not a literal"),
-        ("bm25(k=many)", "k=many is not a literal; give a number, quoted text"),
-        ("hybrid(k=2*3)", "is not a literal"),
         ("hybrid(k=1e999)", "is not a literal"),
-        ("hybrid(k=...)", "is not a literal"),
-        ("combsum(turn={[1]: 2})", "is not a literal"),
         ("hybrid(k=__import__('os').getpid())", "is not a literal"),
         ("", "'' is not a pipeline .* join stages with |"),
-        ("   ", "is not a pipeline"),
-        ("|", "is not a pipeline"),
         ("hybrid |", "is not a pipeline"),
-        ("hybrid || mmr", "is not a pipeline"),
-        ("hybrid mmr", "is not a pipeline"),
         ("hybrid(k=1", "is not a pipeline"),
-        ("hybrid; mmr", "is not a pipeline"),
         ("x = hybrid", "is not a pipeline"),
-        ("hybrid\x00", "is not a pipeline"),
         ("hybrid | (mmr | budget)", r"'mmr \| budget' is not a stage; a stage is name or name\(key=value"),
-        ("hybrid, mmr", "is not a stage"),
-        ("'hybrid'", "is not a stage"),
         ("retrieve.hybrid(k=1)", "is not a stage"),
-        ("hybrid()()", "is not a stage"),
-        ("lambda: 1", "is not a stage"),
-        ("3", "is not a stage"),
         ("-" * 50_000 + "1", "is not a pipeline"),
         ("(" * 5_000 + "hybrid" + ")" * 5_000, "is not a pipeline"),
-        (" | ".join(["hybrid"] * 20_000), "is not a pipeline"),
         ("hybrid(k=" + "[" * 250 + "]" * 250 + ")", "is not a pipeline"),
-        ("hybrid(k=" + "-" * 900 + "1)", "is not a"),
-        ("hybrid(k=" + "-" * 400 + "1)", "is not a literal"),
-        ("hybrid" + "()" * 600, "is not a"),
         ("hybrid(" + "1" * 3_000 + ")", "write '1"),
-        ("hybrid(k=[" + "n, " * 9_000 + "])", "is not a literal"),
         ("hybrid(k=" + "9" * 10_000 + ")", "is not a pipeline"),
     ],
 )
@@ -157,7 +121,7 @@ def test_nonsense_is_read_or_refused(text: str) -> None:
     assert pipeline(str(made)) == made
 
 
-@pytest.mark.parametrize("thing", [None, 3, b"hybrid", ["hybrid"], Stage("hybrid", {})])
+@pytest.mark.parametrize("thing", [None, b"hybrid", ["hybrid"], Stage("hybrid", {})])
 def test_what_is_no_text(thing: Any) -> None:
     with pytest.raises(PipelineError, match="a pipeline is text such as"):
         pipeline(thing)
@@ -166,29 +130,13 @@ def test_what_is_no_text(thing: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "dense(k='5')",
-        "dense(k=None)",
-        "dense(k=2.5)",
-        "combsum(turn=3)",
-        "combsum(turn='ab')",
-        "combsum(turn=(None, 1, 1))",
-        "bm25(k='a')",
-        "hybrid | mmr(lambda_='high')",
-        "hybrid | mmr(k=1.5)",
-        "hybrid | by_cluster(seed='x')",
-        "dense(k=True)",
-        "hybrid | by_cluster(n_clusters=2.5)",
-        "hybrid | budget(tokens=None)",
+        "dense(k='5')", "dense(k=None)", "dense(k=2.5)", "dense(k=True)", "combsum(turn=3)", "combsum(turn='ab')",
+        "combsum(turn=(None, 1, 1))", "hybrid | mmr(lambda_='high')", "hybrid | budget(tokens=None)",
     ],
-)
+)  # fmt: skip
 def test_a_value_of_the_wrong_type_names_its_stage_and_its_type(text: str) -> None:
     with pytest.raises(PipelineError, match=r"stage '\w+': \w+ is .*; expected (int|float|float \| None|Sequence)"):
         pipeline(text)
-
-
-def test_a_value_that_the_library_beneath_refuses_names_its_stage(bench: Bench) -> None:
-    with pytest.raises(DataError, match=r"stage 'by_cluster\(seed=-1\)': clusterer 'kmeans'"):
-        pipeline("hybrid | by_cluster(seed=-1)").run(bench)
 
 
 @pytest.mark.parametrize(
@@ -197,10 +145,8 @@ def test_a_value_that_the_library_beneath_refuses_names_its_stage(bench: Bench) 
         ("hybrid(k=0)", "k is 0"),
         ("combsum(turn=(1, 2))", "takes three weights"),
         ("hybrid | mmr(lambda_=2)", "lambda_ is 2"),
-        ("hybrid | mmr(k=0)", "k is 0"),
-        ("hybrid | coverage(candidates=0)", "candidates is 0"),
         ("hybrid | by_cluster(n_clusters=0)", "n_clusters is 0"),
-        ("hybrid | budget(tokens=0)", "tokens is 0"),
+        ("hybrid | by_cluster(seed=-1)", "clusterer 'kmeans'"),
     ],
 )
 def test_a_value_out_of_range_names_its_stage(bench: Bench, text: str, message: str) -> None:
@@ -210,8 +156,8 @@ def test_a_value_out_of_range_names_its_stage(bench: Bench, text: str, message: 
     assert f"stage {last!r}: " in str(caught.value)
 
 
-@pytest.mark.parametrize("huge", [2**31, 2**63, 10**30])
-def test_huge_counts_mean_everything(bench: Bench, huge: int) -> None:
+def test_huge_counts_mean_everything(bench: Bench) -> None:
+    huge = 10**30
     text = f"hybrid(k={huge}) | mmr(k={huge}) | by_cluster(candidates={huge}) | budget(tokens={huge})"
     assert pipeline(text).run(bench).frame.height == bench.queries.height * bench.turns.height
     assert pipeline(f"combsum(k={huge}, turn=({huge}, 1, 0))").run(bench).frame.height
@@ -250,13 +196,11 @@ def test_later_stages_choose_among_turns_and_sessions_follow(bench: Bench) -> No
 
 
 def test_what_is_remembered_is_never_stale(bench: Bench) -> None:
-    texts = [f"hybrid(k={k}) | mmr(lambda_={x}, k=4)" for k in (5, 9, 20) for x in (0.1, 0.5, 0.9, 1)] * 2
+    texts = [f"bm25(k={k}) | mmr(lambda_={x}, k=4)" for k in (5, 9, 20) for x in (0.1, 0.5, 1)] * 2
     shared = [pipeline(text).run(bench).frame for text in texts]
     assert len(bench.remembered) <= MAX_REMEMBERED
-    for text, frame in zip(texts, shared, strict=True):
-        fresh = replace(bench)
-        assert not fresh.remembered
-        assert pipeline(text).run(fresh).frame.equals(frame)
+    for text, frame in zip(texts[:9:2], shared[9::2], strict=True):
+        assert pipeline(text).run(replace(bench)).frame.equals(frame)
     for other in (bench.with_rows(np.arange(2)), bench.with_queries(bench.queries[:2])):
         ranked = pipeline("hybrid").run(other).frame["query_id"].unique(maintain_order=True)
         assert ranked.to_list() == bench.queries["query_id"].to_list()[:2]
@@ -278,13 +222,3 @@ def test_what_comes_before_is_run_once(bench: Bench, monkeypatch: pytest.MonkeyP
         pipeline("hybrid(k=0)").run(fresh)
     with pytest.raises(DataError):  # an error is not remembered as a ranking
         pipeline("hybrid(k=0)").run(fresh)
-
-
-def test_every_parameter_in_the_registry_can_be_given(bench: Bench) -> None:
-    for names, before in ((RETRIEVERS, ""), (TRANSFORMS, "hybrid | ")):
-        for name in set(names) - NEED_A_MODEL:
-            parameters = inspect.signature(registry[name]).parameters
-            given_all = {key: p.default for key, p in parameters.items() if key not in ("run", "bench", "level")}
-            assert inspect.Parameter.empty not in given_all.values()
-            run = pipeline(before + str(Stage(name, given_all))).run(bench)
-            assert run.frame.equals(pipeline(before + name).run(bench).frame)

@@ -39,19 +39,18 @@ def test_a_turn_asked_for_lands_among_its_nearest() -> None:
 
 
 def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
-    run = memlab.pipeline("bm25").run(BENCH)
-    told = answer(
-        scene(), BENCH, ASKED["text"], [run, "dense"], k=5, query_id=ASKED["query_id"], evidence=ASKED["evidence"]
-    )
+    run, asked = memlab.pipeline("bm25").run(BENCH), {"query_id": ASKED["query_id"], "evidence": ASKED["evidence"]}
+    known = answer(scene(), BENCH, ASKED["text"], [run, "dense"], k=5, **asked)
     ids = scene().turns["turn_id"].to_list()
-    assert sorted(ids[i] for i in told["evidence"]) == sorted(ASKED["evidence"])
-    for system, ranked in zip(told["systems"], (run, memlab.pipeline("dense").run(BENCH)), strict=True):
+    assert sorted(ids[i] for i in known["evidence"]) == sorted(ASKED["evidence"])
+    for system, ranked in zip(known["systems"], (run, memlab.pipeline("dense").run(BENCH)), strict=True):
         expected = ranked.frame.filter(pl.col("query_id") == ASKED["query_id"]).sort("rank")["doc_id"].to_list()
-        assert [ids[row["i"]] for row in system["rows"]] == expected[:5]
-        assert [row["hit"] for row in system["rows"]] == [doc in ASKED["evidence"] for doc in expected[:5]]
-        assert {ids[row["i"]] for row in system["missed"]} == set(ASKED["evidence"]) - set(expected[:5])
-        for row in system["missed"]:
-            assert row["rank"] == (expected.index(ids[row["i"]]) + 1 if ids[row["i"]] in expected else None)
+        assert [(ids[row["i"]], row["hit"]) for row in system["rows"]] == [
+            (d, d in ASKED["evidence"]) for d in expected[:5]
+        ]
+        ranks = {doc: rank for rank, doc in enumerate(expected, 1)}
+        missed = {doc: ranks.get(doc) for doc in set(ASKED["evidence"]) - set(expected[:5])}
+        assert {ids[row["i"]]: row["rank"] for row in system["missed"]} == missed
         for row in system["rows"]:
             words = tokenize([scene().turns["text"][row["i"]]])[0]
             assert set(tokenize([" ".join(row["words"])])[0]) <= set(words)

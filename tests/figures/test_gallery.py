@@ -13,13 +13,10 @@ from memlab.errors import ExportError
 from memlab.figures import gallery
 
 
-def sidecar(directory: Path, name: str, *, caption: str = "", **fields: object) -> None:
-    files = [f"{name}{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")] + [
-        f"{name}.html",
-        f"{name}.json",
-    ]
-    known = {"name": name, "caption": caption, "provenance": {}, "files": files, **fields}
-    (directory / f"{name}.json").write_text(json.dumps(known), encoding="utf-8")
+def sidecar(directory: Path, file: str, **fields: object) -> None:
+    pictures = [f"{file}{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")]
+    known = {"name": file, "caption": "", "provenance": {}, "files": [*pictures, f"{file}.html", f"{file}.json"]}
+    (directory / f"{file}.json").write_text(json.dumps(known | fields), encoding="utf-8")
 
 
 class Reader(HTMLParser):
@@ -50,18 +47,7 @@ def read(page: Path) -> Reader:
     return reader
 
 
-def test_gallery_shows_every_figure_by_name_with_relative_links(tmp_path: Path) -> None:
-    sidecar(tmp_path, "zeta", caption="last")
-    sidecar(tmp_path, "alpha", caption="first", provenance={"dataset": "sample", "seeds": [0, 1]})
-    reader = read(gallery(tmp_path))
-    text = " ".join(reader.words)
-    assert text.index("first") < text.index("last")
-    assert all(expected in text for expected in ("dataset", "sample", "[0, 1]", "column.pdf"))
-    assert "alpha.svg" in reader.links
-    assert not [link for link in reader.links if link.startswith(("http", "/", "file:"))]
-
-
-def test_gallery_goes_by_notebook_in_its_order_under_its_own_words(tmp_path: Path) -> None:
+def test_gallery_shows_every_figure_by_notebook_in_its_order_with_relative_links(tmp_path: Path) -> None:
     cells = [
         {"cell_type": "markdown", "source": "# Why *so* few?\n\n**Half** <script>alert(1)</script> are missed."},
         {"cell_type": "code", "source": 'export(fig, "zeta")'},
@@ -71,39 +57,34 @@ def test_gallery_goes_by_notebook_in_its_order_under_its_own_words(tmp_path: Pat
     (tmp_path / "01_why.ipynb").write_text(json.dumps({"cells": cells}))
     for name, made_by in (("zeta", "01_why.ipynb"), ("alpha", "01_why.ipynb"), ("gone", "00_gone.ipynb")):
         sidecar(tmp_path, name, made_by={"notebook": made_by, "commit": "abc123"})
-    sidecar(tmp_path, "by-hand")
+    sidecar(tmp_path, "by-hand", caption="drawn", provenance={"dataset": "sample", "seeds": [0, 1]})
+    (tmp_path / "report.json").write_text("[1]")
     page = gallery(tmp_path, notebooks=tmp_path)
     html = page.read_text(encoding="utf-8")
     assert "<strong>Half</strong>" in html
     assert "<script" not in html
-    text = " ".join(read(page).words)
+    reader = read(page)
+    text = " ".join(reader.words)
     at = [text.rindex(word) for word in ("00_gone", "Why *so* few?", "zeta", "alpha", "Other figures")]
     assert at == sorted(at)
     assert "not in the opening" not in text
-    assert "abc123" in text
-
-
-def test_gallery_leaves_other_json_alone_and_names_a_broken_sidecar(tmp_path: Path) -> None:
-    (tmp_path / "report.json").write_text("[1]")
-    assert "Nothing has been exported yet" in gallery(tmp_path).read_text(encoding="utf-8")
-    (tmp_path / "x.json").write_text("{")
-    with pytest.raises(ExportError, match=r"x\.json is not a figure's sidecar"):
-        gallery(tmp_path)
+    assert all(expected in text for expected in ("abc123", "drawn", "sample", "[0, 1]", "column.pdf"))
+    assert "alpha.svg" in reader.links
+    assert not [link for link in reader.links if link.startswith(("http", "/", "file:"))]
 
 
 @pytest.mark.parametrize(
     "field",
     [{"files": 5}, {"name": {}}, {"caption": ["x"]}, {"provenance": []}, {"made_by": [1]}, {"versions": "1"}],
 )
-def test_a_field_of_another_kind_is_named_as_a_broken_sidecar(tmp_path: Path, field: dict[str, object]) -> None:
-    sidecar(tmp_path, "a")
-    known = json.loads((tmp_path / "a.json").read_text())
-    (tmp_path / "a.json").write_text(json.dumps(known | field))
-    with pytest.raises(ExportError, match="is not a figure's sidecar"):
+def test_a_broken_sidecar_is_named(tmp_path: Path, field: dict[str, object]) -> None:
+    sidecar(tmp_path, "a", **field)
+    with pytest.raises(ExportError, match=r"a\.json is not a figure's sidecar"):
         gallery(tmp_path)
-    (tmp_path / "a.json").write_text("[" * 100_000)
-    with pytest.raises(ExportError, match="is not a figure's sidecar"):
-        gallery(tmp_path)
+    for text in ("{", "[" * 100_000):
+        (tmp_path / "a.json").write_text(text)
+        with pytest.raises(ExportError, match=r"a\.json is not a figure's sidecar"):
+            gallery(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +92,7 @@ def test_a_field_of_another_kind_is_named_as_a_broken_sidecar(tmp_path: Path, fi
 )
 def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
     sidecar(tmp_path, "a", files=[file, 5], made_by={"notebook": "/etc/passwd"})
+    sidecar(tmp_path, "b", made_by={"notebook": "n" * 5000})
     links = read(gallery(tmp_path)).links
     assert not [link for link in links if not link.startswith("#") and re.search("[:/]", link)]
-
-
-def test_a_notebook_whose_name_no_disk_takes_is_a_heading_of_its_own(tmp_path: Path) -> None:
-    sidecar(tmp_path, "a", made_by={"notebook": "n" * 5000})
-    sidecar(tmp_path, "b", made_by={"notebook": []})
-    assert "n" * 5000 in gallery(tmp_path).read_text(encoding="utf-8")
+    assert "n" * 5000 in gallery(tmp_path).read_text(encoding="utf-8"), "a name that no disk takes"

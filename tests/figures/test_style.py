@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 import plotly.io
-import pytest
 from clipped import read
 
 from memlab.figures import style
 from memlab.figures.export import pictures
-
-
-def luminance(colour: str) -> float:
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-@pytest.mark.parametrize("colour", style.PALETTE)
-def test_palette_shows_on_white_and_its_darker_shade_carries_text(colour: str) -> None:
-    assert 1.05 / (luminance(colour) + 0.05) > 2.2
-    assert 1.05 / (luminance(style.darker(colour)) + 0.05) > 3.5
 
 
 def test_series_stay_apart_when_the_colours_start_again() -> None:

@@ -16,9 +16,6 @@ def test_plain_text_holds_no_markup_and_nothing_unprintable(text: str) -> None:
     assert ">" not in drawn
     assert all(ord(c) >= 32 for c in drawn)
     drawn.encode("utf-8")
-
-
-def test_lone_surrogates_and_nul_become_replacement_characters() -> None:
     assert printable_line("a\x00b\ud800 c\n d") == "a�b� c d"
 
 

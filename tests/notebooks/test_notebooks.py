@@ -1,12 +1,12 @@
-"""The notebooks: how they are kept, and that they run from the first cell to the last."""
+"""The notebooks: how they are kept, that they run to the last cell, and that they find what their openings say."""
 
 from __future__ import annotations
 
 import ast
 import json
+import operator
 import re
 import shutil
-from collections.abc import Collection
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,9 @@ from memlab.notebooks.execution import _is_unchanged, _strip_paths
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
 NOTEBOOKS = sorted(SOURCE.glob("[0-9]*.ipynb"))
+NUMBER = r"[-+<]?\d[\d,]*(?:\.\d+)?"
+BY_UMAP = ("01_cluster_map",)
+"""What depends on UMAP's layout, which differs between machines and numbers of threads."""
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -30,72 +33,59 @@ def cells(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def findings(text: str) -> list[str]:
+    """The points of a text, each on one line."""
+    return [" ".join(point.split()) for point in re.findall(r"^- (.*(?:\n +.*)*)", text, re.MULTILINE)]
+
+
 def exported(path: Path) -> set[str]:
     """The names of the figures that a notebook exports."""
     return set(re.findall(r'export\(\s*[\w.()]+,\s*"([^"]+)"', path.with_suffix(".py").read_text()))
 
 
-def test_there_are_notebooks_and_none_stands_alone() -> None:
-    assert [path.stem[:3] for path in NOTEBOOKS][:3] == ["00_", "01_", "02_"]
-    assert {p.stem for p in NOTEBOOKS} == {p.stem for p in SOURCE.glob("[0-9]*.py")}
-
-
 @each
-def test_it_is_kept_without_outputs_and_its_code_is_short(path: Path) -> None:
+def test_its_pair_says_the_same_without_outputs_in_short_cells(path: Path) -> None:
+    book, script = jupytext.read(path), jupytext.read(path.with_suffix(".py"))
+    assert "ipynb,py:percent" in book.metadata["jupytext"]["formats"]
+    assert book.metadata["kernelspec"] == script.metadata["kernelspec"]
+    pair = [[(c.cell_type, c.source, c.metadata.get("tags", [])) for c in each.cells] for each in (book, script)]
+    assert pair[0] == pair[1], "run: jupytext --sync notebooks/*.py"
     for cell in cells(path):
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
         assert not set(cell["metadata"]) - {"tags", "lines_to_next_cell"}
-    code = [cell for cell in cells(path) if cell["cell_type"] == "code"]
-    lines = [sum(bool(line.strip()) for line in cell["source"]) for cell in code]
+    lines = [sum(bool(line.strip()) for line in c["source"]) for c in cells(path) if c["cell_type"] == "code"]
     assert max(lines) <= 10
     assert sum(lines) <= 80
 
 
 @each
-def test_its_pair_says_the_same(path: Path) -> None:
-    book, script = jupytext.read(path), jupytext.read(path.with_suffix(".py"))
-    assert "ipynb,py:percent" in book.metadata["jupytext"]["formats"]
-    assert book.metadata["kernelspec"] == script.metadata["kernelspec"]
-    assert script.metadata["kernelspec"]["language"] == "python"
-
-    pair = [[(c.cell_type, c.source, c.metadata.get("tags", [])) for c in each.cells] for each in (book, script)]
-    assert pair[0] == pair[1], "run: jupytext --sync notebooks/*.py"
-
-
-@each
-def test_it_asks_takes_parameters_and_answers(path: Path) -> None:
-    found = cells(path)
-    assert found[0]["cell_type"] == "markdown"
-    assert "".join(found[0]["source"]).splitlines()[0].endswith("?")
-    tagged = [cell for cell in found if "parameters" in cell["metadata"].get("tags", [])]
-    assert len(tagged) == 1
-    given = ast.parse("".join(tagged[0]["source"])).body
+def test_it_asks_takes_parameters_defines_nothing_and_answers(path: Path) -> None:
+    found, tree = cells(path), ast.parse(path.with_suffix(".py").read_text())
+    opening = "".join(found[0]["source"])
+    assert opening.splitlines()[0].endswith("?")
+    assert re.search(r"^On the committed sample\b", opening, re.MULTILINE)
+    assert [bool(re.search(r"\d", finding)) for finding in findings(opening)] == [True] * 3
+    [picture] = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", opening)
+    assert (path.parent / picture).resolve().is_file()
+    (tagged,) = (cell for cell in found if "parameters" in cell["metadata"].get("tags", []))
+    given = ast.parse("".join(tagged["source"])).body
     names = {node.targets[0].id for node in given if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
     assert {"seed", "store", "figures"} <= names
     assert len(names) == len(given), "nothing but parameters"
-    whole = ast.walk(ast.parse(path.with_suffix(".py").read_text()))
-    read = {node.id for node in whole if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
     assert names <= read, "a parameter that nothing reads"
     prose = "\n".join("".join(cell["source"]) for cell in found if cell["cell_type"] == "markdown")
     assert re.search("answer|finding", re.findall(r"^#+ .*", prose, re.MULTILINE)[-1], re.IGNORECASE)
-    assert found[-1]["cell_type"] == "code"
     assert "Markdown" in "".join(found[-1]["source"])
-
-
-@each
-def test_it_defines_nothing_and_exports_its_figures(path: Path) -> None:
-    tree = ast.parse(path.with_suffix(".py").read_text())
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     if path.stem != "07_your_memory":  # there the reader writes a memory
         assert not [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    assert not [f for f in called if isinstance(f, ast.Attribute) and f.attr in ("write_image", "write_html", "show")]
     assert 2 <= len(exported(path)) <= 3
 
 
-def assert_finished(executed: Path, figures: Path, undrawn: Collection[str] = ()) -> None:
-    """An executed notebook has run to its end, answers in words, and left its figures (but the undrawn)."""
+def assert_finished(executed: Path, figures: Path) -> None:
+    """An executed notebook has run to its end, answers in words, and left its figures."""
     book = cells(executed)
     assert all(cell["execution_count"] for cell in book if cell["cell_type"] == "code")
     answers = [o["data"]["text/markdown"] for o in book[-1]["outputs"] if "text/markdown" in o.get("data", {})]
@@ -107,7 +97,7 @@ def assert_finished(executed: Path, figures: Path, undrawn: Collection[str] = ()
     for table in (page for page in pages if "<table" in page):
         assert table.partition("</thead>")[0].count("<th>") <= 8, table
         assert "<small>" not in table, "polars' own: call evaluate.show_tables()"
-    for name in exported(SOURCE / executed.name).difference(undrawn):
+    for name in exported(SOURCE / executed.name):
         for kind in ("html", "svg", "pdf", "png", "json", "column.pdf", "column.png", "column.svg"):
             assert (figures / f"{name}.{kind}").stat().st_size > 0, f"{name}.{kind}"
         sidecar = json.loads((figures / f"{name}.json").read_text())
@@ -115,9 +105,7 @@ def assert_finished(executed: Path, figures: Path, undrawn: Collection[str] = ()
         assert sidecar["provenance"].get("fingerprint") or sidecar["provenance"]["labels"]
 
 
-def run(
-    dataset: Path, folder: Path, *, only: str = "", undrawn: Collection[str] = (), jobs: int = 1, **parameters: Any
-) -> None:
+def run(dataset: Path, folder: Path, *, only: str = "", jobs: int = 1, **parameters: Any) -> None:
     """Run notebooks, and check each."""
     figures, out, source = folder / "figures", folder / "out", folder / "notebooks"
     shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns(".*"))
@@ -127,7 +115,7 @@ def run(
     assert {path.name: path.read_bytes() for path in source.iterdir()} == kept
     assert sorted(path.stem for path in executed) == [p.stem for p in NOTEBOOKS if fnmatch(p.stem, f"*{only}*")]
     for path in executed:
-        assert_finished(path, figures, undrawn)
+        assert_finished(path, figures)
 
 
 PLOT = """
@@ -137,11 +125,11 @@ frame = pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, n], "share":
 """
 
 
-def write_notebook(folder: Path, name: str, *codes: str) -> None:
+def write_notebook(folder: Path, name: str, *codes: str, plot: str = PLOT, kernel: str = "python3") -> None:
     cells = [nbformat.v4.new_code_cell("figures = 'x'\nn = 1", metadata={"tags": ["parameters"]})]
-    cells += [nbformat.v4.new_code_cell(PLOT + code) for code in codes]
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    (folder / name).write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=kernel)))
+    cells += [nbformat.v4.new_code_cell(plot + code) for code in codes]
+    about = {"kernelspec": {"name": kernel, "display_name": "Python 3", "language": "python"}}
+    (folder / name).write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=about)))
 
 
 @pytest.mark.slow
@@ -161,8 +149,6 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     assert about["parameters"] == {"n": 3}
     assert str(tmp_path) not in (tmp_path / "out" / "00_a.ipynb").read_text()
     before = {path.name: path.read_bytes() for path in target.iterdir()}
-
-    assert remake("wanted", target, source=".") == ([], False)
     (target / "wanted.column.svg").write_text("spoilt")
     assert remake("wanted", target, source=".") == (["wanted.column.svg"], False)
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
@@ -170,7 +156,7 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     about["parameters"]["n"] = 9  # the cell after the figure would fail, and does not run
     (target / "wanted.json").write_text(json.dumps(known | {"made_by": about}))
     assert "wanted.column.png" in remake("wanted", target, source=".")[0]
-    write_notebook(tmp_path, "00_a.ipynb", "pass")
+    write_notebook(tmp_path, "00_a.ipynb", "pass", plot="")
     with pytest.raises(ExportError, match=r"exported no figure 'wanted'; its cells have changed"):
         remake("wanted", target, source=".")
     (tmp_path / "00_a.ipynb").unlink()
@@ -179,17 +165,12 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     (target / "wanted.json").write_text(json.dumps(known | {"made_by": {"script": "plot.py"}}))
     with pytest.raises(DataError, match=r"made by plot\.py outside of 'memlab notebooks'"):
         remake("wanted", target, source=".")
-    with pytest.raises(ExportError, match=r"none\.json is not a figure's sidecar"):
-        remake("none", target, source=".")
-
-
-DEMO = ROOT / "results" / "notebooks"
 
 
 @each
-def test_the_demo_ran_it_on_the_sample(path: Path) -> None:
+def test_the_demo_ran_it_on_the_sample_and_found_what_its_opening_says(path: Path) -> None:
     """The demo is the run on the sample; .ci/run makes it before the tests."""
-    executed = DEMO / path.name
+    executed = ROOT / "results" / "notebooks" / path.name
     if not executed.exists():
         pytest.skip("make demo was not run")
     sources = ["".join(cell["source"]) for cell in cells(path)]
@@ -199,18 +180,35 @@ def test_the_demo_ran_it_on_the_sample(path: Path) -> None:
     assert_finished(executed, ROOT / "figures")
     gallery = (ROOT / "figures" / "index.html").read_text()
     assert not [name for name in exported(path) if f'id="{name}"' not in gallery]
+    answer = "".join(cells(executed)[-1]["outputs"][-1]["data"]["text/markdown"])
+    stated, computed = (
+        {n.strip(",") for n in re.findall(NUMBER, text)} for text in ("\n".join(findings(sources[0])), answer)
+    )
+    near = _near if path.stem in BY_UMAP else operator.eq
+    missing = {number for number in stated if not any(near(number, other) for other in computed)}
+    assert not missing, f"not in the answer:\n{answer}"
 
 
-@pytest.mark.slow
-def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_path: Path) -> None:
-    """A person's own log with a few questions of one piece of evidence each; 04 and 06 would run on the sample."""
+def _near(number: str, other: str) -> bool:
+    """Within eight points of a percentage (one place), and a fifth of all else; both are written to as many places."""
+    a, b = (float(text.replace(",", "").lstrip("<")) for text in (number, other))
+    places, theirs = (len(text.partition(".")[2]) for text in (number, other))
+    slack = {0: max(1.5, abs(a) / 5), 1: 8.0}.get(places, abs(a) / 5)
+    return places == theirs and abs(a - b) <= slack
+
+
+@pytest.mark.parametrize(
+    "only", [pytest.param("0[0257]", marks=pytest.mark.slow), pytest.param("0[13]", marks=pytest.mark.nightly)]
+)
+def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_path: Path, only: str) -> None:
+    """A person's own log with a few questions of one evidence item each; 04 and 06 would run on the sample."""
     records: list[dict[str, Any]] = [
         {"scope": "me", "session": f"s{n // 8}", "sender": "Ann", "text": f"Note {n} on {topic} and the {thing}."}
-        for n, (topic, thing) in enumerate([(t, o) for t in ("cooking", "trains", "music", "work") for o in THINGS])
+        for n, (topic, thing) in enumerate([(t, o) for t in ("cooking", "trains", "music") for o in THINGS])
     ]
     records += [{"scope": "me", "question": f"What about the {o}?", "evidence": ["s0/1"]} for o in THINGS[:4]]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    run(tmp_path / "log.jsonl", tmp_path, only="0[012357]", jobs=2, n_seeds=1, **FEW)
+    run(tmp_path / "log.jsonl", tmp_path, only=only, jobs=2, n_seeds=1, **FEW)
 
 
 FEW = {"timed": 3}  # timed questions, so that a run is short
@@ -233,44 +231,38 @@ def test_no_folder_of_the_machine_stays_in_an_output() -> None:
 
 
 @pytest.mark.slow
-def test_a_cell_that_fails_is_named(tmp_path: Path) -> None:
-    (tmp_path / "00_a.py").write_text('# %% tags=["parameters"]\nx = 1\n\n# %%\n1 / (x - 2)\n')
-    book = jupytext.read(tmp_path / "00_a.py")
-    book.metadata["kernelspec"] = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    jupytext.write(book, tmp_path / "00_a.ipynb")
+def test_a_cell_that_fails_is_named_and_what_did_not_change_is_kept(tmp_path: Path) -> None:
+    write_notebook(tmp_path, "00_a.ipynb", "1 / (n - 2)", plot="")
     with pytest.raises(ExportError, match=r"00_a\.ipynb: cell 2 failed: ZeroDivisionError: division by zero"):
-        list(run_notebooks(tmp_path, tmp_path / "out", {"x": 2}, jobs=2))
+        list(run_notebooks(tmp_path, tmp_path / "out", {"n": 2}))
     partial = (tmp_path / "out" / "00_a.ipynb").read_text()  # what was run so far is kept
     assert "ZeroDivisionError" in partial
     assert not [place for place in (tmp_path, Path.cwd(), Path.home()) if f"{place}/" in partial]
     # What is chosen goes before what is set.
-    [(path, seconds)] = run_notebooks(tmp_path, tmp_path / "out", {"x": 2}, chosen={"x": 3}, only="0[0-4]")
+    given = {"n": 3, "figures": str(tmp_path / "figures")}
+    [(path, seconds)] = run_notebooks(tmp_path, tmp_path / "out", given | {"n": 2}, chosen={"n": 3}, only="0[0-4]")
     assert path.name == "00_a.ipynb"
     assert seconds > 0
-    # What is as it was is kept.
-    given = {"x": 3, "figures": str(tmp_path / "figures")}
-    list(run_notebooks(tmp_path, tmp_path / "out", given))
     assert list(run_notebooks(tmp_path, tmp_path / "out", given, again=False)) == [(path, 0.0)]
-    assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given | {"x": 4})
+    assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given | {"n": 4})
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "f.json").write_text('{"made_by": {"notebook": "00_a.ipynb"}}')
     assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given)
-    with pytest.raises(DataError, match="no notebook that would run has a parameter 'y'; they have x"):
-        list(run_notebooks(tmp_path, tmp_path / "out", {"x": 3}, chosen={"y": 3}))
-    book.metadata["kernelspec"]["name"] = "fortran"
-    jupytext.write(book, tmp_path / "00_a.ipynb")
-    with pytest.raises(ExportError, match=r"00_a\.ipynb: could not be run.*fortran"):
-        list(run_notebooks(tmp_path, tmp_path / "out", {}))
 
 
-def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="holds the notebooks themselves"):
-        list(run_notebooks(SOURCE, SOURCE, {}))
-    with pytest.raises(DataError, match="holds no notebook whose name holds 'zz'"):
-        list(run_notebooks(SOURCE, tmp_path, {}, only="zz"))
+def test_what_cannot_be_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ExportError, match="cannot be made"):
-        list(run_notebooks(SOURCE, tmp_path / "file" / "out", {}))
+    write_notebook(tmp_path, "00_a.ipynb", kernel="fortran")
+    out = tmp_path / "out"
+    for source, target, options, message in (
+        (SOURCE, SOURCE, {}, "holds the notebooks themselves"),
+        (SOURCE, out, {"only": "zz"}, "holds no notebook whose name holds 'zz'"),
+        (SOURCE, tmp_path / "file" / "out", {}, "cannot be made"),
+        (tmp_path, out, {"chosen": {"y": 3}}, "no notebook that would run has a parameter 'y'; they have figures, n"),
+        (tmp_path, out, {}, r"00_a\.ipynb: could not be run.*fortran"),
+    ):
+        with pytest.raises((DataError, ExportError), match=message):
+            list(run_notebooks(source, target, {}, **options))
 
 
 @pytest.mark.nightly
