@@ -78,7 +78,7 @@ def test_quarantine_keeps_going_and_reports(memlab_cli: Any, tmp_path: Path) -> 
     for _ in range(2):
         done = memlab_cli("ingest", "talk.jsonl", *HASHING, "--on-error", "quarantine", cwd=tmp_path)
         assert (done.code, done.messages) == (0, [])
-        assert "talk (chatlog): 2 turns in 1 sessions of 1 scopes, 1 questions" in done.out
+        assert "talk (chatlog): 2 turns in 1 session of 1 scope, 1 question" in done.out
         assert re.search(r"^  talk\.jsonl: line 3: .*: quarantined$", done.out, re.MULTILINE)
         assert done.out.count("quarantined") == 8, "many are counted, not all printed"
         assert "… and 15 more" in done.out

@@ -76,7 +76,7 @@ Language = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.")]
 DatasetName = Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")]
 Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
-K = Annotated[int, typer.Option(help="How many results.", min=1, max=MOST_RESULTS)]
+K = Annotated[int, typer.Option("--k", "-k", help="How many results.", min=1, max=MOST_RESULTS)]
 
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 

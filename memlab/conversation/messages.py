@@ -52,7 +52,8 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
         text = Path(path).read_text(encoding="utf-8").strip()
         given = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines() if line]
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path} cannot be read as a history: {error}; write a JSON list of messages") from error
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise DataError(f"{path} cannot be read as a history: {why}; write a JSON list of messages") from error
     return messages(given)
 
 

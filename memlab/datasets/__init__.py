@@ -138,7 +138,7 @@ def load(path: str | Path, *, name: str | None = None, **options: Any) -> Datase
     ...     file = Path(folder, "log.jsonl")
     ...     _ = file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello", "timestamp": "2026-03-01T09:00Z"}')
     ...     load(file).describe()
-    'log (chatlog): 1 turns in 1 sessions of 1 scopes, 0 questions'
+    'log (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
     data = concat(stream(path, name=name, **options))
     _log.info("%s", data.describe())

@@ -90,7 +90,7 @@ def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
 
     >>> from memlab.datasets import chatlog
     >>> chatlog.dataset([{"scope": "ann", "sender": "Ann", "text": "Hello"}], "mine").describe()
-    'mine (chatlog): 1 turns in 1 sessions of 1 scopes, 0 questions'
+    'mine (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
     return concat(read(Source(Path(name)), label_records(records), batch_turns=1 << 62))
 

@@ -222,6 +222,6 @@ _LATEX = {
 
 
 def latex_escape(text: str) -> str:
-    """Escape text for LaTeX; a leading minus of a number becomes a minus sign."""
+    """Escape text for LaTeX; the minus of a number, at the start or in an interval, becomes a minus sign."""
     escaped = "".join(_LATEX.get(c, c) for c in re.sub(r"\s+", " ", text))
-    return re.sub(r"^(\$>\$)?-(?=\d)", r"\1$-$", escaped)
+    return re.sub(r"(^|\[|, |\$>\$)-(?=\d)", r"\1$-$", escaped)

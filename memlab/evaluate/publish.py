@@ -110,9 +110,9 @@ def report_tables(reports: Sequence[Report]) -> dict[str, Table]:
     main, documents = _main_measure(reports[0].measures), f"{reports[0].level}s"
     tables = main_tables(reports)
     for by, words in _GROUPED.items():
-        tables[f"{documents}, {main} by {words}."] = groups_table(reports, main, by=by)
+        tables[f"{documents}, {main} by {words}"] = groups_table(reports, main, by=by)
     for questions, where in _compared_subsets(reports).items() if len(reports) > 1 else ():
-        caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}."
+        caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}"
         tables[caption] = compare(reports, measure=main, where=where)
     return tables
 
@@ -124,7 +124,8 @@ def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
         for n, (caption, table) in enumerate(of_level.items(), 1):
             wide = table.width > 9 and "mean" not in table.columns
             shown = table.transpose(include_header=True, header_name="group", column_names=table.columns[0])
-            parts.append(to_latex(shown if wide else table, caption=caption, label=f"tab:memlab-{level}-{n}"))
+            named = f"{caption[0].upper()}{caption[1:]}."
+            parts.append(to_latex(shown if wide else table, caption=named, label=f"tab:memlab-{level}-{n}"))
     return "\n\n".join(parts) + "\n"
 
 

@@ -120,8 +120,9 @@ def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
     documents = bench.documents("turn")
     ((_, span),) = bench.by_scope("turn")
     texts = documents.texts[span]
-    asked, *words = tokenize([question, *texts], language=bench.language)
-    shared = [", ".join(word for word in dict.fromkeys(asked) if word in each) for each in words]
+    stems, *words = tokenize([question, *texts], language=bench.language)
+    plain = dict(zip(stems, tokenize([question], language=bench.language, stem=False)[0], strict=True))
+    shared = [", ".join(word for stem, word in plain.items() if stem in each) for each in words]
     cosines = None if bench.query_vectors is None else next(each[0] for _, _, each in dense_scores(bench, level="turn"))
     schema = {**dict.fromkeys(("turn_id", "text", "words"), pl.String()), "cosine": pl.Float64()}
     return pl.DataFrame(

@@ -181,8 +181,11 @@ class Experiment:
     def to_markdown(self) -> str:
         """Give the tables over all questions and over those with evidence in several sessions, for both levels."""
         heads = [f"## {data.name}\n\n" if len(self.datasets) > 1 else "" for data in self.datasets]
-        parts = [tables_to_markdown(self[data.name].tables()) for data in self.datasets]
-        return "\n\n".join(map("".join, zip(heads, parts, strict=True)))
+        tables = [self[data.name].tables() for data in self.datasets]
+        parts = [head + tables_to_markdown(each) for head, each in zip(heads, tables, strict=True)]
+        if any(getattr(table, "best", None) for each in tables for table in each.values()):
+            parts.append("A bold value is significantly the best of its column (p < .05, corrected by Holm).")
+        return "\n\n".join(parts)
 
     def __str__(self) -> str:
         return self.to_markdown()

@@ -89,13 +89,15 @@ def embedding_map(
           for label, (tint, name) in sorted(named.items())),
     ]  # fmt: skip
     traces = [_draw_dots(name, rows, look | {"line": {"width": 0}}) for name, rows, look in clouds if rows.height]
-    traces += [_draw_dots(name[2:], rows, _MARKS[name]) for name, rows in marks.items()]
+    unknown = ", no evidence" * (not turns["evidence"].any())
+    written = {name: name.removesuffix(unknown) for name in marks}
+    traces += [_draw_dots(written[name][2:], rows, _MARKS[name]) for name, rows in marks.items()]
     xy, marked_xy = (
         _point_coordinates(rows) for rows in (drawn, pl.concat([turns.clear(), *marks.values()], how="diagonal"))
     )
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
     low, high = every.min(axis=0), every.max(axis=0)
-    key = [(f"{name} ({rows.height:,})" if rows is not asked else name, "black") for name, rows in marks.items()]
+    key = [(written[name] + f" ({rows.height:,})" * (rows is not asked), "black") for name, rows in marks.items()]
     key += [(f"● {name}", look["color"]) for name, rows, look in clouds[:2] if rows.height]
     key += [(f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY)] * (turns.height > _MOST_POINTS)
 

@@ -66,8 +66,9 @@ class Dataset:
         'sample (chatlog): ... turns in ... sessions of 4 scopes, ... questions...'
         """
         text = (
-            f"{self.name} ({self.format}): {self.turns.height:,} turns in {self.sessions.height:,} sessions of "
-            f"{self.turns['scope'].n_unique():,} scopes, {self.questions.height:,} questions"
+            f"{self.name} ({self.format}): {_count(self.turns.height, 'turn')} in "
+            f"{_count(self.sessions.height, 'session')} of {_count(self.turns['scope'].n_unique(), 'scope')}, "
+            f"{_count(self.questions.height, 'question')}"
         )
         if self.annotations.height:
             text += f", {self.annotations.height:,} annotations"
@@ -94,3 +95,7 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
         raise DataError("no records to join: the source holds no conversation")
     frames = {t: pl.concat([getattr(p, t) for p in listed], rechunk=True) for t in (*_SCOPED, "issues")}
     return replace(listed[0], **frames)
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -107,7 +107,12 @@ class Bench:
         store = MemoryStore.open(store) if isinstance(store, str) else store
         if store is not None:
             if ingest and not store.read_only:
-                store.ingest(data)
+                removed = store.ingest(data).filter(table="turns")["removed"].sum()
+                if removed:
+                    _log.warning(
+                        "%s: %s turns that their scopes no longer have were removed from the store; "
+                        "give the dataset a name of its own to keep both", data.name, f"{removed:,}",
+                    )  # fmt: skip
             encoder = encoder and cache_encoder(store, encoder)
             provenance["versions"] = store.versions()
             if len(store.scopes(data.name)) > len(data.scopes):
