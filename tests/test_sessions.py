@@ -75,6 +75,8 @@ def test_messages_get_their_sessions(
 
 
 def test_time_zones_become_utc_and_wrong_arguments_are_named() -> None:
+    untimed = pl.DataFrame({"scope": ["a", "a"], "timestamp": [None, None]})
+    assert sessionize(untimed)["session"].to_list() == ["s0001", "s0001"]
     naive = pl.DataFrame({"scope": ["a"], "timestamp": [datetime(2026, 3, 1, 9)]})
     oslo = naive.with_columns(pl.col("timestamp").dt.replace_time_zone("Europe/Oslo"))
     assert sessionize(naive)["timestamp"].to_list() == [START]
