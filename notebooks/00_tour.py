@@ -49,7 +49,7 @@ from IPython.display import Markdown
 import memlab
 from memlab import evaluate
 from memlab.evaluate import groups
-from memlab.figures import curves, export
+from memlab.figures import anatomy, curves, export
 
 evaluate.show_tables()
 
@@ -110,7 +110,12 @@ several.sort("items").with_columns(independent=pl.col("found").first().pow("item
 # what stands above it. `done.worst(5)` lists such questions.
 
 # %%
-done.why(done.worst(1)["query_id"][0])
+why = done.why(done.worst(1)["query_id"][0])
+stages = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", maintain_order="left")
+fig = anatomy.through_stages(stages, title=why.question["text"])
+caption = f"Rank of each evidence item of one question of {data.name} after each stage; shaded: the first ten."
+export(fig, "through-stages", data=stages, caption=caption, **made)
+why
 
 # %% [markdown]
 # ## Answer

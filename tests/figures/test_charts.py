@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate.misses import CAUSES
-from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
+from memlab.figures import bars, curves, intervals, maps, rollup, style, sweeps, systems
 from memlab.figures.export import pictures
 from memlab.knowledge import confidence
 from memlab.knowledge.decay import FAMILIES
@@ -46,17 +46,6 @@ def recalls(systems: tuple[str, ...] = ("bm25", "dense", LONG), top: float = 0.8
         for k in (1, 5, 10, 50)
     ]
     return pl.DataFrame(rows, schema=["system", "k", "mean", "low", "high", "chance", "ceiling"], orient="row")
-
-
-HITS = pl.DataFrame({
-    "rank": [1, 2, 3, 4], "score": [0.8, 0.7, 0.65, 0.3], "session": ["s3", "s9", "s3", "s12"],
-    "evidence": [True, False, False, True], "text": ["I saw Dr. Lee", NASTY, "something else", "the dentist"],
-})  # fmt: skip
-MISSES = pl.DataFrame({"rank": [37, None], "session": ["s4", "s5"], "text": ["a third doctor", "a fourth doctor"]})
-HITS_BY_N = pl.DataFrame(
-    {"n_evidence": ["1", "2+"], "measured": [0.6, 0.2], "low": [0.5, 0.1], "high": [0.7, 0.3], "predicted": [0.6, 0.16]}
-    | {"predicted_low": [0.6, 0.1], "predicted_high": [0.6, 0.2], "as_single": [0.6, 0.36], "n": [90, 30]}
-)
 
 
 def crossed(values: pl.Series, **others: list[object]) -> pl.DataFrame:
@@ -136,12 +125,8 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "map": (lambda frame: maps.embedding_map(frame, terms=TERMS, question=(0, 0), title=NASTY), points(),
             [NASTY, "evidence, missed (2)", "the question", "word"]),
     "recall": (curves.recall_curves, recalls(), [LONG, "recall_all@k", "chance", "k (log scale)"]),
-    "independent": (lambda frame: curves.independent_hits(frame, label=LONG), HITS_BY_N,
-                    ["if found independently", "n=30", LONG]),
     "over time": (lambda frame: curves.over_time(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),
-    "anatomy": (lambda frame: anatomy.question_anatomy(frame, misses=MISSES, question="How many doctors?"), HITS,
-                ["How many doctors?", "2 of 4 evidence items in the first 4", "missed", "37", "I saw Dr. Lee"]),
     "sweep": (sweeps.sweep, swept(), ["min_cluster_size", "plain top-k", "(b) dpp"]),
     "forest": (lambda frame: intervals.forest(frame, measure="recall_all@k"), compared(),
                ["+.051 [+.001, +.111] p<.001", "−.100", "(n = 332)", "fill_sessions"]),

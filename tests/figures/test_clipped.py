@@ -8,11 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import plotly.graph_objects as go
-import polars as pl
 import pytest
 from clipped import clipped, read
 
-from memlab.figures import anatomy, style
+from memlab.figures import style
 from memlab.figures._text import text_px
 from memlab.figures.export import pictures
 
@@ -30,18 +29,6 @@ def test_every_text_of_the_demos_figures_can_be_read() -> None:
         pytest.skip("make demo was not run")
     problems = [f"{path.name}: {problem}" for path in drawn for problem in clipped(path.read_text(encoding="utf-8"))]
     assert not problems, "\n".join(problems)
-
-
-@pytest.mark.parametrize("width", list(style.WIDTHS))
-def test_ranks_of_missed_evidence_stand_in_the_column_of_ranks_and_on_no_line(width: style.Width) -> None:
-    hits = pl.DataFrame({"rank": [1, 2, 3], "score": [0.5, 0.4, 0.3], "session": "s1", "evidence": False, "text": "no"})
-    missed = pl.DataFrame({"rank": [18, 1105, None], "session": "s2", "text": "yes"})
-    fig = anatomy.question_anatomy(hits, misses=missed, question="Which?")
-    drawn, margin = svg(fig, width), style.copy_for_width(fig, width).layout.margin
-    assert clipped(drawn) == []
-    ranks = [text for text in read(drawn)["texts"] if text["words"] in {"1", "2", "3", "18", "1105", "—"}]
-    assert len(ranks) == 6
-    assert max(text["right"] for text in ranks) < margin.l
 
 
 def test_what_is_cut_covered_or_too_tall_is_named() -> None:
