@@ -18,6 +18,7 @@ from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from timeit import timeit
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -32,15 +33,13 @@ from sentence_transformers import SentenceTransformer
 from sklearn.mixture import GaussianMixture
 from umap import UMAP
 
-import memlab
-from memlab import embed, evaluate, records, retrieve, summaries
+from memlab import Bench, Dataset, MemoryStore, datasets, embed, evaluate, pipeline, records, retrieve, summaries
 from memlab.text.analysis import tokenize
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
 LARGE, DIM = 100_000, 384
 PACKAGES = "numpy", "torch", "sentence-transformers", "lancedb", "bm25s", "ir_measures", "scikit-learn", "umap-learn"
-Rows = Iterator[tuple[Any, ...]]
-# work, what it is compared with, n, the seconds of memlab, and of the other side where there is one
+Rows = Iterator[tuple[Any, ...]]  # work, what it is compared with, n, seconds of memlab, of the other side or None
 
 
 def medians(calls: list[tuple[Any, ...]], *ways: Callable[..., Any]) -> list[float]:
@@ -49,13 +48,13 @@ def medians(calls: list[tuple[Any, ...]], *ways: Callable[..., Any]) -> list[flo
     return np.median(np.reshape(times, (-1, len(ways)))[1:], axis=0).tolist()
 
 
-def largest(data: memlab.Dataset, store: memlab.MemoryStore) -> memlab.Bench:
+def largest(data: Dataset, store: MemoryStore) -> Bench:
     """Give a bench of the scope with the most turns."""
     scope = data.turns["scope"].value_counts().sort("count", "scope")["scope"][-1]
-    return memlab.Bench.of(data.take([scope]), store=store)
+    return Bench.of(data.take([scope]), store=store)
 
 
-def encode(data: memlab.Dataset, _: memlab.MemoryStore) -> Rows:
+def encode(data: Dataset, _: MemoryStore) -> Rows:
     """Encode turns as texts, and their tokens in the context of the turn before."""
     other, every = SentenceTransformer(str(embed.models.minilm_path()), device="cpu"), data.turns["text"].to_list()
     model, pairs = other[0].auto_model, {"padding": True, "truncation": True, "max_length": 256, "return_tensors": "pt"}
@@ -78,25 +77,24 @@ def encode(data: memlab.Dataset, _: memlab.MemoryStore) -> Rows:
         yield f"token vectors, `{name}`", "transformers, batches of 32", f"{len(texts)} turns", *times
 
 
-def question(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
+def question(data: Dataset, store: MemoryStore) -> Rows:
     """Ask each question of the largest scope once, by one of the pipelines in turn; its encoding is included."""
     bench, pipelines = largest(data, store), ("combsum", "late", "best", "best | learned")
     asked = bench.queries.select("scope", "text").unique(maintain_order=True).head(41 * len(pipelines))
     for first, text in enumerate(pipelines):
-        pipeline = memlab.pipeline(text)
         queries = [(bench.with_queries(asked[row]),) for row in range(first, asked.height, len(pipelines))]
         yield (
             f"one question, `{text}`",
             "",
             f"{len(queries) - 1} questions",
-            *medians(queries, pipeline.run),
+            *medians(queries, pipeline(text).run),
             None,
         )
 
 
-def questions(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
+def questions(data: Dataset, store: MemoryStore) -> Rows:
     """Rank the turns for all questions, whose vectors are there."""
-    bench, depth = memlab.Bench.of(data, store=store), 200
+    bench, depth = Bench.of(data, store=store), 200
     vectors, asked = bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])], bench.query_vectors
 
     def ours() -> None:
@@ -122,9 +120,9 @@ def questions(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
     yield "all questions: dense, BM25, hybrid", "numpy, bm25s", n, *medians([()] * 4, ours, theirs)
 
 
-def measures(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
+def measures(data: Dataset, store: MemoryStore) -> Rows:
     """Evaluate a ranking ten times, with a bootstrap of each mean."""
-    run = retrieve.bm25(memlab.Bench.of(data, store=store), k=100)
+    run = retrieve.bm25(Bench.of(data, store=store), k=100)
     truth = records.qrels(data.questions, "turn", data.turns).frame.select("query_id", "doc_id", "relevance")
     scored = starmap(ir_measures.ScoredDoc, run.frame.select("query_id", "doc_id", "score").iter_rows())
     ranked = ir_measures.util.RunConverter(scored).as_dict_of_dict()
@@ -145,42 +143,35 @@ def measures(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
     yield "measures and bootstrap", "ir_measures, numpy", f"{n:,} queries × 10", *medians([()] * 4, ours, theirs)
 
 
-class RandomEncoder:
-    """Vectors at no cost, so that only the store is measured."""
-
-    identity, dim = embed.base.EncoderIdentity("random", "random", dim=DIM), DIM
-
-    def __init__(self) -> None:
-        vectors = np.random.default_rng(0).standard_normal((LARGE, DIM), dtype=np.float32)
-        self.rows, self.at = vectors / np.linalg.norm(vectors, axis=1, keepdims=True), 0
-
-    def encode(self, texts: Any, *, kind: str = "document", progress: bool = True) -> np.ndarray:
-        start, self.at = self.at, (self.at + len(texts)) % LARGE
-        return self.rows[start : start + len(texts)]
-
-
-def large(_: memlab.Dataset, __: memlab.MemoryStore) -> Rows:
+def large(_: Dataset, __: MemoryStore) -> Rows:
     """Write 100,000 turns of random words with vectors, and ask the store for some of them."""
-    encoder, n = RandomEncoder(), f"{LARGE:,} turns"
+    rng, n = np.random.default_rng(0), f"{LARGE:,} turns"
+    drawn = rng.standard_normal((LARGE, DIM), dtype=np.float32)
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+
+    def encode(texts: Any, **_: Any) -> np.ndarray:  # at no cost, so that only the store is measured
+        start = rng.integers(LARGE - len(texts) + 1)
+        return drawn[start : start + len(texts)]
+
+    encoder = SimpleNamespace(identity=embed.base.EncoderIdentity("random", "random", dim=DIM), dim=DIM, encode=encode)
     message = {"scope": "all", "sender": "user", "role": "user", "timestamp": "2024-01-01T00:00:00Z"}
-    words = np.random.default_rng(0).integers(0, 4_000, (LARGE, 15)).astype(str).tolist()
+    words = rng.integers(0, 4_000, (LARGE, 15)).astype(str).tolist()
     rows = [message | {"session": f"s{i // 20}", "id": f"{i}", "text": " ".join(row)} for i, row in enumerate(words)]
-    data = memlab.datasets.chatlog.dataset(rows, "random")
+    data = datasets.chatlog.dataset(rows, "random")
 
     def ours(folder: str) -> None:
-        made = memlab.MemoryStore.open(f"{folder}/ours")
+        made = MemoryStore.open(f"{folder}/ours")
         made.ingest(data)
         made.vectors.backfill(encoder, data.name, progress=False)
 
     def theirs(folder: str) -> None:
-        vectors = pa.FixedSizeListArray.from_arrays(pa.array(encoder.rows.ravel()), DIM)
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(drawn.ravel()), DIM)
         table = data.turns.to_arrow().append_column("vector", vectors)
         lancedb.connect(folder).create_table("turns", schema=table.schema).add(table)
 
     with TemporaryDirectory(ignore_cleanup_errors=True) as work:
-        times = medians([(f"{work}/{number}",) for number in range(3)], ours, theirs)
-        yield "ingest with vectors", "bare LanceDB add", n, *times
-        made = memlab.MemoryStore.open(f"{work}/0/ours")
+        yield "ingest with vectors", "bare LanceDB add", n, *medians([(f"{work}/{i}",) for i in range(3)], ours, theirs)
+        made = MemoryStore.open(f"{work}/0/ours")
         made.search.create_indexes(encoder)
         table, column = made.table("turns"), made.vectors.column(encoder)
 
@@ -191,11 +182,11 @@ def large(_: memlab.Dataset, __: memlab.MemoryStore) -> Rows:
             found = table.search(query, vector_column_name=column).distance_type("cosine").where("scope = 'all'")
             found.limit(10).select(["turn_id", "_distance"]).to_arrow()
 
-        queries = np.random.default_rng(1).standard_normal((101, 1, DIM), dtype=np.float32)
+        queries = rng.standard_normal((101, 1, DIM), dtype=np.float32)
         yield "one indexed query, p50", "bare LanceDB call", n, *medians(list(queries), search, bare)
 
 
-def tree(data: memlab.Dataset, store: memlab.MemoryStore) -> Rows:
+def tree(data: Dataset, store: MemoryStore) -> Rows:
     """Grow the tree of one scope; the port chooses groups as the paper does, the rest of the tree is the same."""
     bench = largest(data, store)
     turns, vectors = bench.turns, bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])]
@@ -214,8 +205,7 @@ def published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
     def groups(some: np.ndarray, neighbors: int) -> list[np.ndarray]:
         if len(some) <= 11:
             return [np.arange(len(some))]
-        points = UMAP(n_neighbors=neighbors, n_components=10, metric="cosine", random_state=seed, n_jobs=1)
-        points = points.fit_transform(some)
+        points = UMAP(neighbors, 10, metric="cosine", random_state=seed, n_jobs=1).fit_transform(some)
         mixtures = [GaussianMixture(n, random_state=seed).fit(points) for n in range(1, min(50, len(some)))]
         best = min(mixtures, key=lambda mixture: mixture.bic(points))
         return [np.flatnonzero(column > 0.1) for column in best.predict_proba(points).T]
@@ -226,11 +216,11 @@ def published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
     return csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), len(chosen)))
 
 
-def start(_: memlab.Dataset, __: memlab.MemoryStore) -> Rows:
+def start(_: Dataset, __: MemoryStore) -> Rows:
     """Search from a shell; the first call, which is not counted, embeds the memory."""
-    data, run = memlab.sample(["owen"], turns=200), partial(subprocess.run, check=True, capture_output=True)
+    data, run = datasets.load(SAMPLE).take(["owen"]), partial(subprocess.run, check=True, capture_output=True)
     with TemporaryDirectory() as work:
-        memlab.MemoryStore.open(work).ingest(data)
+        MemoryStore.open(work).ingest(data)
         verb = [str(Path(sys.executable).with_name("memlab")), "search", data.questions["text"][0], "--store", work]
         times = medians([()] * 6, partial(run, verb), partial(run, [sys.executable, "-c", "pass"]))
     yield "`memlab search`, cold", "empty interpreter", "5 starts", *times
@@ -244,7 +234,7 @@ def main() -> None:
     reader.add_argument("dataset", nargs="?", type=Path, default=SAMPLE, help="LoCoMo's file; the sample by default")
     reader.add_argument("--only", nargs="+", choices=ROWS, default=ROWS, help="some of the rows")
     chosen = reader.parse_args()
-    data, store = memlab.datasets.load(chosen.dataset), memlab.MemoryStore.open("results/bench")
+    data, store = datasets.load(chosen.dataset), MemoryStore.open("results/bench")
     cpu = Path("/proc/cpuinfo").read_text().partition("model name\t: ")[2].partition("\n")[0]
     print(f"{chosen.dataset.name}; {cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version}")
     print(*(f"{name} {version(name)}" for name in PACKAGES), sep=", ", end="\n\n")
