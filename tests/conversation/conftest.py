@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from model_server import KEY, KEY_ENV, ModelServer, running
 
 from memlab.records import Dataset, Question, Turn, frame
 from memlab.retrieve import Bench
@@ -34,21 +32,19 @@ def talk() -> Dataset:
                 for n, text in enumerate(texts, 1)
             ]
     asked = [
-        Question("q1", "ann", "What did the oak desk cost?", "$210", "single-hop", None, ["ann/s1.1"], ["ann/s1"]),
-        Question("q2", "ann", "Who looked at the knee?", "Dr Lee", "single-hop", None, ["ann/s2.1"], ["ann/s2"]),
-        Question("q3", "bo", "What is the dog called?", "Churro", "single-hop", None, ["bo/s1.1"], ["bo/s1"]),
-        Question("q4", "bo", "Why is he fat?", "because he eats", "single-hop", None, ["bo/s1.2"], ["bo/s1"]),
+        ("What did the oak desk cost?", "$210", "ann/s1.1"),
+        ("Who looked at the knee?", "Dr Lee", "ann/s2.1"),
+        ("What is the dog called?", "Churro", "bo/s1.1"),
+        ("Why is he fat?", "because he eats", "bo/s1.2"),
+    ]
+    questions = [
+        Question(f"q{n}", turn.split("/")[0], text, gold, "single-hop", None, [turn], [turn.split(".")[0]])
+        for n, (text, gold, turn) in enumerate(asked, 1)
     ]
     rows = frame(Turn, turns)
-    return Dataset("talk", "chatlog", rows, sessions_of(rows), frame(Question, asked))
+    return Dataset("talk", "chatlog", rows, sessions_of(rows), frame(Question, questions))
 
 
 @pytest.fixture(scope="session")
 def bench(talk: Dataset) -> Bench:
     return Bench.of(talk, encoder="hashing:64")
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running()

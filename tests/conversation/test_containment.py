@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.conversation import answer_presence, contains_answer
@@ -51,6 +51,7 @@ def test_what_cannot_be_looked_for_is_never_held() -> None:
         assert not contains_answer(f"Mel: {answer}", answer)
 
 
+@settings(max_examples=15)
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=40))
 def test_more_context_never_holds_less(context: str, more: str, answer: str) -> None:
     before = contains_answer(f"a\n{context}", answer)

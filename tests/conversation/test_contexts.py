@@ -106,9 +106,10 @@ def test_dates_are_written_out(bench: Bench) -> None:
 
 
 def test_bad_input(bench: Bench) -> None:
-    with pytest.raises(DataError, match="sessions"):
-        gather_lines(sessions_from_turns(bm25(bench), bench), bench)
-    with pytest.raises(DataError, match="no column 'ref'"):
-        assemble_contexts(lines().drop("ref"))
-    with pytest.raises(DataError, match="below 0"):
-        Budget(facts=-1)
+    sessions = sessions_from_turns(bm25(bench), bench)
+    for word, wrong in (
+        ("sessions", lambda: gather_lines(sessions, bench)), ("ref", lambda: assemble_contexts(lines().drop("ref"))),
+        ("below 0", lambda: Budget(facts=-1)),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=word):
+            wrong()

