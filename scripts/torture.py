@@ -343,7 +343,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
     kinds |= {
         "settings": lambda: settings(directory=put("memlab.toml", mutated(SETTINGS, rng)).parent),
         "reply": lambda: reply.read_completion(mutated(said, rng), Session),
-        "recording": lambda: recording.read_recordings([put("recorded.jsonl", mutated(kept, rng))]),
+        "recording": lambda: recording.read_recording(put("recorded.jsonl", mutated(kept, rng))),
         "sidecar": lambda: gallery(put("a.json", mutated(json.dumps(SIDECAR), rng)).parent),
         "model": lambda: Model.load(put("m.safetensors", damaged(model, rng))),
         "pipeline": lambda: pipelines.pipeline(mutated(rng.choice(PIPELINES), rng).decode("utf-8", "replace")),

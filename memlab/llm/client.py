@@ -7,12 +7,12 @@ import json
 import os
 import ssl
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from typing import Any, TypeVar
 
 import httpx
+from anyio.from_thread import start_blocking_portal
 
 from memlab.errors import ModelError
 from memlab.llm.service import Service
@@ -27,7 +27,8 @@ class Client:
     """A connection to a service, for one :meth:`run`.
 
     It is a transport of httpx without the client around it, so that no redirect is followed, nothing is decompressed,
-    and no cookie, proxy or variable of the environment is used.
+    and no cookie, proxy or variable of the environment is used. (The client of ``openai`` sends what it finds in
+    ``OPENAI_CUSTOM_HEADERS``, ``OPENAI_ORG_ID`` and ``OPENAI_PROJECT_ID``, and what machine it runs on, to any server.)
 
     :param limit: bytes of one answer that are read; a longer one is an error.
     :raises ModelError: when the address is none, or the key's variable is not set or holds what no header can carry.
@@ -48,6 +49,19 @@ class Client:
         self._headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
         self._headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         self._transport = httpx.AsyncHTTPTransport(verify=_certificates(), trust_env=False)
+
+    def run(self, function: Callable[[], Awaitable[Result]]) -> Result:
+        """Run a coroutine function that posts to its end, in a notebook's running loop too, and close the connection.
+
+        An interrupt cancels it.
+        """
+
+        async def whole() -> Result:
+            async with self._transport:
+                return await function()
+
+        with start_blocking_portal() as portal:
+            return portal.call(whole)
 
     async def post(self, path: str, body: dict[str, Any]) -> bytes:
         """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.
@@ -79,13 +93,12 @@ class Client:
 
     async def _attempt(self, path: str, content: bytes) -> tuple[httpx.Response, bytes]:
         """Read one answer whole, as the bytes that came."""
-        url = self.service.base_url.rstrip("/") + path
+        url, body = self.service.base_url.rstrip("/") + path, bytearray()
         request = httpx.Request("POST", url, headers=self._headers, content=content)
         response = await self._transport.handle_async_request(request)
         try:
             if response.is_redirect:
                 raise self.error(f"HTTP {response.status_code}: redirects are not followed; correct base_url")
-            body = bytearray()
             async for part in response.aiter_raw():
                 body += part
                 if len(body) > self._limit:
@@ -98,29 +111,6 @@ class Client:
         """Say in one line what failed: the key taken out first, then shortened; a server may echo anything."""
         shown = " ".join((failure.replace(self.key, "***") if self.key else failure).split())
         return ModelError(f"{self.service}: {shown if len(shown) <= 400 else shown[:399] + '…'}")
-
-    def run(self, function: Callable[[], Awaitable[Result]]) -> Result:
-        """Run a coroutine function that posts to its end, in a notebook's running loop too, and close the connection.
-
-        An interrupt cancels it.
-        """
-
-        began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Result] | None]] = Future()
-
-        async def whole() -> Result:
-            began.set_result((asyncio.get_running_loop(), asyncio.current_task()))
-            async with self._transport:
-                return await function()
-
-        with ThreadPoolExecutor(1) as pool:  # a loop of its own
-            running = pool.submit(asyncio.run, whole())
-            try:
-                return running.result()
-            except BaseException:
-                loop, task = began.result()
-                with suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(task.cancel if task else loop.stop)
-                raise
 
 
 @cache

@@ -215,4 +215,4 @@ def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(
     assert tasks["grade"][0] == 4, "of a large scope the parts count together"
     with llm.track_spending() as spent:
         rerank_llm(bm25(bench), bench, service="lab", candidates=2)
-    assert set(spent.by_task()) == {"grade"}
+    assert set(spent.describe()["tasks"]) == {"grade"}
