@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,27 +38,29 @@ def test_histories_in_every_form_are_the_same(history: Any) -> None:
 
 
 def test_a_history_is_read_from_a_file_and_another_form_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
     for text in (json.dumps(DESK), "\n".join(map(json.dumps, DESK))):
-        (tmp_path / "history.json").write_text(text)
-        assert read_history(tmp_path / "history.json") == messages(DESK)
-    (tmp_path / "history.json").write_text("[" * 100_000)
+        path.write_text(text)
+        assert read_history(path) == messages(DESK)
+    path.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"history\.json"):
-        read_history(tmp_path / "history.json")
+        read_history(path)
     for wrong in ("one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], 5):
         with pytest.raises(DataError, match="histor"):
             messages(wrong)  # type: ignore[arg-type]
 
 
-def test_signs_of_a_question_that_leans() -> None:
-    leaning = [
-        *("And when was that?", "How much did he weigh?", "What did that cost?", "Who lives there?", "Who took over?"),
-        *("What did the second one ask for?", "Did Ann see anybody else?"),
-    ]
-    alone = [
-        *("When did Felix pass his practical driving test?", "What rent does Mika pay for the flat that she got?"),
-        *("Is there any milk in the blue fridge of Bo?", "What did the oak desk cost?"),
-    ]
-    assert [text for text in (*leaning, *alone) if needs_history(text)] == leaning
+@pytest.mark.parametrize(
+    ("questions", "leaning"),
+    [
+        ("And when was that? How much did he weigh? What did that cost? Who lives there? Who took over?", True),
+        ("What did the second one ask for? Did Ann see anybody else?", True),
+        ("When did Felix pass his practical driving test? What rent does Mika pay for the flat that she got?", False),
+        ("Is there any milk in the blue fridge of Bo? What did the oak desk cost?", False),
+    ],
+)
+def test_signs_of_a_question_that_leans(questions: str, leaning: bool) -> None:
+    assert {needs_history(text) for text in re.findall(r"\w.*?\?", questions)} == {leaning}
 
 
 def test_without_a_model_the_last_exchange_is_appended() -> None:

@@ -6,7 +6,7 @@ import sys
 import time
 from dataclasses import replace
 from functools import wraps
-from types import SimpleNamespace
+from itertools import count
 from typing import Any
 
 from talk import excerpt
@@ -24,23 +24,22 @@ def made() -> list[Any]:
 
 def run(place: str, stop: int) -> None:
     """Run the grid; say which retriever ranks what, and hang at the retrieval of that number."""
-    state = SimpleNamespace(counted=0, stop=stop)  # which is no part of the identity of a stage
+    counted = count(1)
 
-    def telling(function: Any) -> Any:
+    def announcing(function: Any) -> Any:
         @wraps(function)
-        def told(bench: Any, **parameters: Any) -> Any:
-            state.counted += 1
+        def announced(bench: Any, **parameters: Any) -> Any:
             print(bench.name, function.__name__, parameters["level"], flush=True)
-            if state.counted == state.stop:
+            if next(counted) == stop:
                 time.sleep(600)
             return function(bench, **parameters)
 
-        return told
+        return announced
 
     # Somebody may edit memlab while the test runs, and then the second process would be right to start anew.
     running.code_version = lambda: "the same"  # type: ignore[assignment]
     for name in ("bm25", "dense"):
-        pipelines.stages[name] = telling(pipelines.stages[name])
+        pipelines.stages[name] = announcing(pipelines.stages[name])
     done = run_all(TEXTS, made(), store=MemoryStore.open(place), encoder="hashing:32", name="killed")
     print("read", done.cells["read"].sum(), flush=True)
 
