@@ -63,6 +63,6 @@ def test_bounds_of_what_contexts_may_hold(talk: Dataset) -> None:
     assert not rows["other"].any()
     assert contexts["evidence"]["text"][0] == "[1 May 2026]\nAnn: I bought the oak desk for $210 today."
     assert contexts["whole"]["text"][0].count("[") == 3
-    for rows, word in (({"query_id": ["q2"], "text": ["x"]}, "q1"), ({"query_id": ["q2"]}, "no column 'text'")):
+    for rows, word in (({"query_id": ["ann/q1"], "text": ["x"]}, "ann/q0"), ({"query_id": ["ann/q1"]}, "'text'")):
         with pytest.raises(DataError, match=word):
             answer_presence({"mine": pl.DataFrame(rows)}, talk.questions)

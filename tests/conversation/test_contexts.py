@@ -87,13 +87,13 @@ def test_every_source_is_gathered_and_stands_in_order(bench: Bench) -> None:
     known = frame(Fact, [Fact("f1", "ann", "Ann", "bought", "oak desk", "stated", ["x"], DAY)])
     found = gather_lines(
         bm25(bench), bench,
-        recent=bench.turns.filter(scope="bo").with_columns(query_id=pl.lit("q1")),
+        recent=bench.turns.filter(scope="bo").with_columns(query_id=pl.lit("ann/q0")),
         summaries=pl.DataFrame([summary], schema=schema(Summary)),
         rollups=pl.DataFrame([node], schema=schema(Node)),
         facts=confidence.score(resolve(known).facts, now=DAY),
     )  # fmt: skip
-    assert found.filter(query_id="q1")["source"].unique().sort().to_list() == sorted(TITLES)
-    text = assemble_contexts(found).texts.filter(query_id="q1")["text"][0]
+    assert found.filter(query_id="ann/q0")["source"].unique().sort().to_list() == sorted(TITLES)
+    text = assemble_contexts(found).texts.filter(query_id="ann/q0")["text"][0]
     assert [line for line in text.split("\n") if line.endswith(":")] == list(TITLES.values())
     assert "[1 May 2026]\nAnn: I bought the oak desk for $210 today" in text
     assert "Ann bought oak desk (1.00, 8 May 2026)" in text

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from model_server import KEY, ModelServer, fitting, say, send
+from talk import dialogue
 
 import memlab
 from memlab.config import IndexSettings
@@ -17,8 +18,6 @@ from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active
 from memlab.llm import Service
-from memlab.records import Turn, frame
-from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
 
 SAID = ["I moved to Lisbon last week.", "Lovely.", "I work at Acme now.", "Do you need a desk?", "I drive a van."]
@@ -28,12 +27,11 @@ NAME = "talk"
 
 def talk(n_sessions: int = 3, **other: str) -> memlab.Dataset:
     """Sessions of one scope, five turns each; ``other``: what is said at the third turn of a session instead."""
-    rows = [Turn(f"u/s{s}/{n}", "u", f"u/s{s}", n, "Ann", "user", f"{text} Day {s}.", None,
-                 START + timedelta(days=s, minutes=n - 1))
-            for s in range(n_sessions) for n, text in enumerate(SAID, 1)]  # fmt: skip
-    texts = {f"u/{session}/3": text for session, text in other.items()}
-    turns = frame(Turn, rows).with_columns(text=pl.col("turn_id").replace_strict(texts, default=pl.col("text")))
-    return memlab.Dataset(NAME, "chatlog", turns, sessions_of(turns))
+    lines = []
+    for s in range(1, n_sessions + 1):
+        said = [*SAID[:2], other.get(f"s{s}", SAID[2]), *SAID[3:]]
+        lines += [f"== u 2025-03-0{s}", *(f"Ann: {text} Day {s}." for text in said)]
+    return dialogue("\n".join(lines), NAME)
 
 
 @pytest.fixture
@@ -57,7 +55,7 @@ def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore)
     assert index(store, NAME).is_empty()
     store.ingest(talk(4))
     assert kinds(index(store, NAME)) == {"created": 1}
-    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [f"u/s{n}" for n in range(4)]
+    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [f"u/s{n}" for n in (1, 2, 3, 4)]
     assert {"Lisbon", "Acme"} <= objects(store)
     events = index(store, NAME, settings=IndexSettings(min_turns=9, version=2))
     assert kinds(events) == {"updated": 4}
@@ -117,7 +115,7 @@ def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytes
     whole = worker.extraction.extract
 
     def breaks(turns: pl.DataFrame, **options: Any) -> Any:
-        if "u/s1" in turns["session_id"]:
+        if "u/s2" in turns["session_id"]:
             raise ValueError("odd words")
         return whole(turns, **options)
 
@@ -168,7 +166,7 @@ def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
 
 
 def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) -> None:
-    store.ingest(talk(s2="I work at Bolt now."))
+    store.ingest(talk(s3="I work at Bolt now."))
     index(store, NAME)
     (row,) = resolved_facts(store, NAME).log.filter(new_object="Bolt").to_dicts()
     store.knowledge.undo(NAME, "u", row["old"], row["new"], at=START)
@@ -176,7 +174,7 @@ def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) ->
     assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 3}
     assert {"Acme", "Bolt"} <= objects(store)
     # Edited, the message takes its fact with it at once.
-    store.ingest(talk(s2="Nothing new."))
+    store.ingest(talk(s3="Nothing new."))
     assert "Bolt" not in objects(store)
     assert any("no longer said" in line for line in report_lines(store, NAME, index(store, NAME)))
 

@@ -1,12 +1,10 @@
-"""Weeks and months: which sessions they take, what is carried on, what is asked for again, and ``memlab rollup``."""
+"""Weeks and months: which sessions they take, what is carried on, and what is asked for again."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -119,30 +117,3 @@ def test_markdown_holds_no_markup_of_the_conversation(talk: Make) -> None:
     shown = MarkdownIt("commonmark", {"html": True}).render(page)
     assert set(re.findall(r"<(\w+)", shown)) <= {"h1", "h2", "p", "ul", "li"}
     assert "&lt;img src=x onerror=alert(1)&gt; [me](javascript:alert(2)) `x` | 12 *bold* &amp;lt; Oslo" in shown
-
-
-def test_the_command_prints_a_week_and_a_month_of_what_is_indexed(
-    tmp_path: Path, memlab_cli: Callable[..., Any]
-) -> None:
-    said = ["I signed the lease for the flat in Oslo.", "Great, congratulations!", "It costs $1,250.", "Not bad."]
-    # The second week has a session that is too short for the index.
-    days = {"2026-02-24": said, "2026-03-03": said, "2026-03-05": ["The door code is 4417."]}
-    rows = [
-        {"scope": "ann", "session": day, "sender": "Ann", "text": text, "timestamp": f"{day}T10:0{n}:00Z"}
-        for day, texts in days.items()
-        for n, text in enumerate(texts)
-    ]
-    (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    done = [memlab_cli(*verb.split(), "--encoder", "hashing", cwd=tmp_path) for verb in ("ingest log.jsonl", "index")]
-    assert [each.code for each in done] == [0, 0]
-    week, month = (
-        memlab_cli("rollup", "ann", *w.split(), cwd=tmp_path) for w in ("--week 2026-03-04", "--month 2026-03")
-    )
-    assert week.out.startswith("# ann: week of 2 March 2026\n")
-    assert all(part in week.out for part in ("5 turns in 2 sessions", "## Carried on from before", "4417"))
-    assert "no model" in week.err
-    assert month.out.startswith("# ann: March 2026\n")
-    for wrong, word in (("ann", "--week"), ("ann --week 2031-01-01", "no session"), ("bob --month 2026-03", "scope")):
-        refused = memlab_cli("rollup", *wrong.split(), cwd=tmp_path)
-        assert (refused.code, refused.out, len(refused.messages)) == (2, "", 1)
-        assert word in refused.messages[0]
