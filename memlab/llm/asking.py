@@ -144,10 +144,10 @@ def check_service(service: str | Service | None) -> None:
 
 def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer | None:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
+    if row is None:
+        return None
     try:
-        return row and Answer(
-            request.shape.model_validate_json(json.dumps(row["answer"])), tokens=token_counts(row["tokens"])
-        )
+        return Answer(request.shape.model_validate_json(json.dumps(row["answer"])), tokens=token_counts(row["tokens"]))
     except ValidationError:
         return None
 
