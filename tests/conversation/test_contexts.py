@@ -42,7 +42,7 @@ BETWEEN = [("relevant", text, [], head, n) for n, (text, head) in enumerate(zip(
 
 
 @given(st.lists(row, max_size=12), st.builds(Budget, **dict.fromkeys(asdict(Budget()), st.integers(0, 60))))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15)
 @example(BETWEEN, Budget())
 def test_the_whole_text_is_within_budget(rows: list[Any], budget: Budget) -> None:
     made = assemble_contexts(lines(*rows), query_ids=["q"], budget=budget)

@@ -40,7 +40,7 @@ def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
 @given(
     st.lists(st.sampled_from(["ann/s1", "ann/s2", "ann/s3", "bo/s1"])), st.floats(1, 50), st.sampled_from([0.0, -9.0])
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10)
 def test_a_bias_hides_nothing_and_keeps_the_order_within_each_half(
     bench: Bench, in_play: list[str], factor: float, shift: float
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.records import Summary, Turn, frame, schema
@@ -67,6 +67,7 @@ def test_where_a_model_gives_nothing_the_sentences_are_those_of_the_session(talk
     assert topics[0] != topics[1]
 
 
+@settings(max_examples=15)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), min_size=1, max_size=6))
 def test_any_text_can_be_summarised(texts: list[str]) -> None:
     turns = frame(Turn, [Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(texts)])
