@@ -84,7 +84,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         "memlab.toml": lambda path: settings(directory=path.parent),
         "pipeline.txt": lambda path: pipeline(path.read_text(errors="replace").strip()),
         "reply.json": lambda path: llm.reply.read_completion(path.read_bytes(), Session),
-        "recorded.jsonl": lambda path: llm.recording.read_recordings([path]),
+        "recorded.jsonl": lambda path: llm.recording.read_recording(path),
         "sidecar.json": lambda path: gallery(path.parent),
         BUNDLED_MODEL.name: Model.load,
         "store": store,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MISFIT = "the answer does not fit"
 ATTEMPTS, PATIENCE = 2, 8
 """Attempts at an answer that fits, and failures in a row after which a service is left alone."""
-
 MAX_BYTES, SHOWN_CHARS = 1_000_000, 2_000
 """Of one answer with all that is around it; and of one that does not fit, when the model sees it again."""
 
@@ -110,18 +109,25 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     """
     if service is None:
         return [Answer(None, "no service is named")] * len(requests)
-    asked, rows = {request.key: request for request in requests}, recording.recorded_rows(service)
-    answers = {
-        key: answer for key, request in asked.items() if (answer := _read_recorded_answer(request, rows.get(key)))
-    }
-    new = {key: request for key, request in asked.items() if key not in answers}
-    if (model := resolve_service(service)) is not None and new:
-        answers |= _estimate_answers(new) if is_estimating() else _ask_unrecorded(new, model, progress)
-    paid = {key: answers[key] for key in (new if is_estimating() else asked) if key in answers}
-    spent = {(asked[key].task, key): a.tokens for key, a in paid.items() if a.value is not None or any(a.tokens)}
-    lacking = sum(key not in answers or answers[key].value is None for key in asked)
-    add_to_spending(spent, unanswered=lacking, seconds=sum(answer.seconds for answer in answers.values()))
+    model, rows = resolve_service(service), recording.recorded_rows(service)
+    unique = {request.key: request for request in requests}
+    answers = {key: answer for key, each in unique.items() if (answer := _read_recorded(each, rows.get(key)))}
+    new = {key: request for key, request in unique.items() if key not in answers}
+    counted = unique
+    if is_estimating():
+        counted = new  # what is recorded costs nothing more
+        for key, each in new.items() if model else ():
+            tokens = ((len(each.system) + len(each.prompt)) // CHARS, WRITTEN)
+            answers[key] = Answer(None, "not asked: an estimate", tokens)
+    elif model and new:
+        answers |= _ask_service(new, model, progress)
     missing = Answer(None, "not recorded")
+    paid = {(each.task, key): answers.get(key, missing) for key, each in counted.items()}
+    add_to_spending(
+        {name: answer.tokens for name, answer in paid.items() if answer.value is not None or any(answer.tokens)},
+        unanswered=sum(answers.get(key, missing).value is None for key in unique),
+        seconds=sum(answer.seconds for answer in answers.values()),
+    )
     return [answers.get(request.key, missing) for request in requests]
 
 
@@ -136,7 +142,7 @@ def check_service(service: str | Service | None) -> None:
         Client(model, limit=MAX_BYTES)
 
 
-def _read_recorded_answer(request: Request, row: dict[str, Any] | None) -> Answer | None:
+def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer | None:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
     if row is None:
         return None
@@ -146,37 +152,32 @@ def _read_recorded_answer(request: Request, row: dict[str, Any] | None) -> Answe
         return None
 
 
-def _estimate_answers(new: Mapping[str, Request]) -> dict[str, Answer]:
-    """Say about what answers would cost, see :func:`memlab.llm.track_spending`."""
-    read = {key: (len(request.system) + len(request.prompt)) // CHARS for key, request in new.items()}
-    return {key: Answer(None, "not asked: an estimate", (tokens, WRITTEN)) for key, tokens in read.items()}
-
-
-def _ask_unrecorded(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
+def _ask_service(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and record each answer as it comes."""
     from memlab.llm.client import Client
 
-    client = Client(service, limit=MAX_BYTES)
+    client, waiting = Client(service, limit=MAX_BYTES), iter(new.items())
     answers: dict[str, Answer] = {}
     failures: list[str] = []  # the last ones in a row
 
     async def worker() -> None:
         for key, request in waiting:
-            if len(failures) < PATIENCE:
-                answer = answers[key] = await _ask_with_repair(client, request)
-                failures[:] = [] if answer.value is not None else [*failures, answer.error]
-                if answer.value is not None:
-                    value = answer.value.model_dump(mode="json")
-                    recording.record(service, (request.task, request.version, key), value, answer.tokens)
+            if len(failures) >= PATIENCE:
+                reason = f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
+                answers[key] = Answer(None, reason)
+            elif (answer := await _ask_with_repair(client, request)).value is None:
+                answers[key] = answer
+                failures.append(answer.error)
             else:
-                many = f"not asked after {len(failures)} failures in a row; the last: "
-                answers[key] = Answer(None, many + failures[-1])
+                answers[key] = answer
+                failures.clear()
+                value = answer.value.model_dump(mode="json")
+                recording.record(service, (request.task, request.version, key), value, answer.tokens)
             bar.update()
 
     async def ask_all() -> None:
         await asyncio.gather(*(worker() for _ in range(service.concurrency)))
 
-    waiting = iter(new.items())
     with tqdm(total=len(new), unit="answer", desc=progress, disable=not progress) as bar:
         client.run(ask_all)
     return answers

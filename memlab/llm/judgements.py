@@ -30,12 +30,12 @@ def collect_judgements(
     """
     model, rows = resolve_service(service), recording.recorded_rows(service)
     keys = [recording.recording_key(*item) for item in items]
-    found = {key: (rows[key]["answer"], token_counts(rows[key]["tokens"])) for key in keys if key in rows}
+    known = {(item[0], key): rows[key] for item, key in zip(items, keys, strict=True) if key in rows}
+    found = {key: row["answer"] for (_, key), row in known.items()}
     missing = [at for at, key in enumerate(keys) if key not in found]
     if not is_estimating():
-        tasks = {key: task for key, (task, _, _) in zip(keys, items, strict=True)}
         lacking = len(missing) if model is None else 0  # lists are counted where they are asked
-        add_to_spending({(tasks[key], key): tokens for key, (_, tokens) in found.items()}, unanswered=lacking)
+        add_to_spending({name: token_counts(row["tokens"]) for name, row in known.items()}, unanswered=lacking)
     error = "not recorded"
     if missing and model is not None:
         asked = list(lists(missing))
@@ -47,6 +47,6 @@ def collect_judgements(
                 continue
             share = (answer.tokens[0] // len(members), answer.tokens[1] // len(members))
             for at, judgement in zip(members, read(answer.value, len(members)), strict=True):
-                found[keys[at]] = judgement, share
+                found[keys[at]] = judgement
                 recording.record(model, (*items[at][:2], keys[at]), judgement, share)
-    return [found[key][0] if key in found else None for key in keys], error
+    return [found.get(key) for key in keys], error

@@ -32,39 +32,39 @@ def recording_key(task: str, version: int, about: Iterable[str]) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:24]
 
 
-def recording_files() -> list[Path]:
-    """Give the files that recorded answers are read from: those of the settings, then those of the checkout."""
+def recordings_digest() -> str:
+    """Name what is recorded in the files that ``recorded`` stands for."""
+    return " ".join(digest(path) for path in _recording_files() if os.path.isfile(path))
+
+
+def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
+    """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all recordings.
+
+    The first file that has a key wins: those of the settings, then those of the checkout.
+    """
+    model = resolve_service(service)
+    paths = _recording_files() if model is None else [Path(model.record)] if model.record else []
+    return ChainMap(*map(read_recording, paths))
+
+
+def _recording_files() -> list[Path]:
     from memlab.config import settings
 
     return [*map(Path, settings()[0].llm.recordings), *DEFAULT_RECORDINGS]
 
 
-def recordings_digest() -> str:
-    """Name what is recorded in those files."""
-    return " ".join(digest(path) for path in recording_files() if os.path.isfile(path))
+def read_recording(path: Path) -> dict[str, dict[str, Any]]:
+    """Read recorded rows by their keys, of which the last line wins.
 
-
-def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
-    """Give the recorded rows by their keys: of the service's own file, or, for ``recorded``, of all recordings."""
-    model = resolve_service(service)
-    return read_recordings(recording_files() if model is None else [Path(model.record)] if model.record else [])
-
-
-def read_recordings(paths: Iterable[Path]) -> Mapping[str, dict[str, Any]]:
-    """Read recorded rows by their keys; the first file that has a key wins, the last line of a key within a file.
-
-    :raises DataError: when a file cannot be read; one that is not there has no rows.
+    :raises DataError: when the file cannot be read; one that is not there has no rows.
     """
-    parts = []
-    for path in paths:
-        try:
-            stat = path.stat()
-            parts.append(_read_rows(path, stat.st_mtime_ns, stat.st_size))
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise DataError(f"the recorded answers in {path} cannot be read: {error.strerror}") from error
-    return ChainMap(*parts)
+    try:
+        stat = path.stat()
+        return _read_rows(path, stat.st_mtime_ns, stat.st_size)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise DataError(f"the recorded answers in {path} cannot be read: {error.strerror}") from error
 
 
 @lru_cache(maxsize=4)
@@ -86,21 +86,16 @@ def record(service: Service, named: tuple[str, int, str], answer: Any, tokens: t
 
     :param named: task, version and key.
     """
-    if service.record:
-        row = {**dict(zip(("task", "version", "key"), named, strict=True)), "answer": answer, "tokens": tokens}
-        try:
-            append(Path(service.record), row)
-        except OSError as error:
-            what = f"{service.record} cannot be written ({error.strerror}): answers are not recorded"
-            warnings.warn(what, stacklevel=2)
-
-
-def append(path: Path, row: dict[str, Any]) -> None:
-    """Append a row, on a line of its own where the last write was broken off.
-
-    :raises OSError: when it cannot be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as out:
-        broken = out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n"
-        out.write(b"\n" * bool(broken) + json.dumps(row).encode("ascii") + b"\n")
+    if not service.record:
+        return
+    path, row = Path(service.record), dict(zip(("task", "version", "key"), named, strict=True))
+    line = json.dumps({**row, "answer": answer, "tokens": tokens}).encode("ascii") + b"\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as out:
+            # On a line of its own where the last write was broken off.
+            broken = out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n"
+            out.write(b"\n" * bool(broken) + line)
+    except OSError as error:
+        what = f"{service.record} cannot be written ({error.strerror}): answers are not recorded"
+        warnings.warn(what, stacklevel=2)

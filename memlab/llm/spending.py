@@ -18,11 +18,13 @@ class ModelSpending:
     :param tokens: read and written, by task and key of the answer; one that two stages use counts once.
     :param unanswered: how many requests have no answer.
     :param seconds: until the answers were there, summed; 0 for recorded ones.
+    :param estimate: whether no service is asked, and answers count as what they would about cost.
     """
 
     tokens: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
     unanswered: int = 0
     seconds: float = 0.0
+    estimate: bool = False
 
     def add(self, tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0.0) -> None:
         """Count answers, each once."""
@@ -30,26 +32,24 @@ class ModelSpending:
         self.unanswered += unanswered
         self.seconds += seconds
 
-    def by_task(self) -> dict[str, list[int]]:
-        """Give of each task how many answers there were, and the tokens that were read and written for them.
+    def describe(self) -> dict[str, object]:
+        """Give it for a provenance.
+
+        :returns: ``tasks``: of each task how many answers there were, and the tokens read and written for them;
+            ``unanswered`` and ``seconds``.
 
         >>> from memlab.llm import ModelSpending
-        >>> ModelSpending({("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}).by_task()
+        >>> ModelSpending({("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}).describe()["tasks"]
         {'summary': [2, 70, 5]}
         """
-        sums: dict[str, list[int]] = {}
+        tasks: dict[str, list[int]] = {}
         for (task, _), (read, written) in self.tokens.items():
-            counted = sums.setdefault(task, [0, 0, 0])
-            counted[:] = counted[0] + 1, counted[1] + read, counted[2] + written
-        return sums
-
-    def describe(self) -> dict[str, object]:
-        """Give it for a provenance: ``tasks`` (see :meth:`by_task`), ``unanswered``, ``seconds``."""
-        return {"tasks": self.by_task(), "unanswered": self.unanswered, "seconds": round(self.seconds, 3)}
+            count = tasks.get(task, [0, 0, 0])
+            tasks[task] = [count[0] + 1, count[1] + read, count[2] + written]
+        return {"tasks": tasks, "unanswered": self.unanswered, "seconds": round(self.seconds, 3)}
 
 
 _OPEN: ContextVar[tuple[ModelSpending, ...]] = ContextVar("_OPEN", default=())
-_ESTIMATED: ContextVar[bool] = ContextVar("_ESTIMATED", default=False)
 
 
 @contextmanager
@@ -61,26 +61,23 @@ def track_spending(*, estimate: bool = False) -> Iterator[ModelSpending]:
     >>> from memlab import llm
     >>> with llm.track_spending() as spent:
     ...     _ = llm.ask([], None)
-    >>> spent.by_task()
+    >>> spent.tokens
     {}
     """
-    spent = ModelSpending()
-    tokens = _OPEN.set((*_OPEN.get(), spent)), _ESTIMATED.set(estimate or _ESTIMATED.get())
+    spent = ModelSpending(estimate=estimate)
+    token = _OPEN.set((*_OPEN.get(), spent))
     try:
         yield spent
     finally:
-        _OPEN.reset(tokens[0])
-        _ESTIMATED.reset(tokens[1])
+        _OPEN.reset(token)
 
 
 def is_estimating() -> bool:
     """Say whether services are not to be asked."""
-    return _ESTIMATED.get()
+    return any(spent.estimate for spent in _OPEN.get())
 
 
-def add_to_spending(
-    tokens: Mapping[tuple[str, str], tuple[int, int]], *, unanswered: int = 0, seconds: float = 0.0
-) -> None:
+def add_to_spending(tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0) -> None:
     """Add answers to every count that is open."""
     for spent in _OPEN.get():
         spent.add(tokens, unanswered, seconds)

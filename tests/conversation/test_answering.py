@@ -14,54 +14,48 @@ from memlab.conversation.answering import JUDGE, RUBRICS, SYSTEM
 from memlab.errors import DataError
 from memlab.records import Question, frame
 
-WHEN = datetime(2026, 5, 1, tzinfo=UTC)
-
-
-def questions(n: int = 3) -> pl.DataFrame:
-    kinds = ["temporal", "single-hop", "knowledge-update", "temporal"]
-    about = [(f"q{i}", "u", f"Where is {i}?", f"Oslo {i}", kinds[i], WHEN, [], []) for i in range(n)]
-    return frame(Question, [Question(*each, abstention=each[0] == "q3") for each in about])
-
-
-def contexts(n: int = 3) -> pl.DataFrame:
-    return pl.DataFrame({"query_id": [f"q{i}" for i in range(n)], "text": [f"[1 May]\nMel: {i}" for i in range(n)]})
+KINDS = ["temporal", "single-hop", "knowledge-update", "temporal"]
+DAY = datetime(2026, 5, 1, tzinfo=UTC)
+QUESTIONS = frame(Question, [
+    Question(f"q{i}", "u", f"Where is {i}?", f"Oslo {i}", kind, DAY, [], [], abstention=i == 3)
+    for i, kind in enumerate(KINDS)
+])  # fmt: skip
+CONTEXTS = QUESTIONS.select("query_id", text=pl.lit("[1 May]\nMel: ") + pl.col("text"))
 
 
 def test_a_model_answers_from_the_notes_alone(server: ModelServer) -> None:
-    rows = answer(contexts(), questions(), server.service())
-    assert rows["answer"].to_list() == ["Anna bought tea."] * 3
+    rows = answer(CONTEXTS, QUESTIONS, server.service(concurrency=1))
+    assert rows["answer"].to_list() == ["Anna bought tea."] * 4
     assert rows.select("known", "tokens_read", "tokens_written", "error").unique().rows() == [(True, 7, 3, "")]
     assert {request["messages"][0]["content"] for request in server.requests} == {SYSTEM}
-    asked = sorted(map(json.loads, server.prompts), key=lambda each: each["question"])
-    assert asked[0] == {"notes": "[1 May]\nMel: 0", "asked on": "1 May 2026", "question": "Where is 0?"}
-    assert "Oslo" not in str(asked)
-
-
-@pytest.mark.parametrize("fault", ["words", "429", "instructions"])
-def test_failures_are_rows(server: ModelServer, fault: str) -> None:
-    server.modes = [UNUSABLE[fault]]
-    rows = answer(contexts(1), questions(1), server.service(max_retries=0))
-    assert rows["answer"].to_list() == [None]
-    assert rows["error"][0].startswith("service 'lab'")
-    assert judge(questions(1), rows, server.service())["correct"].to_list() == [None]
+    notes = {"notes": "[1 May]\nMel: Where is 0?", "asked on": "1 May 2026", "question": "Where is 0?"}
+    assert json.loads(server.prompts[0]) == notes
+    assert "Oslo" not in str(server.requests)
+    with pytest.raises(DataError, match="question 'q1' has no context"):
+        answer(CONTEXTS.head(1), QUESTIONS, server.service())
 
 
 def test_each_kind_has_its_rubric(server: ModelServer) -> None:
     server.modes = [say('{"reason": "same", "correct": true}')]
-    asked = questions(4)
-    verdicts = judge(asked, pl.DataFrame({"query_id": asked["query_id"], "answer": ["Oslo"] * 4}), server.service())
+    answers = QUESTIONS.select("query_id", answer=pl.lit("Oslo"))
+    verdicts = judge(QUESTIONS, answers, server.service(concurrency=1))
     assert verdicts["rubric"].to_list() == ["temporal", "single", "knowledge-update", "abstention"]
+    assert verdicts["correct"].all()
     assert {request["messages"][0]["content"] for request in server.requests} == {JUDGE}
-    by_question = {each["question"]: each for each in map(json.loads, server.prompts)}
-    assert by_question["Where is 0?"]["rule"] == RUBRICS["temporal"]
-    assert "rule" not in by_question["Where is 1?"]
-    assert by_question["Where is 3?"]["right answer"] == "that it is not known"
+    first, second, _, last = map(json.loads, server.prompts)
+    assert (first["rule"], last["right answer"]) == (RUBRICS["temporal"], "that it is not known")
+    assert "rule" not in second
 
 
-def test_what_cannot_be_judged_is_not(server: ModelServer) -> None:
-    asked = questions(2).with_columns(answer=pl.lit(None, pl.String))
-    verdicts = judge(asked, pl.DataFrame({"query_id": ["q0", "q1"], "answer": ["a", "b"]}), server.service())
-    assert verdicts["correct"].to_list() == [None] * 2
+def test_failures_are_rows_and_what_cannot_be_judged_is_not(server: ModelServer) -> None:
+    for fault in ("words", "429"):
+        server.modes = [UNUSABLE[fault]]
+        rows = answer(CONTEXTS, QUESTIONS, server.service(max_retries=0))
+        assert rows["answer"].null_count() == 4
+        assert rows["error"][0].startswith("service 'lab'")
+    server.requests.clear()
+    without_gold = QUESTIONS.head(2).with_columns(answer=pl.lit(None, pl.String))
+    given = QUESTIONS.head(2).select("query_id", answer=pl.lit("a"))
+    for questions, answers in ((QUESTIONS, rows), (without_gold, given)):
+        assert not judge(questions, answers, server.service())["correct"].is_not_null().any()
     assert not server.requests
-    with pytest.raises(DataError, match="question 'q1' has no context"):
-        answer(contexts(1), questions(2), server.service())

@@ -40,7 +40,7 @@ def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
 @given(
     st.lists(st.sampled_from(["ann/s1", "ann/s2", "ann/s3", "bo/s1"])), st.floats(1, 50), st.sampled_from([0.0, -9.0])
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10)
 def test_a_bias_hides_nothing_and_keeps_the_order_within_each_half(
     bench: Bench, in_play: list[str], factor: float, shift: float
 ) -> None:
@@ -51,16 +51,16 @@ def test_a_bias_hides_nothing_and_keeps_the_order_within_each_half(
     assert raised.frame.select(keys).sort(keys).equals(run.frame.select(keys).sort(keys))
     steps = raised.frame.select(step=pl.col("score").diff().over("query_id"))["step"].drop_nulls()
     assert (steps < 0).all()
-    played = pl.col("doc_id").str.split(".").list.first().is_in(in_play)
+    played = pl.col("doc_id").str.split(".").list.first().str.replace("/", "/s").is_in(in_play)
     for half in (played, ~played):
         assert raised.frame.filter(half).select(keys).equals(run.frame.filter(half).select(keys))
 
 
 def test_what_is_in_play_passes_what_is_close(bench: Bench) -> None:
     run = combsum(bench)
-    raised = bias(run, bench, in_play=pl.DataFrame({"query_id": ["q1"], "id": ["ann/s3"]}), factor=50.0)
-    assert raised.frame.filter(rank=1, query_id="q1")["doc_id"].item().startswith("ann/s3")
-    others = pl.col("query_id") != "q1"
+    raised = bias(run, bench, in_play=pl.DataFrame({"query_id": ["ann/q0"], "id": ["ann/s3"]}), factor=50.0)
+    assert raised.frame.filter(rank=1, query_id="ann/q0")["doc_id"].item().startswith("ann/3")
+    others = pl.col("query_id") != "ann/q0"
     assert raised.frame.filter(others)["doc_id"].equals(run.frame.filter(others)["doc_id"])
     with pytest.raises(DataError, match="hides nothing"):
         bias(run, bench, in_play=[], factor=0.9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,27 +38,29 @@ def test_histories_in_every_form_are_the_same(history: Any) -> None:
 
 
 def test_a_history_is_read_from_a_file_and_another_form_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
     for text in (json.dumps(DESK), "\n".join(map(json.dumps, DESK))):
-        (tmp_path / "history.json").write_text(text)
-        assert read_history(tmp_path / "history.json") == messages(DESK)
-    (tmp_path / "history.json").write_text("[" * 100_000)
+        path.write_text(text)
+        assert read_history(path) == messages(DESK)
+    path.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"history\.json"):
-        read_history(tmp_path / "history.json")
+        read_history(path)
     for wrong in ("one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], 5):
         with pytest.raises(DataError, match="histor"):
             messages(wrong)  # type: ignore[arg-type]
 
 
-def test_signs_of_a_question_that_leans() -> None:
-    leaning = [
-        *("And when was that?", "How much did he weigh?", "What did that cost?", "Who lives there?", "Who took over?"),
-        *("What did the second one ask for?", "Did Ann see anybody else?"),
-    ]
-    alone = [
-        *("When did Felix pass his practical driving test?", "What rent does Mika pay for the flat that she got?"),
-        *("Is there any milk in the blue fridge of Bo?", "What did the oak desk cost?"),
-    ]
-    assert [text for text in (*leaning, *alone) if needs_history(text)] == leaning
+@pytest.mark.parametrize(
+    ("questions", "leaning"),
+    [
+        ("And when was that? How much did he weigh? What did that cost? Who lives there? Who took over?", True),
+        ("What did the second one ask for? Did Ann see anybody else?", True),
+        ("When did Felix pass his practical driving test? What rent does Mika pay for the flat that she got?", False),
+        ("Is there any milk in the blue fridge of Bo? What did the oak desk cost?", False),
+    ],
+)
+def test_signs_of_a_question_that_leans(questions: str, leaning: bool) -> None:
+    assert {needs_history(text) for text in re.findall(r"\w.*?\?", questions)} == {leaning}
 
 
 def test_without_a_model_the_last_exchange_is_appended() -> None:
@@ -83,22 +86,30 @@ def test_a_model_rewrites_what_the_gate_lets_in(server: ModelServer) -> None:
     assert made["rewritten"].to_list() == ["When was the oak desk bought?", *asked[1:]]
     (prompt,) = server.prompts
     assert json.loads(prompt) == {"conversation": DESK[1:], "last question": asked[0]}
-
-
-def test_an_answer_that_is_no_rewrite_is_refused(server: ModelServer) -> None:
-    asked = "And when was it bought by Zoë?"
-    for answer in ("It was bought in May.", "When?\nIn May.", "x" * 900 + "?", "And when was the sofa sold?"):
+    for answer in ("It was bought in May.", "x" * 900 + "?"):
         server.modes = [say(json.dumps({"question": answer}))]
-        made = rewrite([asked], history=[DESK], service=server.service())
-        assert made.row(0) == (asked, asked, "refused")
-    assert not is_valid_rewrite("What did the sofa cost there?", "What did Ann's sofa cost there?")
-    assert not is_valid_rewrite("What did the sofa cost?", "And did the second lamp of the shop arrive?")
-    # Words that point elsewhere may go.
-    for leaning in ("Who got the first one?", "And the second?", "Why the old one?", "What of another?"):
-        assert is_valid_rewrite("Who got the bakery on the corner?", leaning)
+        refused = rewrite(asked[:1], history=[DESK], service=server.service())
+        assert refused.row(0) == (asked[0], asked[0], "refused")
 
 
-@pytest.mark.parametrize("fault", ["instructions", "50 MB", "429", "deep", "no JSON"])
+@pytest.mark.parametrize(
+    ("answer", "question", "valid"),
+    [
+        ("When?\nIn May.", "And when was it bought by Zoë?", False),
+        ("And when was the sofa sold?", "And when was it bought by Zoë?", False),
+        ("What did the sofa cost there?", "What did Ann's sofa cost there?", False),
+        ("What did the sofa cost?", "And did the second lamp of the shop arrive?", False),
+        # Words that point elsewhere may go.
+        ("Who got the bakery on the corner?", "Who got the first one?", True),
+        ("Who got the bakery on the corner?", "And the second?", True),
+        ("Who got the bakery on the corner?", "What of another?", True),
+    ],
+)
+def test_what_is_no_rewrite(answer: str, question: str, valid: bool) -> None:
+    assert is_valid_rewrite(answer, question) is valid
+
+
+@pytest.mark.parametrize("fault", ["instructions", "429"])
 def test_a_service_that_fails_is_told_in_one_line(server: ModelServer, fault: str) -> None:
     server.modes = [UNUSABLE[fault]]
     with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as warned:

@@ -116,7 +116,7 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         (x0, y0), (x1, y1) = at(inside[0]), at(inside[-1])
         dx, dy = (x1 - x0) / 6, (y1 - y0) / 4  # half of what lies between two turns
         x0, x1, y0, y1 = x0 - dx, x1 + dx, y0 - dy, y1 + dy
-        page.drag([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0 + dy / 4)], shift=True)
+        page.shift_drag([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0 + dy / 4)])
         picked = page.until(
             "/\\d+(?= picked)/.exec(document.querySelector('.memlab-explorer .picked').textContent)?.[0]"
         )

@@ -103,18 +103,13 @@ def _lies_on(one: dict[str, Any], other: dict[str, Any]) -> tuple[float, float] 
 def _ink(text: dict[str, Any]) -> dict[str, float]:
     """Take off what a line of text leaves free above its capitals and below its baseline."""
     across, down = text["right"] - text["left"], text["bottom"] - text["top"]
-    flat, upright = (0.22, 0.0) if across >= down or len(text["words"]) < 3 else (0.0, 0.22)
-    return {
-        "left": text["left"] + upright * across, "right": text["right"] - upright * across,
-        "top": text["top"] + flat * down, "bottom": text["bottom"] - flat * down,
-    }  # fmt: skip
+    x, y = (0.0, 0.22 * down) if across >= down or len(text["words"]) < 3 else (0.22 * across, 0.0)
+    return {"left": text["left"] + x, "right": text["right"] - x, "top": text["top"] + y, "bottom": text["bottom"] - y}
 
 
 def _outside(text: dict[str, Any], area: dict[str, float]) -> float:
-    out = max(
-        area["left"] - text["left"], text["right"] - area["right"], area["top"] - text["top"],
-        text["bottom"] - area["bottom"],
-    )  # fmt: skip
+    before = max(area[side] - text[side] for side in ("left", "top"))
+    out = max(before, *(text[side] - area[side] for side in ("right", "bottom")))
     return out if out > _SLACK else 0.0
 
 

@@ -33,10 +33,8 @@ def _texts(fig: go.Figure) -> Iterable[str]:
     layout = fig.layout
     yield from (note.text for note in layout.annotations)
     yield layout.legend.title.text or ""
-    for key in layout:
-        if key.startswith(("xaxis", "yaxis")):
-            yield layout[key].title.text or ""
-            yield from map(str, layout[key].ticktext or ())
+    for axis in (layout[key] for key in layout if key.startswith(("xaxis", "yaxis"))):
+        yield from (axis.title.text or "", *map(str, axis.ticktext or ()))
     for trace in fig.data:
         if layout.showlegend and trace.showlegend is not False:
             yield trace.name

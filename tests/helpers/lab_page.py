@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -23,52 +22,42 @@ _ROOT = Path(__file__).parents[2]
 _SERVER = ("--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", "--ServerApp.port_retries=0",
            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
            "--LabApp.extension_manager=readonly")  # fmt: skip
-_KEYS = {
-    "Enter": (13, "\r"),
-    "End": (35, ""),
-    "Home": (36, ""),
-    "ArrowUp": (38, ""),
-    "ArrowDown": (40, ""),
-    "x": (88, "x"),
-}
+_NEWS = "JUPYTER_CONFIG_DIR/lab/user-settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
+_OWN = "HOME JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR IPYTHONDIR XDG_CONFIG_HOME XDG_CACHE_HOME"
+_KEYS = {"Enter": (13, "\r"), "End": (35, ""), "Home": (36, ""), "ArrowUp": (38, ""), "ArrowDown": (40, ""),
+         "x": (88, "x"), "Shift": (16, "")}  # fmt: skip
 _SHIFT = 8
+_CELL = 'document.querySelectorAll(".jp-Notebook .jp-CodeCell")[{}]'
 
 
 @contextmanager
 def notebook(folder: Path, cells: Sequence[str]) -> Iterator[Page]:
     """Open a notebook of these cells; the server, its files and its kernel live in the folder, and end here."""
-    root = folder / "root"
-    root.mkdir()
+    root, news, log, token = folder / "root", folder / _NEWS, folder / "server.log", os.urandom(16).hex()
     empty = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
-    book = {
-        "cells": [empty | {"id": f"cell-{i}", "source": cell} for i, cell in enumerate(cells)],
-        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
-        "nbformat": 4, "nbformat_minor": 5,
-    }  # fmt: skip
-    (root / "map.ipynb").write_text(json.dumps(book))
-    news = (
-        folder / "JUPYTER_CONFIG_DIR/lab/user-settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings"
-    )
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    book = {"cells": [empty | {"id": f"cell-{i}", "source": cell} for i, cell in enumerate(cells)], "metadata": kernel}
+    root.mkdir()
+    (root / "map.ipynb").write_text(json.dumps(book | {"nbformat": 4, "nbformat_minor": 5}))
     news.parent.mkdir(parents=True)
     news.write_text('{"fetchNews": "false"}')
-    token = os.urandom(16).hex()
-    names = "HOME JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR IPYTHONDIR XDG_CONFIG_HOME XDG_CACHE_HOME"
-    own = {name: str(folder / name) for name in names.split()}
     paths = os.pathsep.join([str(_ROOT), str(_ROOT / "tests" / "helpers")])
     env = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "MEMLAB_"))}
-    env |= own | {"PYTHONPATH": paths, "JUPYTER_TOKEN": token}
-    log = folder / "server.log"
+    env |= {name: str(folder / name) for name in _OWN.split()} | {"PYTHONPATH": paths, "JUPYTER_TOKEN": token}
     with log.open("wb") as out:
         command = [sys.executable, "-m", "jupyterlab", *_SERVER, f"--ServerApp.root_dir={root}"]
         server = subprocess.Popen(command, env=env, cwd=root, stdout=out, stderr=out)
+
+    def address() -> str:
+        if server.poll() is not None:
+            raise RuntimeError(f"JupyterLab did not start: {log.read_text(errors='replace')[-2000:]}")
+        written = (file.read_text() for file in (folder / "JUPYTER_RUNTIME_DIR").glob("jpserver-*.json"))
+        return next((json.loads(text)["url"] for text in written if text.rstrip().endswith("}")), "")
+
     try:
-        url = _url(server, Path(own["JUPYTER_RUNTIME_DIR"]), log)
-        page = Page(f"{url}lab/tree/map.ipynb?token={token}")
+        page = Page(f"{_wait_for(address, log.name)}lab/tree/map.ipynb?token={token}")
         try:
             yield page
-        except BaseException:
-            page.screenshot(folder / "failed.png")
-            raise
         finally:
             page.close()
     finally:
@@ -80,16 +69,14 @@ def notebook(folder: Path, cells: Sequence[str]) -> Iterator[Page]:
             server.wait()
 
 
-def _url(server: subprocess.Popen[bytes], runtime: Path, log: Path) -> str:
+def _wait_for(value: Callable[[], Any], what: str, about: Sequence[str] = ()) -> Any:
+    """Give a value once it is true."""
     limit = time.monotonic() + NEVER_S
-    while server.poll() is None and time.monotonic() < limit:
-        for file in runtime.glob("jpserver-*.json"):
-            try:
-                return str(json.loads(file.read_text())["url"])
-            except (ValueError, KeyError):
-                pass  # half written
+    while not (found := value()):
+        if time.monotonic() > limit:
+            raise TimeoutError(f"never came: {what}; {about}")
         time.sleep(0.05)
-    raise RuntimeError(f"JupyterLab did not start: {log.read_text(errors='replace')[-2000:]}")
+    return found
 
 
 class Page:
@@ -103,33 +90,21 @@ class Page:
 
     async def _open(self, url: str) -> Any:
         tab = await self._chromium.browser.create_tab("about:blank")
-        session = tab.get_session()
 
         async def asked(event: Any) -> None:
-            told = urlsplit(event["params"].get("request", event["params"])["url"])
-            if told.scheme not in ("data", "blob", "about"):
-                self.hosts.add(str(told.hostname))
+            to = urlsplit(event["params"].get("request", event["params"])["url"])
+            if to.scheme not in ("data", "blob", "about"):
+                self.hosts.add(str(to.hostname))
 
-        async def logged(event: Any) -> None:
-            told = event["params"]["entry"]
-            if told["level"] == "error":
-                self.complaints.append(f"{told['text']} ({told.get('url', '')})")
+        async def complained(event: Any) -> None:
+            given = event["params"].get("entry", event["params"])
+            if "exceptionDetails" in given or given.get("level", given.get("type")) in ("error", "assert"):
+                self.complaints.append(json.dumps(given)[:1000])
 
-        async def said(event: Any) -> None:
-            told = event["params"]
-            if told["type"] in ("error", "assert"):
-                words = [str(a.get("value", a.get("description", ""))) for a in told["args"]]
-                self.complaints.append(" ".join(words))
-
-        async def thrown(event: Any) -> None:
-            told = event["params"]["exceptionDetails"]
-            self.complaints.append(told.get("exception", {}).get("description", told["text"]))
-
-        session.subscribe("Network.requestWillBeSent", asked)
-        session.subscribe("Network.webSocketCreated", asked)
-        session.subscribe("Log.entryAdded", logged)
-        session.subscribe("Runtime.consoleAPICalled", said)
-        session.subscribe("Runtime.exceptionThrown", thrown)
+        for name in ("Network.requestWillBeSent", "Network.webSocketCreated"):
+            tab.get_session().subscribe(name, asked)
+        for name in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+            tab.get_session().subscribe(name, complained)
         for domain in ("Network", "Log", "Runtime", "Page"):
             await _browser._send_command(tab, f"{domain}.enable")
         size = {"width": 1400, "height": 1700, "deviceScaleFactor": 1, "mobile": False}
@@ -143,19 +118,13 @@ class Page:
 
     def js(self, expression: str) -> Any:
         """Give the value of an expression in the page, which may be a promise."""
-        told = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
-        if "exceptionDetails" in told:
-            raise RuntimeError(f"{expression}: {told['exceptionDetails']['exception'].get('description')}")
-        return told["result"].get("value")
+        given = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in given:
+            raise RuntimeError(f"{expression}: {given['exceptionDetails']['exception'].get('description')}")
+        return given["result"].get("value")
 
     def until(self, expression: str) -> Any:
-        """Give the value of an expression once it is true."""
-        limit = time.monotonic() + NEVER_S
-        while (value := self.js(expression)) in (None, False, 0, ""):
-            if time.monotonic() > limit:
-                raise TimeoutError(f"never came: {expression}; complaints: {self.complaints}")
-            time.sleep(0.05)
-        return value
+        return _wait_for(lambda: self.js(expression), expression, self.complaints)
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         self.send("Input.dispatchMouseEvent", type=f"mouse{kind}", x=x, y=y, **more)
@@ -165,27 +134,28 @@ class Page:
         for kind in ("Pressed", "Released"):
             self.mouse(kind, x, y, button="left", clickCount=count)
 
-    def drag(self, corners: Sequence[tuple[float, float]], *, shift: bool = False) -> None:
-        held = {"modifiers": _SHIFT if shift else 0}
-        if shift:
-            self.send("Input.dispatchKeyEvent", type="keyDown", key="Shift", windowsVirtualKeyCode=16, **held)
-        self.mouse("Moved", *corners[0], **held)
-        self.mouse("Pressed", *corners[0], button="left", buttons=1, clickCount=1, **held)
+    def shift_drag(self, corners: Sequence[tuple[float, float]]) -> None:
+        self._key("Down", "Shift", _SHIFT)
+        self.mouse("Moved", *corners[0], modifiers=_SHIFT)
+        self.mouse("Pressed", *corners[0], button="left", buttons=1, clickCount=1, modifiers=_SHIFT)
         for (x0, y0), (x1, y1) in pairwise(corners):
             for part in (0.25, 0.5, 0.75, 1):
                 at = (x0 + (x1 - x0) * part, y0 + (y1 - y0) * part)
-                self.mouse("Moved", *at, button="left", buttons=1, **held)
+                self.mouse("Moved", *at, button="left", buttons=1, modifiers=_SHIFT)
             # A lasso takes a move at most each 10 ms, and the last of them by a timer: which comes before this one.
             self.js("new Promise(done => setTimeout(done, 50))")
-        self.mouse("Released", *corners[-1], button="left", clickCount=1, **held)
-        if shift:
-            self.send("Input.dispatchKeyEvent", type="keyUp", key="Shift", windowsVirtualKeyCode=16)
+        self.mouse("Released", *corners[-1], button="left", clickCount=1, modifiers=_SHIFT)
+        self._key("Up", "Shift", 0)
 
-    def key(self, name: str, *, shift: bool = False) -> None:
+    def key(self, name: str, *, modifiers: int = 0) -> None:
+        self._key("Down", name, modifiers)
+        self._key("Up", name, modifiers)
+
+    def _key(self, way: str, name: str, modifiers: int) -> None:
         code, text = _KEYS[name]
-        pressed = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": _SHIFT if shift else 0}
-        self.send("Input.dispatchKeyEvent", type="keyDown", **pressed, **({"text": text} if text else {}))
-        self.send("Input.dispatchKeyEvent", type="keyUp", **pressed)
+        typed = {"text": text} if text and way == "Down" else {}
+        pressed = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+        self.send("Input.dispatchKeyEvent", type=f"key{way}", **pressed, **typed)
 
     def type(self, text: str) -> None:
         self.send("Input.insertText", text=text)
@@ -200,22 +170,17 @@ class Page:
 
     def run_cell(self, index: int) -> None:
         """Click into a cell and run it, to its end."""
-        self.until(
-            '[...document.querySelectorAll(".jp-StatusBar-TextItem")].some(n => /\\| Idle$/.test(n.textContent))'
-        )
+        idle = '[...document.querySelectorAll(".jp-StatusBar-TextItem")].some(n => /\\| Idle$/.test(n.textContent))'
+        self.until(idle)
         self.click(*self.centre(".jp-Notebook .jp-CodeCell .cm-content", index))
-        cell = f'document.querySelectorAll(".jp-Notebook .jp-CodeCell")[{index}]'
+        cell = _CELL.format(index)
         self.until(f"{cell}.contains(document.activeElement)")
-        self.key("Enter", shift=True)
+        self.key("Enter", modifiers=_SHIFT)
         self.until(f'/\\d/.test({cell}.querySelector(".jp-InputPrompt").textContent)')
 
     def printed(self, index: int) -> str:
         """Give what a cell that ran shows as text."""
-        cell = f'document.querySelectorAll(".jp-Notebook .jp-CodeCell")[{index}]'
-        return str(self.until(f'{cell}.querySelector(".jp-OutputArea-output")?.innerText.trim()'))
-
-    def screenshot(self, path: Path) -> None:
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"]))
+        return str(self.until(f'{_CELL.format(index)}.querySelector(".jp-OutputArea-output")?.innerText.trim()'))
 
     def close(self) -> None:
         self._chromium.close()

@@ -6,7 +6,7 @@ how floats round in batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,7 +23,7 @@ class Remembering:
     ``asked`` lists what was asked for: (kind, text), or (kind, text before, text) for tokens.
     """
 
-    def __init__(self, encoder: Any, memory: dict[Hashable, Any]) -> None:
+    def __init__(self, encoder: Any, memory: dict[tuple[str, ...], Any]) -> None:
         self.encoder, self.memory = encoder, memory
         self.identity: EncoderIdentity = encoder.identity
         self.dim: int = encoder.dim
@@ -31,7 +31,9 @@ class Remembering:
 
     def encode(self, texts: Iterable[str], *, kind: str = "document", progress: bool = True) -> np.ndarray:
         keys = [(kind, text) for text in texts]
-        self._read(keys, lambda new: list(self.encoder.encode([k[-1] for k in new], kind=kind, progress=False)))
+        for new in self._new(keys):
+            vectors = self.encoder.encode([text for _, text in new], kind=kind, progress=False)
+            self.memory.update(zip(new, vectors, strict=True))
         return np.array([self.memory[key] for key in keys], np.float32).reshape(len(keys), self.dim)
 
     def encode_tokens(
@@ -42,26 +44,22 @@ class Remembering:
         kind: str = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        keys = [(kind, b, text) for b, text in zip(before or [""] * len(texts), texts, strict=True)]
-
-        def made(new: list[tuple[str, ...]]) -> list[TokenVectors]:
-            tokens = self.encoder.encode_tokens(
-                [k[-1] for k in new], before=[k[1] for k in new], kind=kind, progress=False
-            )
-            return [tokens.take(np.array([i])) for i in range(len(new))]
-
-        self._read(keys, made)
+        keys = [(kind, lead, text) for lead, text in zip(before or [""] * len(texts), texts, strict=True)]
+        for new in self._new(keys):
+            _, leads, asked = map(list, zip(*new, strict=True))
+            tokens = self.encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
+            self.memory |= {key: tokens.take(np.array([i])) for i, key in enumerate(new)}
         return concat_tokens([self.memory[key] for key in keys], self.dim)
 
-    def _read(self, keys: list[tuple[str, ...]], made: Callable[[list[tuple[str, ...]]], list[Any]]) -> None:
+    def _new(self, keys: list[tuple[str, ...]]) -> list[list[tuple[str, ...]]]:
+        """Give what is not remembered, in one list; none where all is."""
         self.asked += keys
-        new = list(dict.fromkeys(key for key in keys if key not in self.memory))
-        if new:
-            self.memory.update(zip(new, made(new), strict=True))
+        new = [key for key in dict.fromkeys(keys) if key not in self.memory]
+        return [new] if new else []
 
 
 @cache
-def _minilm() -> tuple[Any, dict[Hashable, Any]]:
+def _minilm() -> tuple[Any, dict[tuple[str, ...], Any]]:
     return load("minilm"), {}
 
 

@@ -37,12 +37,8 @@ def fill(store: MemoryStore) -> None:
     store.grids.save("tiny", {"cells": [store.runs.save(run, now=NOW)]}, now=NOW)
     state = IndexState(SESSIONS[0], "scope-0", "indexed", "1", "d", "g", 1, None, "extractive", NOW)
     event = IndexEvent("e", SESSIONS[0], "scope-0", "created", NOW, 0.1, None, "1")
-    store.knowledge.commit(
-        "tiny",
-        parts={"facts": frame(Fact, [FACT])},
-        states=frame(IndexState, [state]),
-        events=frame(IndexEvent, [event]),
-    )
+    rows = {"states": frame(IndexState, [state]), "events": frame(IndexEvent, [event])}
+    store.knowledge.commit("tiny", parts={"facts": frame(Fact, [FACT])}, **rows)
 
 
 def pack(place: Path, target: Path) -> None:

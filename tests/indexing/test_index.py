@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 from model_server import KEY, ModelServer, fitting, say, send
+from talk import dialogue
 
 import memlab
 from memlab.config import IndexSettings
@@ -17,8 +18,6 @@ from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active
 from memlab.llm import Service
-from memlab.records import Turn, frame
-from memlab.sessions import sessions_of
 from memlab.store import MemoryStore
 
 SAID = ["I moved to Lisbon last week.", "Lovely.", "I work at Acme now.", "Do you need a desk?", "I drive a van."]
@@ -26,12 +25,13 @@ START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 NAME = "talk"
 
 
-def talk(n_sessions: int = 3, n_turns: int = 5) -> memlab.Dataset:
-    at = [(s, n, START + timedelta(days=s, minutes=n)) for s in range(n_sessions) for n in range(n_turns)]
-    said = [(f"u/s{s}/{n + 1}", "u", f"u/s{s}", n + 1, "Ann", "user", f"{SAID[n % 5]} Day {s}.", None, when)
-            for s, n, when in at]  # fmt: skip
-    rows = frame(Turn, [Turn(*each) for each in said])
-    return memlab.Dataset(NAME, "chatlog", rows, sessions_of(rows))
+def talk(n_sessions: int = 3, **other: str) -> memlab.Dataset:
+    """Sessions of one scope, five turns each; ``other``: what is said at the third turn of a session instead."""
+    lines = []
+    for s in range(1, n_sessions + 1):
+        said = [*SAID[:2], other.get(f"s{s}", SAID[2]), *SAID[3:]]
+        lines += [f"== u 2025-03-0{s}", *(f"Ann: {text} Day {s}." for text in said)]
+    return dialogue("\n".join(lines), NAME)
 
 
 @pytest.fixture
@@ -41,37 +41,32 @@ def store(tmp_path: Path) -> MemoryStore:
     return made
 
 
-def lab(server: ModelServer) -> Service:
-    return server.service(max_retries=0, timeout=10)
-
-
 def kinds(events: pl.DataFrame) -> dict[str, int]:
     return dict(events["kind"].value_counts().iter_rows())
 
 
+def objects(store: MemoryStore) -> set[str]:
+    return set(active(resolved_facts(store, NAME))["object"])
+
+
 def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore) -> None:
-    assert kinds(index(store, NAME)) == {"created": 3}
+    assert kinds(index(store, NAME, now=START + timedelta(days=2, minutes=9))) == {"created": 2}  # one is still open
+    assert kinds(index(store, NAME)) == {"created": 1}
     assert index(store, NAME).is_empty()
     store.ingest(talk(4))
     assert kinds(index(store, NAME)) == {"created": 1}
-    assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 4}
-    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [f"u/s{n}" for n in range(4)]
-    assert {"Lisbon", "Acme"} <= set(active(resolved_facts(store, NAME))["object"])
-
-
-def test_an_open_session_waits_and_a_short_one_says_why_it_has_no_summary(store: MemoryStore) -> None:
-    now = (START + timedelta(days=2, minutes=9)).astimezone(timezone(timedelta(hours=9)))
-    assert kinds(index(store, NAME, now=now)) == {"created": 2}
-    events = index(store, NAME, settings=IndexSettings(min_turns=9, version=3))
-    assert store.knowledge.rows("summaries", NAME).is_empty()
+    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [f"u/s{n}" for n in (1, 2, 3, 4)]
+    assert {"Lisbon", "Acme"} <= objects(store)
+    events = index(store, NAME, settings=IndexSettings(min_turns=9, version=2))
+    assert kinds(events) == {"updated": 4}
     assert all("min_turns is 9" in reason for reason in events["reason"])
-    assert store.knowledge.rows("facts", NAME).height
+    assert store.knowledge.rows("summaries", NAME).is_empty()
 
 
 @pytest.mark.parametrize("fault", [send(429, {}), say("no JSON"), say('{"facts": 3}')])
 def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, server: ModelServer, fault: Any) -> None:
-    server.modes = [fault]
-    events = index(store, NAME, service=lab(server))
+    server.modes, lab = [fault], server.service(max_retries=0)
+    events = index(store, NAME, service=lab)
     assert kinds(events) == {"fallback": 3}
     # The extractive version is there meanwhile, and one line says so.
     assert store.knowledge.rows("facts", NAME).height
@@ -79,7 +74,7 @@ def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, s
     assert sum("came from no model" in line for line in lines) == 1
     assert KEY not in "".join(lines)
     server.modes = [fitting]
-    assert "created" not in kinds(index(store, NAME, service=lab(server)))
+    assert "created" not in kinds(index(store, NAME, service=lab))
     assert "extractive" not in store.knowledge.states(NAME)["service"]
 
 
@@ -90,27 +85,24 @@ def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_va
         asks_what_ended = "Say as JSON which of the statements" in str(request)
         (say("no JSON") if asks_what_ended else fitting)(handler, request)
 
-    server.modes = [half]
-    events = index(store, NAME, service=lab(server))
+    server.modes, lab = [half], server.service(max_retries=0)
+    events = index(store, NAME, service=lab)
     assert set(events.filter(kind="fallback")["service"]) == {"lab"}
     assert not any("came from no model" in line for line in report_lines(store, NAME, events))
     before = store.knowledge.rows("facts", NAME), store.knowledge.states(NAME)["generation"]
     server.modes = [send(500, {})]
-    assert kinds(index(store, NAME, service=lab(server), settings=IndexSettings(version=2))) == {"failed": 3}
+    assert kinds(index(store, NAME, service=lab, settings=IndexSettings(version=2))) == {"failed": 3}
     assert store.knowledge.rows("facts", NAME).equals(before[0])
     assert store.knowledge.states(NAME)["generation"].equals(before[1])
 
 
-def test_a_service_that_cannot_be_asked_changes_nothing(store: MemoryStore) -> None:
+def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_with_other_recordings(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for service in ("nobody", Service("lab", "http://127.0.0.1:9/v1", "m", "UNSET_KEY")):
         with pytest.raises(ModelError, match=r"nobody|UNSET_KEY"):
             index(store, NAME, service=service)
     assert store.knowledge.states(NAME).is_empty()
-
-
-def test_what_is_not_recorded_is_not_due_until_the_recordings_change(
-    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     path = tmp_path / "recorded.jsonl"
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", f'["{path}"]')
     assert kinds(index(store, NAME, service="recorded")) == {"fallback": 3}
@@ -123,16 +115,16 @@ def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytes
     whole = worker.extraction.extract
 
     def breaks(turns: pl.DataFrame, **options: Any) -> Any:
-        if "u/s1" in turns["session_id"]:
+        if "u/s2" in turns["session_id"]:
             raise ValueError("odd words")
         return whole(turns, **options)
 
-    monkeypatch.setattr(worker.extraction, "extract", breaks)
-    events = index(store, NAME)
+    with monkeypatch.context() as patch:
+        patch.setattr(worker.extraction, "extract", breaks)
+        events = index(store, NAME)
     assert kinds(events) == {"created": 2, "failed": 1}
     assert events.filter(kind="failed")["reason"].item() == "ValueError: odd words"
     assert any("odd words" in line for line in report_lines(store, NAME, events))
-    monkeypatch.undo()
     assert kinds(index(store, NAME)) == {"created": 1}
 
 
@@ -146,42 +138,13 @@ def test_cut_off_before_the_states_nothing_counts_and_it_is_done_again(
             raise KeyboardInterrupt
         write(self, table, *rest)
 
-    monkeypatch.setattr(type(store.knowledge), "_write", dies)
-    with pytest.raises(KeyboardInterrupt):
-        index(store, NAME)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store.knowledge), "_write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            index(store, NAME)
     assert store.knowledge.rows("facts", NAME).is_empty()
     assert kinds(index(store, NAME)) == {"created": 3}
     assert store.knowledge.events(NAME).height == 3
-
-
-def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) -> None:
-    def said(text: str) -> memlab.Dataset:
-        data = talk()
-        its = pl.col("turn_id") == "u/s2/3"
-        turns = data.turns.with_columns(text=pl.when(its).then(pl.lit(text)).otherwise("text"))
-        return memlab.Dataset(NAME, "chatlog", turns, data.sessions)
-
-    store.ingest(said("I work at Bolt now."))
-    index(store, NAME)
-    (row,) = resolved_facts(store, NAME).log.filter(new_object="Bolt").to_dicts()
-    store.knowledge.undo(NAME, "u", row["old"], row["new"], at=START)
-    assert {"Acme", "Bolt"} <= set(active(resolved_facts(store, NAME))["object"])
-    assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 3}
-    assert {"Acme", "Bolt"} <= set(active(resolved_facts(store, NAME))["object"])
-    # Edited, the message takes its fact with it at once.
-    store.ingest(said("Nothing new."))
-    assert "Bolt" not in active(resolved_facts(store, NAME))["object"].to_list()
-    assert any("no longer said" in line for line in report_lines(store, NAME, index(store, NAME)))
-
-
-def test_why_there_is_nothing(store: MemoryStore) -> None:
-    assert "not indexed" in empty_reason(store, NAME, "u")
-    turns = talk().turns.with_columns(text=pl.lit("Hm."))
-    store.ingest(memlab.Dataset(NAME, "chatlog", turns, talk().sessions))
-    events = index(store, NAME, encoder=HashingEncoder(64))
-    assert "nothing was found" in empty_reason(store, NAME, "u")
-    assert "0 facts, of which 0 hold" in report_lines(store, NAME, events)[0]
 
 
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
@@ -198,6 +161,28 @@ def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     index(store, NAME)
     made = store.knowledge.rows("facts", NAME)
     assert made.height
-    again = MemoryStore.open(store.uri)
-    index(again, NAME)
-    assert again.knowledge.rows("facts", NAME).height == made.height
+    index(MemoryStore.open(store.uri), NAME)
+    assert store.knowledge.rows("facts", NAME).height == made.height
+
+
+def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) -> None:
+    store.ingest(talk(s3="I work at Bolt now."))
+    index(store, NAME)
+    (row,) = resolved_facts(store, NAME).log.filter(new_object="Bolt").to_dicts()
+    store.knowledge.undo(NAME, "u", row["old"], row["new"], at=START)
+    assert {"Acme", "Bolt"} <= objects(store)
+    assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 3}
+    assert {"Acme", "Bolt"} <= objects(store)
+    # Edited, the message takes its fact with it at once.
+    store.ingest(talk(s3="Nothing new."))
+    assert "Bolt" not in objects(store)
+    assert any("no longer said" in line for line in report_lines(store, NAME, index(store, NAME)))
+
+
+def test_why_there_is_nothing(store: MemoryStore) -> None:
+    assert "not indexed" in empty_reason(store, NAME, "u")
+    data = talk()
+    store.ingest(memlab.Dataset(NAME, "chatlog", data.turns.with_columns(text=pl.lit("Hm.")), data.sessions))
+    events = index(store, NAME, encoder=HashingEncoder(64))
+    assert "nothing was found" in empty_reason(store, NAME, "u")
+    assert "0 facts, of which 0 hold" in report_lines(store, NAME, events)[0]

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
 from memlab.experiments.costs import price
-from memlab.llm import Answer, Request, Service, recording
+from memlab.llm import Answer, Request, Service
 
 
 class Length(BaseModel):
@@ -215,9 +215,9 @@ def test_a_damaged_recording_costs_its_lines_and_a_full_disk_the_recording(
     with pytest.raises(DataError, match="cannot be read"):
         llm.ask([request()], server.service(record=str(tmp_path)))
 
-    def full(path: Path, row: dict) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(recording, "append", full)
+    monkeypatch.setattr(Path, "mkdir", full)
     with pytest.warns(UserWarning, match="No space left"):
         assert llm.ask([request("new")], service)[0].value == Length(n=3)

@@ -15,21 +15,15 @@ from memlab.records import Turn, frame
 from memlab.summaries import GROUPS
 
 
-@pytest.fixture(scope="session")
-def talk() -> Callable[..., pl.DataFrame]:
+def write_turns(*sessions: tuple[str, str | None, list[str]], scope: str = "u") -> pl.DataFrame:
     """Write sessions, ``(name, ISO time or None, lines)``, as turns of one scope; a line is ``Speaker: text``."""
-
-    def make(*sessions: tuple[str, str | None, list[str]], scope: str = "u") -> pl.DataFrame:
-        rows = []
-        for name, day, lines in sessions:
-            when = None if day is None else datetime.fromisoformat(f"{day}+00:00")
-            for n, line in enumerate(lines, 1):
-                who, text = line.split(": ", 1)
-                role = "assistant" if who == "assistant" else "user"
-                rows.append(Turn(f"{scope}/{name}/{n}", scope, f"{scope}/{name}", n, who, role, text, None, when))
-        return frame(Turn, rows)
-
-    return make
+    rows = []
+    for name, day, lines in sessions:
+        when = None if day is None else datetime.fromisoformat(f"{day}+00:00")
+        for n, (who, text) in enumerate((line.split(": ", 1) for line in lines), 1):
+            role = "assistant" if who == "assistant" else "user"
+            rows.append(Turn(f"{scope}/{name}/{n}", scope, f"{scope}/{name}", n, who, role, text, None, when))
+    return frame(Turn, rows)
 
 
 class Model:
@@ -38,10 +32,11 @@ class Model:
     :param change: makes another answer of that.
     """
 
+    __name__ = "lab"
+
     def __init__(self, change: Callable[[dict[str, Any]], Any] = lambda answer: answer) -> None:
         self.asked: list[Request] = []
         self.change = change
-        self.__name__ = "lab"
 
     def __call__(self, requests: Sequence[Request]) -> list[Answer]:
         self.asked += requests
@@ -52,10 +47,15 @@ class Model:
             return Answer(request.shape.model_validate_json(request.prompt))
         asked = json.loads(request.prompt)
         now = asked["now"] if isinstance(asked, dict) else asked
-        about = {name: [] for name in request.shape.model_fields}
         sentence = {"text": f"Of {len(now)}: {now[0]['text'][:40]}", "ids": [entry["id"] for entry in now]}
-        value = self.change({**about, "sentences": [sentence], "topics": ["boats"]})
+        empty = {name: [] for name in request.shape.model_fields}
+        value = self.change(empty | {"sentences": [sentence], "topics": ["boats"]})
         return Answer(None, "timed out") if value is None else Answer(request.shape.model_validate(value))
+
+
+@pytest.fixture(scope="session")
+def talk() -> Callable[..., pl.DataFrame]:
+    return write_turns
 
 
 @pytest.fixture

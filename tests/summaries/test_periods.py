@@ -30,13 +30,13 @@ def year(talk: Make) -> pl.DataFrame:
     )
 
 
-def kinds(nodes: pl.DataFrame, kind: str) -> list[list[str]]:
-    return nodes.filter(kind=kind)["children"].to_list()
+def weeks(nodes: pl.DataFrame) -> list[list[str]]:
+    return nodes.filter(kind="week")["children"].to_list()
 
 
 def test_sessions_weeks_and_months(year: pl.DataFrame) -> None:
     nodes = rollup(year)
-    assert kinds(nodes, "week") == [["u/s1", "u/s2"], ["u/s3"], ["u/s4"]]
+    assert weeks(nodes) == [["u/s1", "u/s2"], ["u/s3"], ["u/s4"]]
     rows = {row["node_id"]: row for row in nodes.iter_rows(named=True)}
     assert [row["level"] for row in rows.values()] == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     for row in rows.values():
@@ -45,29 +45,19 @@ def test_sessions_weeks_and_months(year: pl.DataFrame) -> None:
         assert {turn for ids in row["evidence"] for turn in ids} <= set(row["turns"])
         assert all(child["parent"] == row["node_id"] for child in below)
         assert len(row["sentences"]) == len(row["evidence"])
-
-
-def test_weeks_begin_where_the_owner_lives_and_belong_to_the_month_of_their_thursday(year: pl.DataFrame) -> None:
-    assert kinds(rollup(year, tz="Europe/Oslo"), "week") == [["u/s1"], ["u/s2", "u/s3"], ["u/s4"]]
-    months = [to_markdown(row).splitlines()[0] for row in rollup(year).filter(kind="month").iter_rows(named=True)]
+    # A week belongs to the month of its Thursday, and begins where the owner lives.
+    months = [to_markdown(row).splitlines()[0] for row in nodes.filter(kind="month").iter_rows(named=True)]
     assert months == ["# u: February 2026", "# u: March 2026", "# u: May 2026"]
+    assert weeks(rollup(year, tz="Europe/Oslo")) == [["u/s1"], ["u/s2", "u/s3"], ["u/s4"]]
 
 
 def test_what_has_no_date_goes_with_its_neighbours(talk: Make) -> None:
     days = {"a": None, "b": "2026-03-04T10:00", "c": None, "d": "2026-03-12T10:00"}
     turns = talk(*((name, day, GARDEN) for name, day in days.items()))
-    assert kinds(rollup(turns), "week") == [["u/a", "u/b", "u/c"], ["u/d"]]
+    assert weeks(rollup(turns)) == [["u/a", "u/b", "u/c"], ["u/d"]]
     undated = rollup(talk(("a", None, GARDEN), ("b", None, PIANO)))
     assert undated.filter(kind="week")["method"].to_list() == ["undated"]
     assert "undated" in to_markdown(undated.row(-1, named=True))
-
-
-def test_without_a_model_what_shares_its_words_is_carried_on(talk: Make) -> None:
-    again = ["Ann: The dentist was fine.", "Mel: The piano that I bought is out of tune."]
-    nodes = rollup(talk(("s1", "2026-02-23T10:00", PIANO), ("s2", "2026-03-04T10:00", again)))
-    week = nodes.filter(kind="week").row(1, named=True)
-    assert week["carried_on"] == again[1:]
-    assert week["carried_on_evidence"] == [["u/s1/1", "u/s2/2"]]
 
 
 def test_what_is_carried_on_stands_on_both_and_sentences_on_the_period(year: pl.DataFrame, model: Any) -> None:
@@ -84,31 +74,32 @@ def test_what_is_carried_on_stands_on_both_and_sentences_on_the_period(year: pl.
     assert (week["dropped"], week["service"]) == (2, "lab")
 
 
+def test_without_a_model_what_shares_its_words_is_carried_on(talk: Make) -> None:
+    again = ["Ann: The dentist was fine.", "Mel: The piano that I bought is out of tune."]
+    nodes = rollup(talk(("s1", "2026-02-23T10:00", PIANO), ("s2", "2026-03-04T10:00", again)))
+    week = nodes.filter(kind="week").row(1, named=True)
+    assert (week["carried_on"], week["carried_on_evidence"]) == (again[1:], [["u/s1/1", "u/s2/2"]])
+
+
 def test_decisions_and_open_questions_go_up(year: pl.DataFrame, model: Any) -> None:
     decided, left = [{"text": "The piano stays.", "ids": [1]}], [{"text": "Where?", "ids": [2]}]
     lab = model(lambda v: None if "carried_on" in v else v | {"decisions": decided, "open_questions": left})
-    few = year.filter(pl.col("session_id") == "u/s1")
-    month = rollup(few, service=lab).filter(kind="month").row(0, named=True)
+    month = rollup(year.filter(session_id="u/s1"), service=lab).filter(kind="month").row(0, named=True)
     assert (month["decisions"], month["decision_evidence"]) == (["The piano stays."], [["u/s1/1"]])
     assert (month["open_questions"], month["open_question_evidence"]) == (["Where?"], [["u/s1/2"]])
     assert (month["service"], month["reason"]) == ("extractive", "timed out")
 
 
-@pytest.mark.parametrize(("kind", "asked"), [("week", 1), ("month", 3)])
-def test_one_period_is_the_one_of_the_rollup_and_costs_what_it_stands_on(
-    year: pl.DataFrame, model: Any, kind: str, asked: int
-) -> None:
-    nodes, lab = rollup(year, service=model()), model()
-    made = period(year, kind, date(2026, 3, 5), summaries=summarize(year, service=model()), service=lab)
-    assert made["text"][0] == nodes.filter(kind=kind, node_id=made["node_id"][0])["text"].item()
-    assert len(lab.asked) == asked
-    with pytest.raises(DataError, match="no session in the week of 2020-01-01; its weeks go from 2026-02-23"):
-        period(year, "week", date(2020, 1, 1), summaries=summarize(year))
-
-
-def test_of_one_more_session_it_and_its_periods_are_asked_for(year: pl.DataFrame, model: Any) -> None:
+def test_one_period_is_that_of_the_rollup_and_only_what_is_new_is_asked_for(year: pl.DataFrame, model: Any) -> None:
     first, second = model(), model()
-    rollup(year, service=first)
+    nodes, summaries = rollup(year, service=first), summarize(year, service=model())
+    for kind, asked in (("week", 1), ("month", 3)):
+        lab = model()
+        made = period(year, kind, date(2026, 3, 5), summaries=summaries, service=lab)
+        assert made["text"][0] == nodes.filter(kind=kind, node_id=made["node_id"][0])["text"].item()
+        assert len(lab.asked) == asked
+    with pytest.raises(DataError, match="no session in the week of 2020-01-01; its weeks go from 2026-02-23"):
+        period(year, "week", date(2020, 1, 1), summaries=summaries)
     again = {"turn_id": pl.lit("u/s5/1"), "session_id": pl.lit("u/s5")}
     later = year.tail(1).with_columns(**again, timestamp=pl.col("timestamp") + pl.duration(days=14))
     rollup(pl.concat([year, later]), service=second)
@@ -119,9 +110,8 @@ def test_of_one_more_session_it_and_its_periods_are_asked_for(year: pl.DataFrame
 def test_markdown_holds_no_markup_of_the_conversation(talk: Make) -> None:
     hostile = "Mel: <img src=x onerror=alert(1)> [me](javascript:alert(2)) `x` | 12 *bold* &lt; Oslo"
     referring = ["[a]: http://127.0.0.1/a.png", "See ![a] and ![b][a] in Oslo.", "# Oslo", "&#60;img src=x&#62; Oslo"]
-    page = to_markdown(
-        rollup(talk(("s", "2026-03-04T10:00", [hostile, *(f"Mel: {each}" for each in referring)]))).row(1, named=True)
-    )
+    turns = talk(("s", "2026-03-04T10:00", [hostile, *(f"Mel: {each}" for each in referring)]))
+    page = to_markdown(rollup(turns).row(1, named=True))
     assert page.startswith("# u: week of 2 March 2026\n")
     assert "(u/s/1)" in page
     shown = MarkdownIt("commonmark", {"html": True}).render(page)

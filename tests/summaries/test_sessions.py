@@ -8,12 +8,11 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.records import Summary, Turn, frame, schema
 from memlab.summaries import EXTRACTIVE, fallback_note, summarize
-from memlab.summaries.prompts import SESSION, Group, Item, summary_request
 
 LINES = [
     "Mel: I signed the lease for the flat in Oslo on Monday, it costs $1,250.",
@@ -49,8 +48,12 @@ def test_what_cites_a_turn_that_is_not_there_is_dropped_and_counted(talk: Make, 
 
 
 def test_where_a_model_gives_nothing_the_sentences_are_those_of_the_session(talk: Make, model: Any) -> None:
-    turns, wrong = talk(("s", None, LINES)), {"sentences": [{"text": "No.", "ids": [9]}]}
-    plain = summarize(turns)
+    turns = talk(("s", None, [*LINES, "assistant: Painting it green takes two days and costs 300 euros in Oslo."]))
+    plain, wrong = summarize(turns), {"sentences": [{"text": "No.", "ids": [9]}]}
+    row = plain.row(0, named=True)
+    # They are said by somebody and hold values.
+    assert (row["sentences"], row["evidence"]) == ([LINES[0], LINES[3]], [["u/s/1"], ["u/s/4"]])
+    assert row["decisions"] == row["open_questions"] == row["entities"] == []
     assert fallback_note(plain, "summaries") == ""
     for change, why in ((lambda value: None, "timed out"), (lambda value: value | wrong, "stands on")):
         made = summarize(turns, service=model(change))
@@ -58,20 +61,13 @@ def test_where_a_model_gives_nothing_the_sentences_are_those_of_the_session(talk
         assert made["service"][0] == EXTRACTIVE
         assert made.drop("reason", "dropped").equals(plain.drop("reason", "dropped"))
         assert "1 of 1" in fallback_note(made, "summaries")
-
-
-def test_without_a_model_sentences_are_said_by_somebody_and_hold_values(talk: Make) -> None:
-    turns = talk(("s", None, [*LINES, "assistant: Painting it green takes two days and costs 300 euros in Oslo."]))
-    row = summarize(turns).row(0, named=True)
-    assert row["sentences"] == [LINES[0], LINES[3]]
-    assert row["evidence"] == [["u/s/1"], ["u/s/4"]]
-    assert row["decisions"] == row["open_questions"] == row["entities"] == []
     german = ["Mia: Der Umzug und der Klavierstimmer kommen und der Umzug wird teuer, und der Umzug."]
     topics = [summarize(talk(("s", None, german)), language=each)["topics"][0].to_list() for each in ("de", "en")]
     assert "umzug" in str(topics[0]).casefold()
     assert topics[0] != topics[1]
 
 
+@settings(max_examples=15)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), min_size=1, max_size=6))
 def test_any_text_can_be_summarised(texts: list[str]) -> None:
     turns = frame(Turn, [Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(texts)])
@@ -86,12 +82,3 @@ def test_a_prompt_holds_the_conversation_as_data_and_no_id_of_it(talk: Make, mod
     entry = {"id": 1, "time": "Monday 2026-03-02 10:00", "speaker": "Mel", "text": attack.removeprefix("Mel: ")}
     assert json.loads(asked.prompt)[0] == entry
     assert not any(name in asked.prompt + asked.system for name in ("gold", "secret"))
-
-
-def test_the_key_is_of_ids_and_texts_alone() -> None:
-    group = Group([Item("u/s/1", "I moved.", ["u/s/1"], None, "Mel")])
-    key = summary_request(SESSION, group).key
-    assert summary_request(SESSION._replace(system="other words"), group).key == key
-    others = [Group([group.items[0]._replace(text="I moved again.")]), Group([group.items[0]._replace(id="u/s/2")])]
-    assert key not in [summary_request(SESSION, each).key for each in (*others, Group(group.items, group.items))]
-    assert summary_request(SESSION._replace(version=2), group).key != key

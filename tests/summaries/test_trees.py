@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,22 +26,17 @@ Make = Callable[..., pl.DataFrame]
 THINGS = ("boat", "piano", "lease", "tulips", "marathon", "dentist")
 
 
-def talked(n: int, scope: str = "u", session: int = 10) -> list[Turn]:
+def talked(n: int, scope: str = "u") -> list[Turn]:
     said = [f"I paid ${n % 90 + 5} for the {THINGS[n * n % 6]} and the {THINGS[n % 5]}, visit {n}." for n in range(n)]
-    return [
-        Turn(f"{scope}/{i // session}/{i}", scope, f"{scope}/{i // session}", i % session, "Mel", "user", t)
-        for i, t in enumerate(said)
-    ]
+    ids = [(f"{scope}/{i // 10}", i, text) for i, text in enumerate(said)]
+    return [Turn(f"{at}/{i}", scope, at, i % 10, "Mel", "user", text) for at, i, text in ids]
 
 
 def bench_of(turns: list[Turn], encoder: str | None = "hashing:64") -> Bench:
     rows = frame(Turn, turns)
     bench = Bench.of(Dataset("made", "made", rows, sessions_of(rows)), encoder=encoder, progress=False)
-    asked = [
-        (scope, f"What did the {THINGS[n % 6]} cost at visit {7 * n}?")
-        for scope in rows["scope"].unique(maintain_order=True)
-        for n in range(6)
-    ]
+    about = [f"What did the {thing} cost at visit {7 * n}?" for n, thing in enumerate(THINGS)]
+    asked = [(scope, text) for scope in rows["scope"].unique(maintain_order=True) for text in about]
     return bench.with_queries(pl.DataFrame(asked, schema=["scope", "text"], orient="row"))
 
 
@@ -71,7 +67,7 @@ def check(nodes: pl.DataFrame, turns: pl.DataFrame) -> None:
     assert all(held == set(scopes[scope]) for (scope, _), held in of_level.items()), "a layer holds every turn"
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(st.integers(1, 40), st.integers(0, 3), st.booleans())
 def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
     turns = frame(Turn, talked(n))
@@ -94,8 +90,9 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
     check(nodes, turns)
     assert {asked.task for asked in lab.asked} == {"cluster", GROUPS}
     for each in lab.asked:
-        row = {"task": each.task, "version": each.version, "key": each.key, "tokens": [1, 1]}
-        recording.append(path, row | {"answer": lab.answer(each).value.model_dump()})
+        row = {"key": each.key, "answer": lab.answer(each).value.model_dump()}
+        with path.open("a") as out:
+            print(json.dumps(row), file=out)
     monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (path,))
     # Other vectors, as another machine has them, would make other groups; none are computed where all are recorded.
     monkeypatch.setattr("memlab.summaries.raptor.mixture_memberships", None)
@@ -105,7 +102,7 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
     assert again["service"].unique().to_list() == ["recorded"]
 
 
-@pytest.mark.parametrize(("over", "turns", "k"), [("weeks", 2, 999), ("clusters", 10**6, 7), ("both", 2, 7)])
+@pytest.mark.parametrize(("over", "turns", "k"), [("weeks", 2, 999), ("both", 10**6, 7)])
 def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: str, turns: int, k: int) -> None:
     levels: Any = ("turn", "session")
     got, of_sessions = (ranking(tree(bench, over=over, turns=turns, k=k, level=level)) for level in levels)
@@ -133,14 +130,6 @@ def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: s
         assert got[query] == order[:k]
         first = {s: max(best[t] for t in names if home[t] == s) for s in dict.fromkeys(home[t] for t in order)}
         assert [first[s] for s in of_sessions[query]] == sorted(first.values(), reverse=True)[:k]
-
-
-def test_a_question_alone_ranks_as_in_the_batch_with_trees_that_are_there(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, alone = ranking(tree(bench, over="both", k=9)), bench.with_queries(bench.queries[7:8])
-    monkeypatch.setattr("memlab.summaries.raptor.write_summaries", None)  # grown once for a bench
-    assert ranking(tree(alone, over="both", k=9)) == {query: whole[query] for query in alone.queries["query_id"]}
 
 
 def test_what_the_stage_cannot_use(bench: Bench) -> None:
