@@ -185,9 +185,9 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
     verbs = [f"ingest {log} {HASHING}", f"info {HASHING}", f"index {HASHING}",
              f"evaluate {log} --encoder hashing:64 --pipeline bm25 --out out",
              f"compare {log} --encoder hashing:64 --system bm25 --system dense --out page",
-             f"notebooks {log} --source {ROOT / 'notebooks'} --out books --set timed=3 --set n_seeds=1", "figures"]  # fmt: skip
+             f"notebooks {log} --source {ROOT}/notebooks --out books --set timed=3 --set n_seeds=1"]  # fmt: skip
     kinds = zip(("summaries", "topics", "entities", "timeline"), bad, strict=False)
-    verbs += [f"list {kind} --store store --scope {shlex.quote(scope)}" for kind, scope in kinds]
+    verbs += ["figures", *(f"list {kind} --store store --scope {shlex.quote(scope)}" for kind, scope in kinds)]
     ended = [run(work, verb) for verb in verbs]
     faults["refused"] = sum(bool(code) for verb, (code, _) in zip(verbs, ended, strict=True) if verb[:4] != "list")
     faults["escapes"] = len(re.findall("\x1b\\]|\x1b\\[31|\x07|\u202e", "".join(text for _, text in ended)))
