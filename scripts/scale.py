@@ -32,7 +32,6 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import memlab
-from memlab.embed.base import EncoderIdentity
 from memlab.embed.models import minilm_path
 from memlab.embed.token_vectors import TokenVectors
 from memlab.retrieve import candidates
@@ -58,7 +57,7 @@ class WordTable:
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(256)
         self.dim = table.shape[1]
-        self.identity = EncoderIdentity("transformer", "minilm-words", dim=self.dim)  # read, not looked up
+        self.identity = memlab.embed.load("minilm").identity  # else the bundled reranker would refuse its vectors
 
     def encode(self, texts: Any, *, kind: str = "document", progress: bool = True) -> np.ndarray:
         listed = list(texts)

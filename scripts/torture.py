@@ -29,7 +29,6 @@ from urllib.parse import quote
 
 import polars as pl
 from malicious import inputs, listen, peak, sent, servers
-from polars import selectors as cs
 
 from memlab.cli import main as memlab
 from memlab.figures._browser import find_browser_path
@@ -121,7 +120,7 @@ def state(folder: Path) -> dict[str, Any]:
     whole: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
     store = MemoryStore.open(folder / "store")
     for name in set(store.database.names()).intersection(TABLES):
-        rows = pl.DataFrame(pl.from_arrow(store.table(name).to_arrow())).select(~cs.datetime())
+        rows = pl.DataFrame(pl.from_arrow(store.table(name).to_arrow())).select(~pl.selectors.datetime())
         if name in ("runs", "rankings"):  # named by the store's versions too: a write that was cut off is one more
             rows = rows.drop("key", "run_id", "provenance", strict=False)
         if name in INDEX_TABLES:  # rows of an attempt that was cut off count for nothing, and go after a day
@@ -183,14 +182,15 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
     name = f"\x1b]0;pwned\x07<img src=x onerror=fetch(unescape('{call}'))>log.jsonl"
     (work / name).write_text("\n".join(map(json.dumps, rows)))
     log = shlex.quote(name)
-    verbs = [f"ingest {log} {HASHING}", f"info {HASHING}", f"index {HASHING}", "figures",
+    verbs = [f"ingest {log} {HASHING}", f"info {HASHING}", f"index {HASHING}",
              f"evaluate {log} --encoder hashing:64 --pipeline bm25 --out out",
              f"compare {log} --encoder hashing:64 --system bm25 --system dense --out page",
-             f"notebooks {log} --source {ROOT / 'notebooks'} --out books --set timed=3 --set n_seeds=1"]  # fmt: skip
+             f"notebooks {log} --source {ROOT}/notebooks --out books --set timed=3 --set n_seeds=1"]  # fmt: skip
     kinds = zip(("summaries", "topics", "entities", "timeline"), bad, strict=False)
-    verbs += [f"list {kind} --store store --scope {shlex.quote(scope)}" for kind, scope in kinds]
-    printed = [run(work, verb)[1] for verb in verbs]
-    faults["escapes"] = len(re.findall("\x1b\\]|\x1b\\[31|\x07|\u202e", "".join(printed)))
+    verbs += ["figures", *(f"list {kind} --store store --scope {shlex.quote(scope)}" for kind, scope in kinds)]
+    ended = [run(work, verb) for verb in verbs]
+    faults["refused"] = sum(bool(code) for verb, (code, _) in zip(verbs, ended, strict=True) if verb[:4] != "list")
+    faults["escapes"] = len(re.findall("\x1b\\]|\x1b\\[31|\x07|\u202e", "".join(text for _, text in ended)))
     subprocess.run([sys.executable, "-m", "nbconvert", "--to=html", *work.glob("books/*.ipynb")], check=True)
     for path in [path for path in work.rglob("*.[chjm]*") if path.is_file() and "store" not in path.parts]:
         text = path.read_text(errors="replace")
