@@ -284,7 +284,7 @@ def test_a_trained_model_ranks_and_says_what_it_learned_from(
     assert about["data"] == [{"name": "talk", "fingerprint": datasets.load(folder / "talk.jsonl").fingerprint()}]
     learned = ("--pipeline", "hybrid | learned(model='deep/model.safetensors')", "--store", "learned")
     for level in ("turn", "session"):
-        done = memlab_cli("search", "paint", "--scope", "nadia", *learned, "--k", 2, "--level", level, cwd=folder)
+        done = memlab_cli("search", "paint", "--scope", "nadia", *learned, "-k", 2, "--level", level, cwd=folder)
         assert done.code == 0, done.err
         assert len(re.findall(r"^ +\d  -?\d+\.\d{4}  20\d\d-\d\d-\d\d  nadia/", done.out, re.MULTILINE)) == 2
     assert memlab_cli("search", "paint", "--scope", "nadia", *learned, *HASHING, cwd=folder).code == 2

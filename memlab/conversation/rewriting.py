@@ -74,8 +74,9 @@ def rewrite(
     >>> rewrite("And what did it cost?", history=history, service=None)
     'And what did it cost? (Ann skin doctor 3 March)'
     """
+    single = isinstance(questions, str)
     if isinstance(questions, str):
-        return rewrite([questions], history=[history], service=service)["rewritten"][0]
+        questions, history = [questions], [history]
     if len(questions) != len(history):
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
     before = [messages(each) for each in history]
@@ -89,7 +90,8 @@ def rewrite(
     if service is not None and (line := llm.describe_unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
     rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
-    return pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
+    table = pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
+    return table["rewritten"][0] if single else table
 
 
 def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:

@@ -116,7 +116,10 @@ def current_first(
     :param labels: ``query_id``, ``fact_id`` and ``current``: whether it states the current value or one before.
     :param conditions: by name: the constants of confidence, and whether what was superseded is left out.
     :returns: ``condition``, ``n`` and ``share``.
+    :raises DataError: for no questions.
     """
+    if questions.is_empty():
+        raise DataError("there is no question whose current value is to be ranked; give some that name stale messages")
     heads = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
     status = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
     rows = []

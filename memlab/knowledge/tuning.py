@@ -163,13 +163,15 @@ def compare(
         people.
     :returns: ``family``, ``n``, ``log_loss`` with ``low`` and ``high``, and the paired ``difference`` of log-loss to
         the best family with ``difference_low`` and ``difference_high`` (90 %, groups taken as independent).
-    :raises DataError: for a missing column, fewer groups than folds, or a fold without enough to fit.
+    :raises DataError: for a missing column, fewer groups than folds or than 25 labels, or a fold of one kind.
     """
     from sklearn.model_selection import GroupKFold
 
     if group not in labels.columns or labels[group].n_unique() < FOLDS:
         raise DataError(f"labels need the column {group}, with at least {FOLDS} different values")
     age, true = _check_labels(labels)
+    if len(true) < (least := MIN_LABELS * FOLDS // (FOLDS - 1)):
+        raise DataError(f"{len(true)} labels are too few to compare families in {FOLDS} folds; give at least {least}")
     chance = {name: np.zeros(len(true)) for name in (CONSTANT, DEFAULT, *families)}
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
     for learn, test in folds.split(labels, groups=labels[group].to_list()):

@@ -77,6 +77,7 @@ def test_latex(reports):
     rows = [line for line in text.split("\n") if line.endswith(r" \\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(reports[0].measures)}
     assert all(ord(c) < 128 for c in text)
+    assert latex_escape("-0.039 [-0.092, -0.001] of a-b") == "$-$0.039 [$-$0.092, $-$0.001] of a-b"
 
 
 @given(st.text("ab1&%$#_{}\\^~<>|–—…“”≥λ- \n\u00a0", max_size=40))

@@ -29,6 +29,8 @@ def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPat
             assert dict(shown.select("turn_id", "rank").iter_rows()) == {t: rank.get(t) for t in question["evidence"]}
         final = set(own.filter(pl.col("rank") <= 5)["doc_id"])
         assert set(why.above["turn_id"]) == final - set(question["evidence"])
+        asked = question["text"].lower()
+        assert all(word in asked for words in why.above["words"] for word in words.split(", ")), "whole words, no stems"
         found = why.evidence.filter(pl.col("lost").is_null())["turn_id"].to_list()
         assert set(found) == final & set(question["evidence"])
 

@@ -61,6 +61,8 @@ def test_a_batch_is_its_questions() -> None:
     for facts, k, word in ((held, 0, "k is 0"), (held.drop("confidence"), 3, "confidence")):
         with pytest.raises(DataError, match=word):
             recall.search_facts(_asked("x"), facts, k=k)
+    with pytest.raises(DataError, match="no question"):
+        recall.current_first(_asked().with_columns(now=DAY0), FACTS, resolve(FACTS), conditions={"c": (None, True)})
 
 
 def test_supersession_puts_the_current_value_first() -> None:

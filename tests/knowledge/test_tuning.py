@@ -73,6 +73,9 @@ def test_exponential_agrees_with_a_grid() -> None:
 def test_bad_labels_are_named(columns: dict[str, list[Any]], family: str, word: str) -> None:
     with pytest.raises(DataError, match=word):
         tuning.fit(pl.DataFrame(columns), family)
+    few = pl.DataFrame({"fact_id": range(24), "age_days": 1.0, "still_true": [True, False] * 12})
+    with pytest.raises(DataError, match="give at least 25"):
+        tuning.recommend(few)
 
 
 def test_a_group_is_never_in_both_parts() -> None:

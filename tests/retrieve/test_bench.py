@@ -63,6 +63,15 @@ def test_what_cannot_be_a_bench(world: Dataset) -> None:
             bm25(Bench.of(replace(world, **change), encoder=None))
 
 
+def test_turns_that_a_store_loses_by_it_are_told(
+    world: Dataset, store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    Bench.of(world, encoder=None, store=store)
+    assert caplog.messages == []
+    Bench.of(replace(world, turns=world.turns.head(-1)), encoder=None, store=store)
+    assert "1 turns that their scopes no longer have were removed" in caplog.messages[-1]
+
+
 def test_nothing_is_encoded_before_a_stage_reads_vectors_and_nothing_twice_with_a_store(
     world: Dataset, odd: Bench, store: MemoryStore
 ) -> None:
