@@ -101,6 +101,8 @@ best = reports[-1]
 several = best.per_query.group_by(items=pl.col("n_relevant").clip(upper_bound=4)).agg(
     n=pl.len(), found=pl.mean("recall@10"), complete=pl.mean("recall_all@10")
 )
+parts = (pl.col("n_relevant") == 1, pl.col("n_relevant") > 1)
+single, more = (best.per_query.filter(part)["recall_all@10"] for part in parts)
 several.sort("items").with_columns(independent=pl.col("found").first().pow("items"))
 
 # %% [markdown]
@@ -126,8 +128,7 @@ share = "{mean:.1%} [{low:.1%}, {high:.1%}]".format_map
 some, every, first = share(rows[0][0]), share(rows[0][2]), reports[0].name
 lines = [f"- {first} completes {every} of the {n:,} questions {which}, {best.name} {share(rows[-1][2])}."]
 lines += [f"- {first} finds some evidence for {some}; {best.name} completes {share(rows[-1][3])} in twenty turns."]
-parts = (pl.col("n_relevant") == 1, pl.col("n_relevant") > 1)
-single, more = (best.per_query.filter(part)["recall_all@10"] for part in parts)
-items = "- Answers with one item are complete for {:.1%} with {}, with several items for {:.1%} of {:,}."
-lines += [items.format(single.mean(), best.name, more.mean(), len(more))]
+if len(single) and len(more):
+    several = f"{single.mean():.1%} with {best.name}, with several items for {more.mean():.1%} of {len(more):,}"
+    lines += [f"- Answers with one item are complete for {several}."]
 Markdown("\n".join(lines))
