@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from memlab.errors import DataError, needs
+from memlab.errors import DataError, require_extra
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
@@ -207,9 +207,9 @@ def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
     :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be changed alone:
         nothing is written.
     """
-    from memlab.files import atomic
+    from memlab.files import open_atomically
 
-    with needs("lab", "writing a settings file"):
+    with require_extra("lab", "writing a settings file"):
         import tomlkit
 
     try:
@@ -230,6 +230,6 @@ def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
     if tomllib.loads(new) != expected:
         by_hand = tomlkit.dumps({under: tables})
         raise DataError(f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}")
-    with atomic(path.resolve()) as stream:
+    with open_atomically(path.resolve()) as stream:
         stream.write(new.encode())
     return path

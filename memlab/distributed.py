@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from memlab.errors import DataError, ModelError, needs
+from memlab.errors import DataError, ModelError, require_extra
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -24,7 +24,7 @@ PARTS_PER_CORE = 2
 MAX_RETRIES = 5
 
 
-def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local") -> Iterator[R]:
+def parallel_map(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local") -> Iterator[R]:
     """Call ``function(part, *shared)`` for each part; give the results in the order of the parts, as they come.
 
     :param function: a Python function of a module that the workers can import too; one that gives the same when it is
@@ -36,12 +36,12 @@ def spread(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine:
     :raises DataError: for another engine.
     :raises ModelError: without Ray, or when a part has killed every worker that it was given to.
 
-    >>> from memlab.distributed import spread
-    >>> list(spread(pow, [2, 3], 2))
+    >>> from memlab.distributed import parallel_map
+    >>> list(parallel_map(pow, [2, 3], 2))
     [4, 9]
     """
     if check_engine(engine) == "ray":
-        return _spread_on_ray(function, parts, shared)
+        return _map_on_ray(function, parts, shared)
     return (function(part, *shared) for part in parts)
 
 
@@ -60,7 +60,7 @@ def core_count() -> int:
     return max(1, int(_connect_ray().cluster_resources().get("CPU", 1)))
 
 
-def _spread_on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
+def _map_on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
     ray = _connect_ray()
     task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
     sent = [ray.put(each) for each in shared]
@@ -91,7 +91,7 @@ def _ray_result(ray: Any, reference: Any) -> Any:
 
 def _connect_ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with needs("ray", "engine ray"):
+    with require_extra("ray", "engine ray"):
         import ray
     if not ray.is_initialized():
         try:

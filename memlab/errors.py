@@ -38,13 +38,13 @@ class PipelineError(MemlabError):
 
 
 @contextmanager
-def needs(extra: str, what: str) -> Iterator[None]:
+def require_extra(extra: str, what: str) -> Iterator[None]:
     """Import a library that only an extra of memlab installs.
 
     :raises ModelError: where it is missing, with the command that installs it.
 
-    >>> from memlab.errors import needs
-    >>> with needs("figures", "a chart"):
+    >>> from memlab.errors import require_extra
+    >>> with require_extra("figures", "a chart"):
     ...     import nonesuch
     Traceback (most recent call last):
         ...
@@ -58,13 +58,13 @@ def needs(extra: str, what: str) -> Iterator[None]:
         raise ModelError(f"{what} needs {missing}, which is not installed; run: {command}") from error
 
 
-def at_least(minimum: float, **values: float) -> None:
+def check_at_least(minimum: float, **values: float) -> None:
     """Refuse numbers that are too small.
 
     :raises DataError: naming the first of them.
 
-    >>> from memlab.errors import at_least
-    >>> at_least(1, k=10, depth=0)
+    >>> from memlab.errors import check_at_least
+    >>> check_at_least(1, k=10, depth=0)
     Traceback (most recent call last):
         ...
     memlab.errors.DataError: depth is 0; expected at least 1
@@ -74,13 +74,13 @@ def at_least(minimum: float, **values: float) -> None:
             raise DataError(f"{name} is {value}; expected at least {minimum}")
 
 
-def between(minimum: float, maximum: float, **values: float) -> None:
+def check_between(minimum: float, maximum: float, **values: float) -> None:
     """Refuse numbers outside a range.
 
     :raises DataError: naming the first of them.
 
-    >>> from memlab.errors import between
-    >>> between(0, 1, share=1.5)
+    >>> from memlab.errors import check_between
+    >>> check_between(0, 1, share=1.5)
     Traceback (most recent call last):
         ...
     memlab.errors.DataError: share is 1.5; it lies between 0 and 1

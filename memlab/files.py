@@ -15,7 +15,7 @@ from memlab.errors import ExportError
 
 
 @contextmanager
-def atomic(path: Path) -> Iterator[BinaryIO]:
+def open_atomically(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that gets its name only when it is complete.
 
     A full disk or an interruption leaves what was there before, and no partial file beside it; what a process that was
@@ -27,7 +27,7 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_stale_partials(path.parent)
-        with partial.open("wb") as stream, locked(partial):
+        with partial.open("wb") as stream, lock_path(partial):
             yield stream
         partial.replace(path)
     except OSError as error:
@@ -40,7 +40,7 @@ def atomic(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def locked(path: Path, *, alone: bool = False, wait: bool = False) -> Iterator[bool]:
+def lock_path(path: Path, *, alone: bool = False, wait: bool = False) -> Iterator[bool]:
     """Lock a folder, or a file, which is made; the system unlocks it when the process ends.
 
     :param alone: an exclusive lock; otherwise several processes share it.
@@ -70,7 +70,7 @@ def remove_stale_partials(folder: Path) -> None:
     for path in folder.glob(".*.partial"):
         process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
         if process.isdecimal() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
-            with locked(path, alone=True) as held:
+            with lock_path(path, alone=True) as held:
                 if held:
                     remove(path)
 

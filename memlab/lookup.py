@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.config import settings
 from memlab.errors import DataError
-from memlab.records import Dataset, Run, known_scope
+from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench, candidates
 from memlab.terminal import choose_one
 
@@ -77,13 +77,13 @@ def search(
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
         _log.warning("no message of %s matches %r", chosen_scope, question)
-    elif not shares_words(bench):
+    elif not has_word_match(bench):
         _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", chosen_scope, question)
     return result
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
-    return choose_one(scopes, wanted and known_scope(wanted, scopes), "scope", "none")
+    return choose_one(scopes, wanted and resolve_scope_name(wanted, scopes), "scope", "none")
 
 
 def question_bench(
@@ -102,7 +102,7 @@ def question_bench(
     scope = asked["scope"][0]
     if not header and candidates.uses_candidates(store, dataset, scope, encoder):
         language = language or store.datasets().filter(name=dataset)["language"][0]
-        return candidates.around(store, dataset, asked, encoder=encoder, language=language or "en")
+        return candidates.read_candidate_bench(store, dataset, asked, encoder=encoder, language=language or "en")
     data = store.dataset(dataset, scopes=[scope])
     data = replace(data, language=language or data.language)
     return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
@@ -115,7 +115,7 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     """
     matches = pl.col("score").abs() > _ZERO_SCORE
     # Standardised scores are 0 where all are equal, as those of a memory of one message.
-    all_equal = run.frame.filter(matches).is_empty() and shares_words(bench)
+    all_equal = run.frame.filter(matches).is_empty() and has_word_match(bench)
     found = run.frame.filter(matches | all_equal).select("rank", "score", "doc_id")
     sessions = bench.sessions.select("session_id", start="start")
     if run.level == "session":
@@ -131,7 +131,7 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     return joined.select("rank", "score", "time", "speaker", "text", "session_id", "turn_id")
 
 
-def shares_words(bench: Bench) -> bool:
+def has_word_match(bench: Bench) -> bool:
     """Say whether any turn shares a word with the question, by BM25."""
     from memlab.pipelines import pipeline as read
 

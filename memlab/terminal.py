@@ -37,13 +37,13 @@ def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
         if where.endswith(": export"):
             counted.setdefault(action, []).append(found)
         else:
-            issues.append(f"  {where}: {short(found)}: {action}")
+            issues.append(f"  {where}: {shorten_line(found)}: {action}")
     lines = issues[:most] + [f"  … and {len(issues) - most:,} more"] * (len(issues) > most)
     summary = "; ".join(f"{action}: {', '.join(found)}" for action, found in sorted(counted.items(), reverse=True))
-    return [f"  {one_line(summary)}", *lines] if summary else lines
+    return [f"  {escape_line(summary)}", *lines] if summary else lines
 
 
-def one_line(text: str) -> str:
+def escape_line(text: str) -> str:
     """Escape line breaks and control characters of a text from outside, such as a file name or an id."""
     return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text)
 
@@ -60,17 +60,17 @@ def escape_controls(text: str) -> str:
     )
 
 
-def short(text: Any, most: int = 160) -> str:
+def shorten_line(text: Any, most: int = 160) -> str:
     """Cut a text to one short line."""
-    plain = one_line(" ".join(str(text).split()))
+    plain = escape_line(" ".join(str(text).split()))
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
-def markdown(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape a text from outside for one line of Markdown, so that it cannot mark up, link or load anything.
 
-    >>> from memlab.terminal import markdown
-    >>> print(markdown("a | <img src=x> ![b](http://c) <0.001"))
+    >>> from memlab.terminal import escape_markdown
+    >>> print(escape_markdown("a | <img src=x> ![b](http://c) <0.001"))
     a \\| &lt;img src=x> ![b]\\(http://c) <0.001
     """
     plain = re.sub(r"(?<=\])(?=[(:\[])|(?=[\\|*`$])", r"\\", " ".join(text.split()))

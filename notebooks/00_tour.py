@@ -75,12 +75,12 @@ measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for
 about = {"store": store, "encoder": encoder, "models": models, "seed": seed}
 done = memlab.run(None, data, levels=["turn"], measures=measures, name=f"tour-{data.name}", **about)
 reports = [replace(report, name=report.name.split("(model=")[0]) for report in done.reports]
-by, group = groups.hard_group(reports[0].per_query)
+by, group = groups.multi_session_group(reports[0].per_query)
 wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)
 
 # %%
-curve = evaluate.curve(reports, by=by, group=group)
+curve = evaluate.cutoff_curve(reports, by=by, group=group)
 n = curve["n"][0]
 which = "with evidence in two or more sessions" if group == groups.MULTI_SESSION else "with evidence"
 fig = curves.recall_curves(curve)
@@ -114,7 +114,7 @@ several.sort("items").with_columns(independent=pl.col("found").first().pow("item
 # %%
 why = done.why(done.worst(1)["query_id"][0])
 stages = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", maintain_order="left")
-fig = anatomy.through_stages(stages, title=why.question["text"])
+fig = anatomy.evidence_ranks_by_stage(stages, title=why.question["text"])
 caption = f"Rank of each evidence item of one question of {data.name} after each stage; shaded: the first ten."
 export(fig, "through-stages", data=stages, caption=caption, **made)
 why

@@ -105,9 +105,9 @@ evidence = hard.select("query_id", turn_id=pl.col("evidence").list.unique(mainta
 # %%
 numbers, rows = ("clusters spanned", "share in the largest cluster", "pairs that share a cluster"), []
 for what, sets in (("evidence", evidence), (f"first {k}", first)):
-    spread, null = cluster.permuted_spread(sets, labels, seed=seed)
+    spread, null = cluster.observed_and_null_spread(sets, labels, seed=seed)
     for i in np.flatnonzero(np.isfinite(spread).any(axis=0)):
-        found = significance.against_null(spread[:, i], null[:, :, i], seed=seed)
+        found = significance.compare_with_null(spread[:, i], null[:, :, i], seed=seed)
         rows.append({"of": what, "number": numbers[i], **found})
 table = pl.DataFrame(rows)
 table
@@ -117,7 +117,7 @@ ends = [pl.struct(mean=a, low=f"{b}low", high=f"{b}high") for a, b in (("mean", 
 shares = table.filter(pl.col("number") != numbers[0]).with_columns(measured=ends[0], permuted=ends[1])
 shares = shares.unpivot(["measured", "permuted"], index=["of", "number", "n"], variable_name="clusters").unnest("value")
 shares = shares.with_columns(row=pl.format("{}: {}", "of", "number"))
-fig = intervals.means(shares, rows="row", series="clusters", measure="share")
+fig = intervals.mean_intervals(shares, rows="row", series="clusters", measure="share")
 caption = f"How the evidence and the first {k} turns of dense retrieval lie in clusters, beside permuted clusters"
 export(fig, "cluster-spread", data=shares, caption=f"{caption} ({data.name}; 95 % intervals).", **made)
 

@@ -124,7 +124,7 @@ cosine = pl.col("similarity")
 alike = hard.group_by("kind", maintain_order=True).agg(
     pl.len().alias("n"), mean=cosine.median(), low=cosine.quantile(0.25), high=cosine.quantile(0.75)
 )
-fig = intervals.means(alike.with_columns(form=pl.lit("all")), measure="cosine: median, quartiles", digits=2)
+fig = intervals.mean_intervals(alike.with_columns(form=pl.lit("all")), measure="cosine: median, quartiles", digits=2)
 
 # %%
 caption = f"Cosine of {encoder} vectors by kind of pair: median and quartiles ({data.name}, questions as above)."

@@ -79,7 +79,9 @@ labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fa
 # %%
 losses = tuning.compare(labels, seed=seed).sort("log_loss")
 shown = losses.with_columns(mean="log_loss", fit=pl.lit("gold facts"))
-fig = intervals.means(shown, rows="family", series="fit", measure="held-out log-loss, less is better", digits=3)
+fig = intervals.mean_intervals(
+    shown, rows="family", series="fit", measure="held-out log-loss, less is better", digits=3
+)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts; 90 % intervals)."
 made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)
@@ -95,7 +97,7 @@ fits = {name: tuning.fit(labels, name, seed=seed) for name in ("exponential", "p
 fitted = pl.concat(fit.intervals.with_columns(family=pl.lit(name)) for name, fit in fits.items())
 families = {"default": PlateauLinear()} | {f"fitted {name}": fit.curve for name, fit in fits.items()}
 path = confidence.trajectory(families, accesses_days=(0, 60, 200), source="observed")
-fig = curves.over_time(path, events=(60, 200))
+fig = curves.confidence_curves(path, events=(60, 200))
 caption = "Confidence in an observed fact that is heard again on days 60 and 200, by the default and fitted curves."
 export(fig, "decay-reinforced", data=path, caption=caption, **made)
 fitted
@@ -130,7 +132,7 @@ pairs = [updates.select("query_id", turn=c, current=pl.lit(c == "evidence")) for
 named, shares = pl.concat(pairs).explode("turn").join(kept, on="turn"), []
 for (scope, now), asked in updates.group_by("scope", "now", maintain_order=True):
     then = resolve(known.filter(scope=scope), as_of=now, encoder=how["encoder"])
-    found = recall.current_first(asked, named.join(asked, on="query_id", how="semi"), then, **how)
+    found = recall.current_first_shares(asked, named.join(asked, on="query_id", how="semi"), then, **how)
     shares.append(found.with_columns(data=pl.lit("recorded facts")))
 
 # %%
@@ -146,7 +148,7 @@ bought
 
 # %%
 measure = "share of questions whose current value ranks above every stale one, 90 % intervals"
-fig = intervals.means(bought.rename({"share": "mean"}), rows="condition", series="data", measure=measure)
+fig = intervals.mean_intervals(bought.rename({"share": "mean"}), rows="condition", series="data", measure=measure)
 caption = "Share of questions about a changed value whose current value ranks above every stale one (90 % intervals)."
 export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(bench.provenance), directory=figures)
 

@@ -61,7 +61,7 @@ evaluate.show_tables()
 # %%
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-nodes = summaries.tree_of(bench, "weeks", service=service).nodes
+nodes = summaries.summary_tree(bench, "weeks", service=service).nodes
 about = {"provenance": dict(bench.provenance) | {"service": service}, "directory": figures}
 weeks = nodes.filter(kind="week").sort(pl.col("carried_on").list.len(), descending=True, maintain_order=True)
 scope = weeks["scope"][0]
@@ -93,7 +93,7 @@ Markdown(summaries.to_markdown(weeks.row(0, named=True)))
 # Open a node to its sentences, the turns that they stand on and the nodes below it:
 
 # %%
-panels.unfold(nodes.filter(scope=scope), data.turns.filter(scope=scope))
+panels.rollup_panel(nodes.filter(scope=scope), data.turns.filter(scope=scope))
 
 # %% [markdown]
 # What this memory carried on from one week to the next:
@@ -112,7 +112,7 @@ carried.select("carried_on", first_day=pl.col("start").dt.date()).head(12)
 # %%
 part = data.take([scope for scope in data.scopes if scope in themes_of] or data.scopes[:1])
 small = memlab.Bench.of(part, encoder=encoder, store=store)
-themes = summaries.tree_of(small, "clusters", service=service, seed=seed).nodes
+themes = summaries.summary_tree(small, "clusters", service=service, seed=seed).nodes
 made = pl.concat([nodes, themes.with_columns(kind=pl.format("cluster, layer {}", "level"))])
 words = pl.col("text").str.count_matches(r"\w+").sum()
 sizes = made.group_by("kind", maintain_order=True).agg(n=pl.len(), words=words)
@@ -129,7 +129,7 @@ for (kind,), its in cited.unique(maintain_order=True).group_by("kind", maintain_
 
 # %%
 share = "share of questions whose every evidence item is cited, and of turns that are"
-fig = intervals.means(pl.DataFrame(rows), measure=share)
+fig = intervals.mean_intervals(pl.DataFrame(rows), measure=share)
 caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary (95 % intervals)."
 export(fig, "rollups-kept", data=pl.DataFrame(rows), caption=caption, **about)
 

@@ -51,7 +51,7 @@ from IPython.display import Markdown, display
 
 import memlab
 from memlab import conversation, evaluate
-from memlab.experiments import compare_forms, forms_table
+from memlab.experiments import compare_follow_up_forms, follow_up_forms_table
 from memlab.figures import curves, export, intervals
 
 evaluate.show_tables()
@@ -60,10 +60,10 @@ evaluate.show_tables()
 sample = Path(memlab.__file__).parents[1] / "data" / "sample"
 data = memlab.datasets.load(conversations or sample / "sample.jsonl")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-asked = conversation.follow_ups(follow_up_file or sample / "follow-ups.jsonl")
+asked = conversation.read_follow_ups(follow_up_file or sample / "follow-ups.jsonl")
 depths = sorted({5, 10, 20, 50, k})
-every_depth = compare_forms(asked, bench, pipeline=pipeline, service=service, k=depths)
-deeper = forms_table(every_depth, seed=seed)
+every_depth = compare_follow_up_forms(asked, bench, pipeline=pipeline, service=service, k=depths)
+deeper = follow_up_forms_table(every_depth, seed=seed)
 about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": service}, "directory": figures}
 
 # %% [markdown]
@@ -76,7 +76,9 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 # %%
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
 leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
-fig = intervals.means(leaning.with_columns(low="mean_low", high="mean_high"), measure=f"recall_all@{k}", between=" → ")
+fig = intervals.mean_intervals(
+    leaning.with_columns(low="mean_low", high="mean_high"), measure=f"recall_all@{k}", between=" → "
+)
 n = compared["query_id"].n_unique()
 caption = f"Complete recall in the first {k} turns by kind of follow-up (n = {n}; 95 % bootstrap intervals)."
 export(fig, "follow-up-recall", data=table, caption=caption, **about)

@@ -192,7 +192,7 @@ def tree(data: Dataset, store: MemoryStore) -> Rows:
     turns, vectors = bench.turns, bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])]
 
     def ours(first: int) -> None:
-        summaries.grow(turns.head(first), encoder="hashing:384", vectors=vectors[:first])
+        summaries.build_raptor_tree(turns.head(first), encoder="hashing:384", vectors=vectors[:first])
 
     theirs = patch("memlab.summaries.raptor.mixture_memberships", published)(ours)
     times = medians([(60,), (turns.height,)], ours, theirs)

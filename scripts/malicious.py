@@ -28,7 +28,7 @@ from memlab import Dataset, MemoryStore, datasets, evaluate, llm, memories, pipe
 from memlab.config import settings
 from memlab.errors import MemlabError
 from memlab.figures import gallery
-from memlab.memories.returned_rows import Failure, list_returned_rows, read_rows
+from memlab.memories.returned_rows import Failure, list_returned_rows, select_usable_rows
 from memlab.rerank.learned import BUNDLED_MODEL
 from memlab.rerank.model import Model
 from memlab.summaries.prompts import Session
@@ -66,7 +66,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
     def rows(path: Path) -> None:
         with suppress(ValueError, RecursionError):
-            read_rows(list_returned_rows(json.loads(path.read_bytes()), 10), {"1": "a/s/1"}, 10)
+            select_usable_rows(list_returned_rows(json.loads(path.read_bytes()), 10), {"1": "a/s/1"}, 10)
 
     def store(path: Path) -> None:
         place = shutil.copytree(stored, path.with_name("copy"))
@@ -77,7 +77,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         opened.search.by_text(["tea"], dataset=data.name, scopes=["owen"], k=3)
 
     readers: dict[str, Callable[[Path], Any]] = {
-        "run.trec": lambda path: memories.run_to_returned(evaluate.read_run(path, "turn"), data, "x"),
+        "run.trec": lambda path: memories.run_to_returned_texts(evaluate.read_run(path, "turn"), data, "x"),
         "ids.json": lambda path: memories.read_ranking(path, data),
         "texts.jsonl": lambda path: memories.read_ranking(path, data),
         "rows.json": rows,

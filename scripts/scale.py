@@ -176,7 +176,7 @@ class Size:
             clocks = []
             for i in (0, *range(wanted.height)):  # the first one also opens tables and imports, and is not counted
                 start = np.array([time.perf_counter(), time.process_time()])
-                bench = candidates.around(store, "talk", wanted[i], encoder=self.encoder)
+                bench = candidates.read_candidate_bench(store, "talk", wanted[i], encoder=self.encoder)
                 run = pipeline.run(bench).top(10)
                 clocks.append(1000 * (np.array([time.perf_counter(), time.process_time()]) - start))
                 runs.append(run.frame.with_columns(pipeline=pl.lit(text)))

@@ -20,7 +20,7 @@ from talk import excerpt, write
 import memlab
 from memlab import DataError, ModelError, distributed
 from memlab.config import IndexSettings
-from memlab.distributed import spread
+from memlab.distributed import parallel_map
 from memlab.indexing import index
 from memlab.records import Dataset
 from memlab.store import MemoryStore
@@ -31,14 +31,14 @@ needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra memlab[ra
 
 def test_here_each_part_is_computed_when_it_is_asked_for() -> None:
     read: list[int] = []
-    results = spread(divmod, (read.append(n) or n for n in range(7, 9)), 2)
+    results = parallel_map(divmod, (read.append(n) or n for n in range(7, 9)), 2)
     assert (next(results), read) == ((3, 1), [7])
     assert list(results) == [(4, 0)]
 
 
 def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="engine is 'spark'; choose local or ray"):
-        spread(divmod, [1], 2, engine="spark")
+        parallel_map(divmod, [1], 2, engine="spark")
 
     def kept_here(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
         return run
@@ -54,7 +54,7 @@ def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_
             memlab.run(text, data, engine="ray", **options)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ModelError, match=r'pip install "memlab\[ray\]"'):
-        list(spread(divmod, [1], 2, engine="ray"))
+        list(parallel_map(divmod, [1], 2, engine="ray"))
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +77,9 @@ def _talk() -> Dataset:
 def test_results_come_in_order_and_an_error_as_it_was_raised(cluster: None) -> None:
     assert distributed.core_count() == 4
     names = [f"part {n}" for n in range(40)]
-    assert list(spread(os.path.join, names, "end", engine="ray")) == [f"{name}/end" for name in names]
+    assert list(parallel_map(os.path.join, names, "end", engine="ray")) == [f"{name}/end" for name in names]
     with pytest.raises(TypeError, match="expected str"):
-        list(spread(os.path.join, [1], "end", engine="ray"))
+        list(parallel_map(os.path.join, [1], "end", engine="ray"))
 
 
 @pytest.mark.nightly

@@ -241,7 +241,7 @@ def test_a_package_brings_its_own_through_entry_points(tmp_path: Path) -> None:
     )
     code = (
         "import memlab, json; print(json.dumps([str(memlab.pipeline('bm25 | mine')), "
-        "str(memlab.evaluate.measure('all_but_one@3')), memlab.embed.load('letters').dim]))"
+        "str(memlab.evaluate.read_measure('all_but_one@3')), memlab.embed.load('letters').dim]))"
     )
     paths = os.pathsep.join((str(tmp_path), str(Path(memlab.__file__).parents[1])))
     variables = {**os.environ, "PYTHONPATH": paths}

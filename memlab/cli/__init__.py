@@ -8,9 +8,9 @@ import sys
 import warnings
 
 from memlab.cli import ask, data, measure, models, share
-from memlab.cli._options import app, say
+from memlab.cli._options import app, echo_escaped
 from memlab.errors import MemlabError
-from memlab.terminal import mask_secrets, one_line
+from memlab.terminal import escape_line, mask_secrets
 
 __all__ = ["app", "ask", "data", "main", "measure", "models", "share"]
 
@@ -22,9 +22,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    warnings.formatwarning = lambda message, *_, **__: f"memlab: {one_line(str(message))}\n"
+    warnings.formatwarning = lambda message, *_, **__: f"memlab: {escape_line(str(message))}\n"
     try:
         app()
     except MemlabError as error:
-        say(f"memlab: {one_line(mask_secrets(str(error)))}", err=True)
+        echo_escaped(f"memlab: {escape_line(mask_secrets(str(error)))}", err=True)
         raise SystemExit(2) from None

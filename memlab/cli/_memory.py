@@ -8,9 +8,9 @@ from datetime import UTC, datetime, time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memlab.cli._options import load_encoder, say, settings_in_force
+from memlab.cli._options import echo_escaped, load_encoder, settings_in_force
 from memlab.errors import DataError
-from memlab.terminal import choose_one, one_line
+from memlab.terminal import choose_one, escape_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +70,7 @@ class OpenMemory:
 
 def open_memory(dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None) -> OpenMemory:
     """Open the memory that the options name."""
-    from memlab.records import known_scope
+    from memlab.records import resolve_scope_name
     from memlab.store import MemoryStore
 
     chosen = settings_in_force(store=store, encoder=encoder)
@@ -78,11 +78,13 @@ def open_memory(dataset: str | None, scope: str | None, store: str | None, encod
     names = memory.datasets()["name"].to_list()
     ingested = memory.chosen()
     if dataset is None and len(names) > 1 and ingested in names:
-        say(f"dataset {one_line(str(ingested))}, the last that was ingested; --dataset names another", err=True)
+        echo_escaped(
+            f"dataset {escape_line(str(ingested))}, the last that was ingested; --dataset names another", err=True
+        )
         dataset = ingested
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
-    wanted = choose_one(scopes, scope and known_scope(scope, scopes), "scope", "see memlab info")
+    wanted = choose_one(scopes, scope and resolve_scope_name(scope, scopes), "scope", "see memlab info")
     return OpenMemory(memory, chosen, name, wanted)
 
 
@@ -100,12 +102,12 @@ def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tu
         raise place.nothing(
             "facts", f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
         )
-    at, present = _choose_present(place, now or as_of)
+    at, present = _resolve_now(place, now or as_of)
     worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
     return resolved, score(worded, now=at, settings=ConfidenceSettings.from_table(place.chosen.confidence)), present
 
 
-def _choose_present(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
+def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
     date = read_date(wanted, end=True)
     if date is not None:
@@ -117,7 +119,10 @@ def _choose_present(place: OpenMemory, wanted: str | None) -> tuple[datetime, st
     if days <= _OLD_DAYS:
         return clock, f"now: {day_or_undated(clock)}"
     age = f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago"
-    return latest, f"now: {day_or_undated(latest)}, the last time in the memory ({one_line(age)}); --now sets another"
+    return (
+        latest,
+        f"now: {day_or_undated(latest)}, the last time in the memory ({escape_line(age)}); --now sets another",
+    )
 
 
 def read_date(text: str | None, *, end: bool = False) -> datetime | None:
@@ -181,7 +186,7 @@ def print_json(rows: pl.DataFrame, written: Callable[[list[str]], list[str]]) ->
     texts = [written(ids) for ids in rows["evidence"].to_list()]
     if any(texts):
         rows = rows.with_columns(turns=pl.Series(texts, dtype=pl.List(pl.String)))
-    say(rows.write_ndjson(), nl=False)
+    echo_escaped(rows.write_ndjson(), nl=False)
 
 
 def print_turns(turns: list[str]) -> None:
@@ -189,7 +194,7 @@ def print_turns(turns: list[str]) -> None:
     for turn in turns[:_TURNS]:
         print_wrapped(turn, indent=10, first=8)
     if len(turns) > _TURNS:
-        say(f"        … and {len(turns) - _TURNS:,} more; --json has all")
+        echo_escaped(f"        … and {len(turns) - _TURNS:,} more; --json has all")
 
 
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
@@ -197,6 +202,6 @@ def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     import textwrap
 
     lines = textwrap.wrap(
-        one_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
+        escape_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
     )
-    say("\n".join(lines))
+    echo_escaped("\n".join(lines))

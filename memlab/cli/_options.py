@@ -102,12 +102,14 @@ def _version() -> None:
     raise typer.Exit
 
 
-def verb(group: str, example: str, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def register_command(
+    group: str, example: str, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a function as a verb of a group, whose help ends with an example."""
     return app.command(name, rich_help_panel=group, epilog=f"Example: `memlab {example}`")
 
 
-def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+def echo_escaped(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print what steers no terminal: names of files, texts and ids come from outside."""
     typer.echo(escape_controls(str(text)), err=err, nl=nl)
 
@@ -121,7 +123,7 @@ def settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
 
     chosen, origin = config.settings({"plugins": _plugins or None, **flags})
     if chosen.plugins:
-        import_from_here()
+        enable_local_imports()
     for name in chosen.plugins:
         try:
             importlib.import_module(name)
@@ -140,18 +142,18 @@ def settings_in_force(**flags: Any) -> Settings:
     return settings(**flags)[0]
 
 
-def import_from_here() -> None:
+def enable_local_imports() -> None:
     """Let modules of the current directory be imported, those of all other places first."""
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
 
 
-def import_systems(systems: Iterable[str]) -> None:
+def enable_system_imports(systems: Iterable[str]) -> None:
     """Let modules of the current directory be imported where a system is ``module:name``."""
-    from memlab.memories import names_module
+    from memlab.memories import is_module_reference
 
-    if any(map(names_module, systems)):
-        import_from_here()
+    if any(map(is_module_reference, systems)):
+        enable_local_imports()
 
 
 def reading_options(chosen: Settings) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def reading_options(chosen: Settings) -> dict[str, Any]:
     return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": gap, "language": chosen.language}
 
 
-def table(frame: pl.DataFrame) -> str:
+def format_table(frame: pl.DataFrame) -> str:
     """Write a table with every row, column and word."""
     import polars as pl
 
@@ -172,11 +174,11 @@ def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
     from memlab.distributed import check_engine
     from memlab.embed import load
-    from memlab.embed.ray_encoder import spread_encoder
+    from memlab.embed.ray_encoder import load_distributed_encoder
     from memlab.llm import Service as Model
 
     services = {name: Model(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
-    return (load if check_engine(engine) == "local" else spread_encoder)(chosen.encoder, services=services)
+    return (load if check_engine(engine) == "local" else load_distributed_encoder)(chosen.encoder, services=services)
 
 
 def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool: int | None) -> Iterator[Dataset]:

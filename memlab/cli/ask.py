@@ -21,9 +21,9 @@ from memlab.cli._memory import (
     read_date,
     scored_facts,
 )
-from memlab.cli._options import say, verb
+from memlab.cli._options import echo_escaped, register_command
 from memlab.errors import DataError
-from memlab.terminal import one_line, short
+from memlab.terminal import escape_line, shorten_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +47,7 @@ _SHOWN_COLUMNS = (
 )  # fmt: skip
 
 
-@verb(GROUP, "search 'what did the bookcase cost?' --scope owen --k 5")
+@register_command(GROUP, "search 'what did the bookcase cost?' --scope owen --k 5")
 def search(
     query: Question,
     pipeline: Annotated[str, typer.Option(help="The pipeline.")] = "best",
@@ -69,7 +69,7 @@ def search(
         from memlab.conversation import read_history, rewrite
 
         query = rewrite(query, history=read_history(history), service=service)
-        say(f"searched for: {query}", err=True)
+        echo_escaped(f"searched for: {query}", err=True)
     asked = place.asked(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
@@ -79,21 +79,21 @@ def search(
     )  # fmt: skip
     size = place.store.search.size(place.dataset, place.scope)
     if bench.turns.height < size:
-        say(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
+        echo_escaped(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
     found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
-        say(f"no {level} of {one_line(place.scope)} matches {short(query)!r}")
+        echo_escaped(f"no {level} of {escape_line(place.scope)} matches {shorten_line(query)!r}")
     for row in found.iter_rows(named=True):
-        where, speaker = one_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
-        say(
+        where, speaker = escape_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
+        echo_escaped(
             f"{row['rank']:>3}  {row['score']:.4f}  {day_or_undated(row['time'])}  {where}\n"
-            f"     {short(speaker + row['text'])}"
+            f"     {shorten_line(speaker + row['text'])}"
         )
-    if found.height and not lookup.shares_words(bench):
-        say("nothing shares a word with the question: these are the nearest by meaning")
+    if found.height and not lookup.has_word_match(bench):
+        echo_escaped("nothing shares a word with the question: these are the nearest by meaning")
 
 
-@verb(GROUP, "facts --scope owen --person owen --evidence")
+@register_command(GROUP, "facts --scope owen --person owen --evidence")
 def facts(
     person: Annotated[str | None, typer.Option(help="Only facts whose subject holds this name.")] = None,
     predicate: Annotated[str | None, typer.Option(help="Only this relation, in any form: 'work at'.")] = None,
@@ -116,7 +116,7 @@ def facts(
 
     place = open_memory(dataset, scope, store, encoder)
     if undo or redo:
-        say(_write_undo(place, undo, redo, why))
+        echo_escaped(_write_undo(place, undo, redo, why))
         return
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
     rows = rows.filter(~pl.col("status").is_in(["repeat", "closing"]))
@@ -138,9 +138,9 @@ def facts(
     if json:
         print_json(shown.select(_SHOWN_COLUMNS), written)
         return
-    say(present)
+    echo_escaped(present)
     rest = rows.height - shown.height
-    say(f"{shown.height:,} facts" + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
+    echo_escaped(f"{shown.height:,} facts" + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
     for row in shown.head(most).iter_rows(named=True):
         until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
@@ -148,10 +148,10 @@ def facts(
         _print_fact(f"{row['confidence']:.2f}  since {day_or_undated(row['valid_from'])}{last}{state}", row)
         print_turns(written(row["evidence"]))
     if shown.height > most:
-        say(f"… and {shown.height - most:,} more; --most prints them")
+        echo_escaped(f"… and {shown.height - most:,} more; --most prints them")
 
 
-@verb(GROUP, "recall 'where does Owen work?' --scope owen")
+@register_command(GROUP, "recall 'where does Owen work?' --scope owen")
 def recall(
     question: Question,
     k: opt.K = 10,
@@ -172,10 +172,10 @@ def recall(
         asked, known, encoder=place.encoder, entities=place.rows("entities"), settings=place.chosen.recall, k=k,
         superseded=all_,
     )  # fmt: skip
-    say(present)
+    echo_escaped(present)
     if ranking.height:
         names = ", ".join(ranking["entities"][0].to_list())
-        say(f"the question names: {one_line(names) or 'nothing that the graph knows, so it says nothing'}")
+        echo_escaped(f"the question names: {escape_line(names) or 'nothing that the graph knows, so it says nothing'}")
     for row in ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
         parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
         state = "" if row["status"] == "active" else f"  [{row['status']}]"
@@ -185,11 +185,13 @@ def recall(
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
         ranked = summaries.with_columns(score=cosines).sort("score", descending=True, maintain_order=True)
         for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
-            say(f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {one_line(row['session_id'])}")
+            echo_escaped(
+                f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {escape_line(row['session_id'])}"
+            )
             print_wrapped(row["summary"])
 
 
-@verb(GROUP, "list decisions --scope owen --evidence", name="list")
+@register_command(GROUP, "list decisions --scope owen --evidence", name="list")
 def list_(
     kind: Annotated[
         str, typer.Argument(help="summaries, topics, decisions, actions, questions, entities or timeline.")
@@ -212,25 +214,25 @@ def list_(
     if json:
         print_json(rows, written)
         return
-    say(f"{rows.height:,} {kind} of {one_line(place.scope)}")
+    echo_escaped(f"{rows.height:,} {kind} of {escape_line(place.scope)}")
     states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
     if session is not None:
         states = states.filter(states["session_id"].is_in([session, f"{place.scope}/{session}"]))
     for skipped, reason in states.select("session_id", "reason").head(_MOST_REASONS).iter_rows():
-        say(f"{one_line(skipped)}: {short(reason)}")
+        echo_escaped(f"{escape_line(skipped)}: {shorten_line(reason)}")
     above = ""
     for row in rows.head(most).iter_rows(named=True):
-        head = f"{day_or_undated(row['at'])}  {one_line(row['session_id'] or '')}"
+        head = f"{day_or_undated(row['at'])}  {escape_line(row['session_id'] or '')}"
         if head != above:
-            say(head)
+            echo_escaped(head)
         above = head
         print_wrapped(f"{row['type']:13}{row['text']}" if kind == "timeline" else row["text"])
         print_turns(written(row["evidence"]))
     if rows.height > most:
-        say(f"… and {rows.height - most:,} more; --most prints them")
+        echo_escaped(f"… and {rows.height - most:,} more; --most prints them")
 
 
-@verb(GROUP, "rollup owen --month 2026-03")
+@register_command(GROUP, "rollup owen --month 2026-03")
 def rollup(
     scope: Annotated[str, typer.Argument(help="Whose memory.", show_default=False)],
     week: Annotated[str | None, typer.Option(help="A day of the week, as 2026-03-02.")] = None,
@@ -256,11 +258,11 @@ def rollup(
     by = None if wanted == summaries.EXTRACTIVE else wanted
     turns = place.store.turns(place.dataset, scopes=[place.scope])
     language = place.store.datasets().filter(name=place.dataset)["language"].item() or "en"
-    node = summaries.period(turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language)
-    say(summaries.to_markdown(node.row(0, named=True), tz=tz))
+    node = summaries.summarize_period(turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language)
+    echo_escaped(summaries.to_markdown(node.row(0, named=True), tz=tz))
     no_model = "no model was asked: these are sentences of the conversation; --service NAME asks one"
     if line := summaries.fallback_note(node, "summaries") if by else no_model:
-        say(line, err=True)
+        echo_escaped(line, err=True)
 
 
 def _write_undo(place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
@@ -275,24 +277,27 @@ def _write_undo(place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str
         noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
     elif not noted.redo(place.dataset, place.scope, old, new):
         raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
-    return one_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
+    return escape_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
 
 
 def _print_fact(head: str, row: dict[str, Any]) -> None:
-    say(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
+    echo_escaped(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
     print_wrapped(row["text"])
-    say(f"      {one_line(row['fact_id'])}: {one_line(', '.join(row['evidence']) or 'no evidence')}")
+    echo_escaped(f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
 def _print_log(rows: pl.DataFrame, place: OpenMemory, most: int, texts: dict[str, str]) -> None:
     for row in rows.tail(most).iter_rows(named=True):
-        say(f"{day_or_undated(row['at'])}  {row['rule']}, said by {one_line(row['by'] or 'nobody named')}")
+        echo_escaped(f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}")
         for which in ("old", "new"):
             print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
-        say(f"      evidence: {one_line(', '.join(row['evidence']) or 'none')}")
+        echo_escaped(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
-        reason = f": {short(row['why'])}" if row["why"] else ""
-        say(f"undone on {day_or_undated(row['undone_at'])}: {one_line(row['new'])} ends {one_line(row['old'])}{reason}")
+        reason = f": {shorten_line(row['why'])}" if row["why"] else ""
+        echo_escaped(
+            f"undone on {day_or_undated(row['undone_at'])}: {escape_line(row['new'])} "
+            f"ends {escape_line(row['old'])}{reason}"
+        )
     last = f", the last {most:,} are shown" if rows.height > most else ""
-    say(f"{rows.height:,} supersessions, {undone.height:,} undone{last}")
+    echo_escaped(f"{rows.height:,} supersessions, {undone.height:,} undone{last}")

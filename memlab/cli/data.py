@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memlab.cli import _options as opt
-from memlab.cli._options import load_encoder, reading_options, say, settings, settings_in_force, table, verb
+from memlab.cli._options import (
+    echo_escaped,
+    format_table,
+    load_encoder,
+    reading_options,
+    register_command,
+    settings,
+    settings_in_force,
+)
 from memlab.errors import MemlabError
 from memlab.terminal import issue_lines, mask_secrets, package_version
 
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
 GROUP = "Data"
 
 
-@verb(GROUP, "ingest export.zip --into my-chats")
+@register_command(GROUP, "ingest export.zip --into my-chats")
 def ingest(
     dataset: opt.Path_,
     format: opt.Format = None, pool: opt.Pool = None,
@@ -58,7 +66,7 @@ def ingest(
     def parts() -> Iterator[Dataset]:
         for part in read:
             for line in (part.describe(), *issue_lines(part)):
-                say(line)
+                echo_escaped(line)
             names[part.name] = None
             yield part
 
@@ -68,22 +76,24 @@ def ingest(
                 dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
             )
         report = memory.ingest(parts(), progress=True)
-    say(table(report))
+    echo_escaped(format_table(report))
     if removed := report.filter(table="turns")["removed"].sum():
-        say(f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them")
+        echo_escaped(
+            f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them"
+        )
     for name in names:
         memory.choose(name)
         added = memory.vectors.backfill(model, name, header=chosen.header)
-        say(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
+        echo_escaped(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     for column, kind, made in memory.search.create_indexes(model).iter_rows():
-        say(f"index of {column}: {kind}, {made}")
+        echo_escaped(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
         if encoded := candidates.encode_large_scopes(memory, name, model):
-            say(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
-    say(f"store: {mask_secrets(chosen.store)}")
+            echo_escaped(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
+    echo_escaped(f"store: {mask_secrets(chosen.store)}")
 
 
-@verb(GROUP, "optimize --store .memlab/store")
+@register_command(GROUP, "optimize --store .memlab/store")
 def optimize(store: opt.Store = None) -> None:
     """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it."""
     from memlab.store import MemoryStore
@@ -91,13 +101,13 @@ def optimize(store: opt.Store = None) -> None:
     chosen = settings_in_force(store=store)
     memory = MemoryStore.open(chosen.store, create=False)
     before = memory.size()
-    say(table(memory.optimize()))
+    echo_escaped(format_table(memory.optimize()))
     after = memory.size()
     if before and after:
-        say(f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+        echo_escaped(f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
 
 
-@verb(GROUP, "fetch locomo")
+@register_command(GROUP, "fetch locomo")
 def fetch(
     name: Annotated[str, typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m.")],
     directory: Annotated[Path, typer.Option(help="Where the file goes.")] = Path("data"),
@@ -106,21 +116,21 @@ def fetch(
     from memlab.datasets.fetch import SOURCES
     from memlab.datasets.fetch import fetch as download
 
-    say(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
+    echo_escaped(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
 
 
-@verb(GROUP, "datasets", name="datasets")
+@register_command(GROUP, "datasets", name="datasets")
 def published_datasets() -> None:
     """List the benchmarks that memlab reads by name, with licence, parts, size and checksum of their files."""
     from memlab.datasets.fetch import list_published_benchmarks
 
     for name, license, splits, size, sha256, url in list_published_benchmarks().iter_rows():
         megabytes = f"{size / 1e6:,.0f} MB" if size else ""
-        say(f"{name:20}{license:17}{megabytes:>9}  {splits}")
-        say(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
+        echo_escaped(f"{name:20}{license:17}{megabytes:>9}  {splits}")
+        echo_escaped(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
 
 
-@verb(GROUP, "convert my-chats.jsonl my-chats-folder")
+@register_command(GROUP, "convert my-chats.jsonl my-chats-folder")
 def convert(
     dataset: opt.Path_,
     folder: Annotated[Path, typer.Argument(help="The folder that is written.", show_default=False)],
@@ -132,24 +142,26 @@ def convert(
 
     chosen = settings_in_force(on_error=on_error, language=language, seed=seed)
     data = datasets.load(dataset, format=format, pool=pool, **reading_options(chosen))
-    say(f"{datasets.folders.write(data, folder)}: {data.describe()}")
+    echo_escaped(f"{datasets.folders.write(data, folder)}: {data.describe()}")
 
 
-@verb(GROUP, "info")
+@register_command(GROUP, "info")
 def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
     """Print the settings in force with their origin, versions, and what the store holds."""
     from memlab.store import MemoryStore
 
     chosen, origin = settings(store=store, encoder=encoder)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        say(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
+        echo_escaped(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
-        say(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
-    say(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
-    say(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
+        echo_escaped(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
+    echo_escaped(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
+    echo_escaped(
+        ", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly"))
+    )
     try:
         memory = MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
-        say(f"\n{mask_secrets(str(error))}")
+        echo_escaped(f"\n{mask_secrets(str(error))}")
         return
-    say(f"\n{table(memory.datasets())}\n{memory.versions()}")
+    echo_escaped(f"\n{format_table(memory.datasets())}\n{memory.versions()}")

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memlab.cli import _options as opt
-from memlab.cli._options import import_systems, load_encoder, load_files, pipeline_lines, say, settings_in_force, verb
+from memlab.cli._options import (
+    echo_escaped,
+    enable_system_imports,
+    load_encoder,
+    load_files,
+    pipeline_lines,
+    register_command,
+    settings_in_force,
+)
 from memlab.errors import DataError
 from memlab.terminal import issue_lines
 
@@ -19,7 +27,7 @@ if TYPE_CHECKING:
 GROUP = "Measure"
 
 
-@verb(GROUP, "evaluate my-chats.jsonl --pipeline bm25 --pipeline 'hybrid | mmr'")
+@register_command(GROUP, "evaluate my-chats.jsonl --pipeline bm25 --pipeline 'hybrid | mmr'")
 def evaluate(
     dataset: Annotated[list[Path], typer.Argument(help="LoCoMo, LongMemEval or chat-log files.", show_default=False)],
     pipeline: Annotated[
@@ -54,7 +62,7 @@ def evaluate(
     from memlab.experiments import run
     from memlab.experiments.costs import estimate_costs
     from memlab.experiments.running import distinct_pipelines, measurable_levels
-    from memlab.records import known_scope
+    from memlab.records import resolve_scope_name
     from memlab.retrieve import Bench
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
@@ -64,48 +72,50 @@ def evaluate(
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
     for part in load_files(dataset, chosen, format=format, pool=pool):
-        data.append(part.take(known_scope(one, part.scopes) for one in scope) if scope else part)
+        data.append(part.take(resolve_scope_name(one, part.scopes) for one in scope) if scope else part)
         for line in (data[-1].describe(), *issue_lines(part)):
-            say(line)
+            echo_escaped(line)
         if "turn" not in measurable_levels(data[-1]):
-            say("no question cites turns: sessions alone are measured")
+            echo_escaped("no question cites turns: sessions alone are measured")
     for part in data:  # what cannot be read is said before anything is ranked
         if corrections is None:
             break
         mended = apply_corrections(part, corrections)
         n = mended.issues.filter(mended.issues["action"] == CORRECTED).height
-        say(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
+        echo_escaped(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = load_encoder(chosen, engine)
     if dry_run:
         for part in data:
-            say(estimate_costs(stages or [], Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)))
+            echo_escaped(
+                estimate_costs(stages or [], Bench.of(part, encoder=model, store=chosen.store, header=chosen.header))
+            )
         return
     done = run(
         stages, data, store=chosen.store, encoder=model, header=chosen.header, cross_validate=cross_validate,
         models=Path(chosen.results) / "cross-validated", name=name, seed=chosen.seed, engine=engine,
     )  # fmt: skip
     done.export(directory)
-    say(f"{done}\n")
+    echo_escaped(f"{done}\n")
     for one in done.reports:
         if tied := one.provenance["ties"]:
             n = one.per_query.height
-            say(f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot")
+            echo_escaped(f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot")
     for part in data:
         if part.questions["stale"].list.len().sum():
             ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
             table = stale_table([one for one in ranked if one.level == "turn"], part)
-            say(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
+            echo_escaped(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
     if corrections:
         mended_too = done.corrected(corrections)
         mended_too.export(directory / "corrected")
-        say(f"\nwith the evidence that {corrections.name} corrects\n\n{mended_too}")
-    say(f"runs, qrels, per-query results and reports: {directory}")
+        echo_escaped(f"\nwith the evidence that {corrections.name} corrects\n\n{mended_too}")
+    echo_escaped(f"runs, qrels, per-query results and reports: {directory}")
     n_read = done.cells["read"].sum()
-    say(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")
+    echo_escaped(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")
 
 
-@verb(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")
+@register_command(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")
 def compare(
     dataset: opt.Path_,
     system: opt.Systems = None,
@@ -129,9 +139,9 @@ def compare(
     from memlab.figures import export, systems
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    import_systems(system or [])
+    enable_system_imports(system or [])
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
-    say(data.describe())
+    echo_escaped(data.describe())
     directory, runs = out or Path(chosen.results) / data.name / "systems", [*(run or [])]
     if baseline and os.path.isfile(baseline):
         runs += [Path(baseline)] * (Path(baseline) not in runs)
@@ -146,21 +156,21 @@ def compare(
     caption = f"Complete recall on {data.name} against tokens and against the time of one search."
     fig = systems.trade_off(done.systems)
     export(fig, "systems-trade-off", data=done.systems, caption=caption, provenance=done.about, directory=directory)
-    say(done)
+    echo_escaped(done)
     for line in done.problems["problem"].head(20):
-        say(line, err=True)
+        echo_escaped(line, err=True)
     if done.problems.height > 20:
-        say(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
-    say(f"tables, results by question, and what was returned: {directory}")
+        echo_escaped(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
+    echo_escaped(f"tables, results by question, and what was returned: {directory}")
     if fail_below is not None:
         recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below
         if lost := [f"{name} {value:.3f}" for name, value in recall.items() if value < floor]:
-            say(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
+            echo_escaped(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
             raise typer.Exit(1)
 
 
-@verb(GROUP, "why owen/q12 data/sample/sample.jsonl --pipeline 'best | learned'")
+@register_command(GROUP, "why owen/q12 data/sample/sample.jsonl --pipeline 'best | learned'")
 def why(
     query_id: Annotated[str, typer.Argument(help="The question, as runs and reports name it.")],
     dataset: opt.Path_,
@@ -183,16 +193,16 @@ def why(
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
     if system:
-        import_systems([system])
-        say(explain_memory(query_id, system, data, encoder=load_encoder(chosen), store=chosen.store))
+        enable_system_imports([system])
+        echo_escaped(explain_memory(query_id, system, data, encoder=load_encoder(chosen), store=chosen.store))
         return
     scopes = data.questions.filter(data.questions["query_id"] == query_id)["scope"].to_list()
     own = data.take(scopes) if scopes else data
     bench = Bench.of(own, encoder=load_encoder(chosen), store=chosen.store, header=chosen.header)
-    say(explain(query_id, pipeline, bench, own, k=k))
+    echo_escaped(explain(query_id, pipeline, bench, own, k=k))
 
 
-@verb(GROUP, "knowledge data/facts/dev --service recorded")
+@register_command(GROUP, "knowledge data/facts/dev --service recorded")
 def knowledge(
     folder: Annotated[Path, typer.Argument(help="Chats with gold facts, such as data/facts/dev.", show_default=False)],
     service: opt.Service = None,
@@ -212,4 +222,4 @@ def knowledge(
     asked = None if named == "extractive" else named
     model = load_encoder(chosen)
     outcomes = measure_folder(folder, facts=facts, settings=chosen.index, service=asked, encoder=model)
-    say(format_outcomes(outcomes, errors=errors))
+    echo_escaped(format_outcomes(outcomes, errors=errors))

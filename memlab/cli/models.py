@@ -12,14 +12,21 @@ import typer
 
 from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
-from memlab.cli._options import import_systems, load_encoder, load_files, say, settings_in_force, verb
+from memlab.cli._options import (
+    echo_escaped,
+    enable_system_imports,
+    load_encoder,
+    load_files,
+    register_command,
+    settings_in_force,
+)
 from memlab.errors import ModelError
 from memlab.terminal import choose_one
 
 GROUP = "Models"
 
 
-@verb(GROUP, "index --service recorded")
+@register_command(GROUP, "index --service recorded")
 def index(
     dataset: Annotated[str | None, typer.Argument(help="Name of a dataset in the store; all by default.")] = None,
     service: opt.Service = None,
@@ -44,7 +51,7 @@ def index(
         for name in [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
             events = indexing.index(memory, name, encoder=model, **options)
             for line in indexing.report_lines(memory, name, events):
-                say(line)
+                echo_escaped(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
                 faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
@@ -55,7 +62,7 @@ def index(
         time.sleep(watch)
 
 
-@verb(GROUP, "answer my-chats.jsonl --system best --service recorded")
+@register_command(GROUP, "answer my-chats.jsonl --system best --service recorded")
 def answer(
     dataset: opt.Path_,
     system: opt.Systems = None,
@@ -86,9 +93,9 @@ def answer(
     from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    import_systems(system or [])
+    enable_system_imports(system or [])
     (data,) = load_files([dataset], chosen, format=format, pool=pool)
-    say(data.describe())
+    echo_escaped(data.describe())
     directory = out or Path(chosen.results) / data.name / "answers"
     systems = system or ([] if run else ["best"])
     options: dict[str, Any] = {
@@ -105,17 +112,17 @@ def answer(
         "seed": chosen.seed,
     }
     if show_prompts:
-        say(prompt_examples(system_contexts(systems, data, **options)))
+        echo_escaped(prompt_examples(system_contexts(systems, data, **options)))
         return
     done = answer_questions(systems, data, service=service, judge_by=judge, **options)
     done.export(directory)
-    say(done)
+    echo_escaped(done)
     for problem in done.about["problems"][:20]:
-        say(problem["problem"], err=True)
-    say(f"tables, prompts and a row for each answer: {directory}")
+        echo_escaped(problem["problem"], err=True)
+    echo_escaped(f"tables, prompts and a row for each answer: {directory}")
 
 
-@verb(GROUP, "train my-chats.jsonl --out results/model.safetensors")
+@register_command(GROUP, "train my-chats.jsonl --out results/model.safetensors")
 def train(
     dataset: Annotated[list[Path], typer.Argument(help="Files whose questions name evidence.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The file of the model.")] = Path("results/model.safetensors"),
@@ -135,10 +142,12 @@ def train(
         bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
         lists += training_lists(bench, data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
-        say(data.describe())
+        echo_escaped(data.describe())
     made = fit(lists, seed=chosen.seed)
     made = replace(made, about={**made.about, "data": about, "scores": held_out_scores(lists, seed=chosen.seed)})
     made.save(out)
-    say(f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}")
+    echo_escaped(
+        f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
+    )
     for name, value in made.about["scores"].items():
-        say(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
+        echo_escaped(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from memlab.cli import _options as opt
-from memlab.cli._options import load_encoder, read_assignments, say, settings_in_force, verb
+from memlab.cli._options import echo_escaped, load_encoder, read_assignments, register_command, settings_in_force
 from memlab.errors import DataError
 
 GROUP = "Share"
 
 
-@verb(GROUP, "notebooks my-chats.jsonl --only 00")
+@register_command(GROUP, "notebooks my-chats.jsonl --only 00")
 def notebooks(
     dataset: opt.Path_ = Path("data/sample/sample.jsonl"),
     out: opt.Out = None,
@@ -34,8 +34,8 @@ def notebooks(
 ) -> None:  # fmt: skip
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets.fetch import locate_file
-    from memlab.figures import gallery
-    from memlab.notebooks import findings, results_page, run_notebooks
+    from memlab.figures import write_gallery
+    from memlab.notebooks import findings, run_notebooks, write_results_page
 
     chosen = settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     parameters = {
@@ -50,16 +50,18 @@ def notebooks(
     directory, values = out or Path(chosen.results) / "notebooks", read_assignments(set_ or [])
     done = run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again)
     for path, seconds in done:
-        say(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
+        echo_escaped(
+            f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway"
+        )
     if Path(chosen.figures).is_dir():
-        gallery(chosen.figures, notebooks=source)
-    page = results_page(chosen.results, chosen.figures, directory)
+        write_gallery(chosen.figures, notebooks=source)
+    page = write_results_page(chosen.results, chosen.figures, directory)
     for found in findings(next(iter(sorted(directory.glob("[0-9]*.ipynb")))))[:1]:
-        say(f"found: {found}")
-    say(f"open:  {page}")
+        echo_escaped(f"found: {found}")
+    echo_escaped(f"open:  {page}")
 
 
-@verb(GROUP, "figures --remake recall-all")
+@register_command(GROUP, "figures --remake recall-all")
 def figures(
     directory: Annotated[
         Path | None, typer.Argument(help="Where figures were exported to.", show_default=False)
@@ -70,20 +72,20 @@ def figures(
     source: opt.Source = opt.NOTEBOOKS,
 ) -> None:
     """Make the gallery of all exported figures, by notebook."""
-    from memlab.figures import gallery
+    from memlab.figures import write_gallery
 
     chosen = settings_in_force(figures=str(directory) if directory else None)
     if remake:
-        from memlab.notebooks import remake as make_again
+        from memlab.notebooks import remake_figure as make_again
 
         changed, edited = make_again(remake, chosen.figures, source=source)
-        say(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
+        echo_escaped(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
         if edited:
-            say("its notebook has changed since the figure was made")
-    say(gallery(chosen.figures, notebooks=source))
+            echo_escaped("its notebook has changed since the figure was made")
+    echo_escaped(write_gallery(chosen.figures, notebooks=source))
 
 
-@verb(GROUP, "serve --pipeline hybrid --port 9000")
+@register_command(GROUP, "serve --pipeline hybrid --port 9000")
 def serve(
     pipeline: Annotated[str, typer.Option(help="The pipeline that ranks.")] = "best",
     host: Annotated[str, typer.Option(help="Another than this machine's own needs a token.")] = "127.0.0.1",
@@ -99,6 +101,6 @@ def serve(
         running = server(memory, host=host, port=port, token=token)
     except OSError as error:
         raise DataError(f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port") from None
-    say(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
+    echo_escaped(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
     with running, suppress(KeyboardInterrupt):
         running.serve_forever()

@@ -6,12 +6,19 @@ them. scikit-learn and UMAP load when they are first used.
 """
 
 from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels, scope_labels
-from memlab.cluster.evidence_spread import pair_similarity, permuted_spread
+from memlab.cluster.evidence_spread import observed_and_null_spread, pair_similarity
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
 from memlab.cluster.terms import cluster_terms
 
 __all__ = [
-    "NOISE", "cluster_labels", "cluster_terms", "hdbscan_labels", "mixture_memberships", "pair_similarity",
-    "permuted_spread", "project", "scope_labels",
+    "NOISE",
+    "cluster_labels",
+    "cluster_terms",
+    "hdbscan_labels",
+    "mixture_memberships",
+    "observed_and_null_spread",
+    "pair_similarity",
+    "project",
+    "scope_labels",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project, unit_rows
-from memlab.errors import DataError, at_least
+from memlab.errors import DataError, check_at_least
 from memlab.registry import clusterer, clusterers
 
 NOISE = -1
@@ -66,7 +66,7 @@ def scope_labels(
     :param vectors: (n, d) finite numbers.
     :param spans: first row and end of each scope, as ``bench.documents("turn").spans``.
     :returns: a row a turn and seed: ``scope``, ``turn_id``, ``label`` and ``draw``, the seed; for
-        :func:`memlab.cluster.permuted_spread`.
+        :func:`memlab.cluster.observed_and_null_spread`.
 
     >>> import numpy as np
     >>> from memlab.cluster import scope_labels
@@ -147,7 +147,7 @@ def hdbscan_labels(
     """
     from sklearn.cluster import HDBSCAN
 
-    at_least(2, min_cluster_size=min_cluster_size)
+    check_at_least(2, min_cluster_size=min_cluster_size)
     points = unit_rows(vectors)
     if len(points) < min_cluster_size:
         return np.full(len(points), NOISE, np.int64)

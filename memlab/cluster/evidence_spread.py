@@ -21,13 +21,13 @@ PAIR_KINDS = (
 )  # fmt: skip
 
 
-def permuted_spread(
+def observed_and_null_spread(
     sets: pl.DataFrame, turn_labels: pl.DataFrame, *, draws: int = 1000, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Say how sets of turns lie in clusters, and how after the labels were permuted over the turns of each scope.
 
     A permutation keeps the sizes of clusters and which turns the sets share: the null distribution for
-    :func:`memlab.evaluate.significance.against_null`.
+    :func:`memlab.evaluate.significance.compare_with_null`.
 
     :param sets: ``query_id``, ``turn_id``: the evidence of each question, or the first turns of each ranking.
     :param turn_labels: ``scope``, ``turn_id``, ``label`` and ``draw``, as :func:`memlab.cluster.scope_labels` gives
@@ -38,10 +38,10 @@ def permuted_spread(
     :raises DataError: when a turn has two labels or none.
 
     >>> import polars as pl
-    >>> from memlab.cluster import permuted_spread
+    >>> from memlab.cluster import observed_and_null_spread
     >>> sets = pl.DataFrame({"query_id": ["q"] * 2, "turn_id": ["a", "b"]})
     >>> labels = pl.DataFrame({"scope": "u", "turn_id": ["a", "b", "c"], "label": [0, 0, 1], "draw": 0})
-    >>> permuted_spread(sets, labels)[0].tolist()
+    >>> observed_and_null_spread(sets, labels)[0].tolist()
     [[1.0, 1.0, 1.0]]
     """
     if turn_labels.select("turn_id", "draw").is_duplicated().any():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.errors import DataError, needs
+from memlab.errors import DataError, require_extra
 
 # Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be compiled.
 _EXACT_UP_TO = 20_000
@@ -75,11 +75,11 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
     with warnings.catch_warnings(), threadpool_limits(1):
         # UMAP warns about its single thread, the missing search index and spectral starts that it repairs itself.
         warnings.simplefilter("ignore")
-        with needs("clusters", "UMAP"):
+        with require_extra("clusters", "UMAP"):
             import umap
 
-        _keep_compiled(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
-        _keep_compiled(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
+        _enable_numba_cache(umap.umap_, "smooth_knn_dist", "compute_membership_strengths")
+        _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
         neighbours: tuple[Any, Any, None] = (None, None, None)
         if len(rows) <= _EXACT_UP_TO:
             search = NearestNeighbors(n_neighbors=n_neighbors, metric="cosine", algorithm="brute").fit(rows)
@@ -92,7 +92,7 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
     return np.asarray(layout, dtype=np.float32)
 
 
-def _keep_compiled(module: Any, *names: str) -> None:
+def _enable_numba_cache(module: Any, *names: str) -> None:
     """Let numba keep on disk what it compiles for UMAP: eight seconds that every process would pay again."""
     for name in names:
         # numba raises RuntimeError where neither the package nor the user's cache directory can be written.

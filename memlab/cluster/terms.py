@@ -14,7 +14,7 @@ import polars as pl
 from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
-from memlab.errors import DataError, needs
+from memlab.errors import DataError, require_extra
 from memlab.text.analysis import LANGUAGES, stop_words
 from memlab.text.tokens import Token, stem, tokens
 from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, word_lists, wordset
@@ -142,7 +142,7 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
     """
     if language == "en":
         return _is_content_word
-    with needs("languages", f"text in {LANGUAGES[language]}"):
+    with require_extra("languages", f"text in {LANGUAGES[language]}"):
         import stopwordsiso
 
     stop = stopwordsiso.stopwords(language) | stop_words(language)
@@ -179,7 +179,7 @@ def _adjacent(text: str, run: list[Token], word: Token) -> bool:
 @lru_cache(maxsize=50_000)
 def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
     """Find the longest runs of adjectives and nouns that end in a noun, by TextBlob's lexicon of parts of speech."""
-    with needs("clusters", "naming clusters and topics"):
+    with require_extra("clusters", "naming clusters and topics"):
         from textblob.en import parser
 
     words = tokens(text)

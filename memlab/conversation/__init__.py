@@ -9,14 +9,30 @@
 from memlab.conversation.answering import answer, judge
 from memlab.conversation.containment import answer_presence, contains_answer
 from memlab.conversation.contexts import Budget, Contexts, assemble_contexts
-from memlab.conversation.messages import Message, follow_ups, messages, read_history
+from memlab.conversation.parse_messages import Message, parse_messages, read_follow_ups, read_history
 from memlab.conversation.rewriting import rewrite
-from memlab.conversation.session_memory import RollingBuffer, SessionMemory, bias, extend, remember
+from memlab.conversation.session_memory import RollingBuffer, SessionMemory, bias, extend_buffer, remember
 from memlab.conversation.sources import gather_lines
 from memlab.conversation.token_counts import minilm_tokens
 
 __all__ = [
-    "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "answer_presence", "assemble_contexts",
-    "bias", "contains_answer", "extend", "follow_ups", "gather_lines", "judge", "messages", "minilm_tokens",
-    "read_history", "remember", "rewrite",
+    "Budget",
+    "Contexts",
+    "Message",
+    "RollingBuffer",
+    "SessionMemory",
+    "answer",
+    "answer_presence",
+    "assemble_contexts",
+    "bias",
+    "contains_answer",
+    "extend_buffer",
+    "gather_lines",
+    "judge",
+    "minilm_tokens",
+    "parse_messages",
+    "read_follow_ups",
+    "read_history",
+    "remember",
+    "rewrite",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from pydantic import BaseModel, StringConstraints
 
 from memlab import llm
 from memlab.errors import DataError
-from memlab.text.questions import aggregation
+from memlab.text.questions import asks_for_aggregation
 
 SYSTEM = (
     "You answer questions about earlier conversations from the notes that you are given. Use only the notes. Answer in "
@@ -83,7 +83,7 @@ def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.S
         ``tokens_read`` and ``tokens_written``.
     :raises DataError: for a question without a context.
     """
-    return _answers_frame(questions["query_id"], answer_requests(contexts, questions), service)
+    return _request_answers(questions["query_id"], answer_requests(contexts, questions), service)
 
 
 def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm.Request]:
@@ -112,7 +112,7 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     about = questions.select("query_id", "abstention", rubrics(questions), gold="answer", question="text")
     rows = answered.select("query_id", "answer").join(about, on="query_id", how="left", maintain_order="left")
     judged = rows.filter(pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention")))
-    verdicts = _answers_frame(
+    verdicts = _request_answers(
         judged["query_id"], [_judge_request(row) for row in judged.iter_rows(named=True)], service, Verdict
     )
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
@@ -132,7 +132,7 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
     for name, parts in _QUESTION_TYPES.items():
         fits = pl.any_horizontal(kind.str.contains(part, literal=True) for part in parts)
         named = named.when(fits).then(pl.lit(name))
-    named = named.when(aggregation()).then(pl.lit("several"))
+    named = named.when(asks_for_aggregation()).then(pl.lit("several"))
     return questions.select(named.otherwise(pl.lit("single")).alias("rubric"))["rubric"]
 
 
@@ -147,7 +147,7 @@ def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> l
     return llm.Request(task, VERSION, tuple(fields.values()), prompt, shape, system)
 
 
-def _answers_frame(
+def _request_answers(
     ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
 ) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""

@@ -13,7 +13,7 @@ from memlab.conversation.contexts import TITLES
 from memlab.errors import DataError
 from memlab.text.dates import date_range, dates
 from memlab.text.numbers import numbers
-from memlab.text.tokens import blank_out, normalize_text, stem, words
+from memlab.text.tokens import blank_out, normalize_characters, stem, words
 from memlab.text.words import NUMBERS, STOP_WORDS
 
 MAX_ITEM_WORDS = 5
@@ -50,11 +50,11 @@ class Content(NamedTuple):
             return bool(re.search(rf"(?<!\w){re.escape(item.text.strip(' .'))}(?!\w)", self.text))
         # A year alone is stated by every date of it, and by the bare number.
         known = self.numbers.union(value[:4] for value in self.dates)
-        stated = (any(_date_covers(value, asked) for value in self.dates) for asked in item.dates)
+        stated = (any(_date_implies(value, asked) for value in self.dates) for asked in item.dates)
         return item.words <= self.words and item.numbers <= known and all(stated)
 
 
-def _date_covers(value: str, other: str) -> bool:
+def _date_implies(value: str, other: str) -> bool:
     """Say whether a date implies another: it may be more precise, and may leave out the year of a day."""
     inner, outer = date_range(value), date_range(other)
     if inner and outer:
@@ -73,7 +73,7 @@ def parse_content(text: str) -> Content:
     >>> sorted(parse_content("Two of them cost $1,250 on May 7, 2023.").numbers)
     ['1250', '2']
     """
-    text = _MISSING_SPACE.sub(" ", normalize_text(text))
+    text = _MISSING_SPACE.sub(" ", normalize_characters(text))
     day_values = dates(text)
     amounts = numbers(blank_out(text, day_values), ordinals=True)
     years = {day.value for day in day_values if len(day.value) == len("2023")}
@@ -96,7 +96,7 @@ def parse_gold(answer: str | None) -> tuple[tuple[Content, ...], ...]:
     >>> [len(parse_gold(text)) for text in ("clarinet and violin", "Likely no", "5 days. 6 days is also acceptable.")]
     [1, 0, 2]
     """
-    text = normalize_text(answer or "").strip()
+    text = normalize_characters(answer or "").strip()
     if not text or _YES_NO.match(text) or _REASONS.search(text):
         return ()
     accepted = _ACCEPTABLE.match(text)

@@ -25,7 +25,7 @@ class Message(NamedTuple):
     content: str
 
 
-def messages(history: Sequence[Any]) -> tuple[Message, ...]:
+def parse_messages(history: Sequence[Any]) -> tuple[Message, ...]:
     """Give a history as messages, oldest first, without system and tool messages and those without text.
 
     :param history: dicts of ``role`` and ``content`` (a text, or OpenAI's list of parts), pairs of the two, or texts
@@ -54,10 +54,10 @@ def read_history(path: str | Path) -> tuple[Message, ...]:
     except (OSError, ValueError, RecursionError) as error:
         why = (isinstance(error, OSError) and error.strerror) or error
         raise DataError(f"{path} cannot be read as a history: {why}; write a JSON list of messages") from error
-    return messages(given)
+    return parse_messages(given)
 
 
-def follow_ups(path: str | Path) -> pl.DataFrame:
+def read_follow_ups(path: str | Path) -> pl.DataFrame:
     """Read follow-up questions from JSON lines with the fields of :data:`FOLLOW_UP`.
 
     :returns: these fields with ``query_id``: the line's ``id``, else its thread and place. The first question of a

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.conversation.messages import Message, messages
+from memlab.conversation.parse_messages import Message, parse_messages
 from memlab.errors import DataError
 from memlab.text.tokens import Token, bare_word, tokens
 from memlab.text.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
@@ -63,7 +63,7 @@ def rewrite(
     (:func:`is_valid_rewrite`), the question stays as it was asked.
 
     :param questions: one text, or n.
-    :param history: the messages before it, see :func:`memlab.conversation.messages`; for n questions n histories.
+    :param history: the messages before it, see :func:`memlab.conversation.parse_messages`; for n questions n histories.
     :param service: the model, see :func:`memlab.llm.ask`; ``None`` appends without asking.
     :returns: for one question its rewritten text; for n a frame of ``question``, ``rewritten`` and ``method``:
         ``first``, ``as asked``, ``model``, ``appended`` or ``refused``.
@@ -79,7 +79,7 @@ def rewrite(
         questions, history = [questions], [history]
     if len(questions) != len(history):
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
-    before = [messages(each) for each in history]
+    before = [parse_messages(each) for each in history]
     results = [
         (question, "as asked" if earlier else "first") for question, earlier in zip(questions, before, strict=True)
     ]
@@ -151,7 +151,7 @@ def append_context(question: str, history: Sequence[Message]) -> str:
     words = [*content_words(alone), *content_words(asked[-1] if asked else "")]
     if history and history[-1].role == "assistant":
         words += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
-    has = _base_words(tokens(question))
+    has = _bare_word_set(tokens(question))
     new = {bare_word(word.text): word.text for word in reversed(words) if bare_word(word.text) not in has}
     return f"{question} ({' '.join(reversed(new.values()))})" if new else question
 
@@ -168,14 +168,14 @@ def is_valid_rewrite(text: str, question: str) -> bool:
     [True, False]
     """
     words, asked = tokens(text), tokens(question)
-    names = _base_words(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
-    had = _base_words(content_words(_REFERENCE.sub(" ", question)))
+    names = _bare_word_set(word for i, word in enumerate(asked) if is_name(word.text, opens=i == 0))
+    had = _bare_word_set(content_words(_REFERENCE.sub(" ", question)))
     return (
         "\n" not in text
         and 0 < len(words) <= _MAX_RATIO * len(asked) + _MAX_EXTRA_WORDS
         and (_is_question(text) or not _is_question(question))
-        and names <= _base_words(words)
-        and 2 * len(_base_words(content_words(text)) & had) >= len(had)
+        and names <= _bare_word_set(words)
+        and 2 * len(_bare_word_set(content_words(text)) & had) >= len(had)
     )
 
 
@@ -189,7 +189,7 @@ def is_name(word: str, *, opens: bool) -> bool:
     return word[0].isupper() and not opens and word.split("'")[0] != "I"
 
 
-def _base_words(words: Any) -> set[str]:
+def _bare_word_set(words: Any) -> set[str]:
     return {bare_word(word.text) for word in words}
 
 

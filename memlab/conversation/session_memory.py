@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.conversation.messages import Message
+from memlab.conversation.parse_messages import Message
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench
@@ -121,7 +121,7 @@ class Running(BaseModel, extra="forbid"):
 
 @dataclass(frozen=True)
 class RollingBuffer:
-    """The last messages of a conversation, and a summary of the earlier ones; immutable, see :func:`extend`.
+    """The last messages of a conversation, and a summary of the earlier ones; immutable, see :func:`extend_buffer`.
 
     :param messages: the last :data:`VERBATIM_MESSAGES` messages, oldest first.
     :param summary: sentences over all messages before them, together at most :data:`MAX_WORDS` words.
@@ -139,15 +139,17 @@ class RollingBuffer:
         return "\n".join([" ".join(self.summary), *said] if self.summary else said)
 
 
-def extend(buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.Service | None = None) -> RollingBuffer:
+def extend_buffer(
+    buffer: RollingBuffer, new: Sequence[Message], *, service: str | llm.Service | None = None
+) -> RollingBuffer:
     """Add messages to a buffer; those that are no longer among the last four go into the summary.
 
     :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer, or where that is
         too long, sentences are taken as they are (:func:`memlab.summaries.extractive.extract_sentences`).
 
-    >>> from memlab.conversation import Message, RollingBuffer, extend
+    >>> from memlab.conversation import Message, RollingBuffer, extend_buffer
     >>> said = [Message("user", f"My locker at the pool has the number {n}.") for n in range(1, 7)]
-    >>> buffer = extend(RollingBuffer(), said)
+    >>> buffer = extend_buffer(RollingBuffer(), said)
     >>> len(buffer.messages), buffer.n_summarised, buffer.summary[0]
     (4, 2, 'user: My locker at the pool has the number 1.')
     """

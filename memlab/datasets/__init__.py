@@ -27,11 +27,11 @@ from memlab.datasets.benchmarks import BENCHMARKS
 from memlab.datasets.corrections import apply_corrections
 from memlab.datasets.importers import IMPORTERS
 from memlab.datasets.reading import QUARANTINE, Source
-from memlab.errors import DataError, at_least
+from memlab.errors import DataError, check_at_least
 from memlab.records import Dataset, concat, encode_id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
-from memlab.terminal import one_line
+from memlab.terminal import escape_line
 from memlab.text.analysis import check_language
 
 __all__ = [
@@ -190,7 +190,7 @@ def stream(
     for option, given, known in (("on_error", on_error, _ON_ERROR), ("date_order", date_order, _ORDERS)):
         if given not in known:
             raise DataError(f"{option} is {given!r}, expected {' or '.join(filter(None, known))}")
-    at_least(1, batch_turns=batch_turns)
+    check_at_least(1, batch_turns=batch_turns)
     source = Source(fetch.locate_file(path), on_error, Path(quarantine_dir), gap, language and check_language(language))
     source.tz, source.into, source.date_order = find_time_zone(tz), into, date_order
     source.assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
@@ -206,7 +206,7 @@ def stream(
         source.language, called, name = there.language, there.format, there.name
     if kind in IMPORTERS and _GENERIC.fullmatch(source.path.stem):
         name = name or kind
-    bar = {"desc": one_line(source.path.name), "unit": " records", "delay": 2, "leave": False}
+    bar = {"desc": escape_line(source.path.name), "unit": " records", "delay": 2, "leave": False}
     records, by_place = tqdm(_read_records(kind, source, scope), **bar), kind in BENCHMARKS
     parts = chatlog.read(source, records, batch_turns=batch_turns, kind=called, by_place=by_place)
     if pool is not None:
@@ -234,7 +234,7 @@ def find_time_zone(name: str | None) -> ZoneInfo | None:
 def _read_records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str, Any]]:
     """Give the records of a source, with what messages call them."""
     if kind in IMPORTERS:
-        return chatlog.label_records(importers.read_export(kind, source, scope=scope))
+        return chatlog.number_records(importers.read_export(kind, source, scope=scope))
     if kind == "chatlog":
         return chatlog.records(source)
     if kind in BENCHMARKS:
@@ -244,7 +244,7 @@ def _read_records(kind: str, source: Source, scope: str | None) -> Iterable[tupl
             source.fail(f"holds no file of {kind} {' or '.join(patterns)}; name the folder that does")
     read = formats[kind]
     given = source.path if "path" in inspect.signature(read).parameters else source
-    return chatlog.label_records(read(given))
+    return chatlog.number_records(read(given))
 
 
 def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:

@@ -22,7 +22,7 @@ def may_hold_text(name: str) -> bool:
     return name.lower().endswith(TEXTS) and not hidden
 
 
-def is_bomb(unpacked: int, packed: int) -> bool:
+def is_zip_bomb(unpacked: int, packed: int) -> bool:
     """Say whether so many bytes are more than any chat unpacks to."""
     return unpacked > _RATIO * packed + _SMALL
 
@@ -39,7 +39,7 @@ def list_text_entries(path: Path, fail: Callable[..., NoReturn]) -> dict[str, tu
         fail(f"is no whole ZIP archive ({error}); download it again", error)
     kept = {name: (archive, entry) for name, entry in entries.items() if may_hold_text(name) and not entry.is_dir()}
     total, packed = (sum(getattr(each, size) for _, each in kept.values()) for size in ("file_size", "compress_size"))
-    if total > _MOST or is_bomb(total, packed):
+    if total > _MOST or is_zip_bomb(total, packed):
         fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
     for name, (_, entry) in kept.items():
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

@@ -92,10 +92,10 @@ def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
     >>> chatlog.dataset([{"scope": "ann", "sender": "Ann", "text": "Hello"}], "mine").describe()
     'mine (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
-    return concat(read(Source(Path(name)), label_records(records), batch_turns=1 << 62))
+    return concat(read(Source(Path(name)), number_records(records), batch_turns=1 << 62))
 
 
-def label_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def number_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Give records that another reader yields with what messages call them.
 
     :raises DataError: where one is no dict.
@@ -154,7 +154,7 @@ def read(
             if "memlab" in record:
                 grouped = _read_header(source, record["memlab"], place)
                 continue
-            scope = record.take("scope", fields.name)
+            scope = record.take("scope", fields.check_name)
             if grouped and not by_place and scope != current and scope in begun:
                 raise BadField("scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"')
             begun.add(scope)
@@ -219,7 +219,7 @@ class _Log:
 
     def read_message(self, record: Record, scope: str, where: str) -> tuple[Any, ...]:
         """Read a message into the columns of :data:`_SCHEMA`."""
-        sender, role = record.take("sender", fields.name, None), record.take("role", fields.name, None)
+        sender, role = record.take("sender", fields.check_name, None), record.take("role", fields.check_name, None)
         speaker = sender or role
         if speaker is None:
             raise BadField("sender", "neither a sender nor a role", "one of them")
@@ -227,8 +227,8 @@ class _Log:
             role = "assistant"
         elif role is None:
             role = speaker if speaker.strip().lower() in _ROLES.keys() - {"other", "person"} else "user"
-        text, caption = record.take("text", fields.text), record.take("caption", fields.text, None)
-        session, name = record.take("session", fields.name, None), record.take("id", fields.name, None)
+        text, caption = record.take("text", fields.check_text), record.take("caption", fields.check_text, None)
+        session, name = record.take("session", fields.check_name, None), record.take("id", fields.check_name, None)
         time, role = self._read_time(record, where), _ROLES.get(role.strip().lower(), "other")
         if name is not None and (first := self.ids.setdefault((scope, name), where)) != where:
             raise BadField("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")

@@ -49,7 +49,7 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
             where = f"error {number - 1}"
             with file.record(where, raw):
                 record = Record(raw)
-                text = record.take("question", fields.name).strip()
+                text = record.take("question", fields.check_name).strip()
                 wrong, right = (_read_cited_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
                 asked = [row for row in rows if row["text"] == text]
                 if len(asked) > 1:
@@ -78,7 +78,7 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
 
 
 def _read_cited_turns(record: Record, name: str) -> list[tuple[int, int]]:
-    texts = [fields.text(text, f"{name}[{i}]") for i, text in enumerate(record.take(name, fields.check_list))]
+    texts = [fields.check_text(text, f"{name}[{i}]") for i, text in enumerate(record.take(name, fields.check_list))]
     turns = [turn for text in texts for turn in parse_citations(text)]
     if texts and not turns:
         raise BadField(name, repr(texts[0]), 'turn ids such as "D1:3"')

@@ -32,10 +32,10 @@ class Record(dict[str, Any]):
 
     :param where: its place, which messages put before the names of its fields.
 
-    >>> from memlab.datasets.fields import Record, name, text
-    >>> Record({"text": "Hello", "role": None}).take("text", text), Record({}).take("role", name, "user")
+    >>> from memlab.datasets.fields import Record, check_name, check_text
+    >>> Record({"text": "Hello", "role": None}).take("text", check_text), Record({}).take("role", check_name, "user")
     ('Hello', 'user')
-    >>> Record({"text": 1}, "messages[0]").take("text", text)
+    >>> Record({"text": 1}, "messages[0]").take("text", check_text)
     Traceback (most recent call last):
         ...
     memlab.datasets.fields.BadField: messages[0].text: found 1 (a number), expected a string
@@ -91,7 +91,7 @@ def check_integer(value: Any, where: str) -> int:
     return _check_type(value, where, int, "a whole number")
 
 
-def text(value: Any, where: str) -> str:
+def check_text(value: Any, where: str) -> str:
     """Check a string; text that no Unicode encoding or C string can hold is refused rather than changed."""
     given = _check_type(value, where, str, "a string")
     if "\x00" in given:
@@ -104,39 +104,39 @@ def text(value: Any, where: str) -> str:
     return given
 
 
-def name(value: Any, where: str) -> str:
+def check_name(value: Any, where: str) -> str:
     """Check what names a record: a string that is not blank, or a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if not (given := text(value, where)) or given.isspace():
+    if not (given := check_text(value, where)) or given.isspace():
         raise BadField(where, describe_value(value), "a name")
     return given
 
 
 def check_names(value: Any, where: str) -> list[str]:
-    return [name(each, f"{where}[{i}]") for i, each in enumerate(check_list(value, where))]
+    return [check_name(each, f"{where}[{i}]") for i, each in enumerate(check_list(value, where))]
 
 
-def answer(value: Any, where: str) -> str | None:
+def check_answer(value: Any, where: str) -> str | None:
     """Check an answer: a string, a number (which becomes a string), null, or a list of these, which is joined."""
     if isinstance(value, list):
-        parts = (answer(part, f"{where}[{i}]") for i, part in enumerate(value))
+        parts = (check_answer(part, f"{where}[{i}]") for i, part in enumerate(value))
         return "; ".join(part for part in parts if part) or None
     if value is None:
         return None
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else text(value, where)
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else check_text(value, where)
 
 
 def check_rubric(value: Any, where: str) -> list[str] | None:
     """Check the points of a rubric: one text, a list of texts, or null."""
     given = [] if value is None else value if isinstance(value, list) else [value]
-    return [text(point, f"{where}[{i}]") for i, point in enumerate(given)] or None
+    return [check_text(point, f"{where}[{i}]") for i, point in enumerate(given)] or None
 
 
 def parse_time(value: Any, where: str) -> datetime:
     """Read an ISO 8601 time, seconds or milliseconds since 1970, or a datetime; one without a zone stays so."""
     try:
-        when = text(value, where).strip() if isinstance(value, str) else value
+        when = check_text(value, where).strip() if isinstance(value, str) else value
         if isinstance(when, str) and _EPOCH_TEXT.fullmatch(when):
             when = float(when)
         elif isinstance(when, str):
@@ -164,7 +164,7 @@ def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
     """
 
     def read(value: Any, where: str = "date") -> datetime:
-        written = text(value, where).strip()
+        written = check_text(value, where).strip()
         for form in forms:
             try:
                 return datetime.strptime(written, form).replace(tzinfo=UTC)

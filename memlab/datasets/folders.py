@@ -8,7 +8,7 @@ import polars as pl
 
 from memlab.datasets.identity import decode_names
 from memlab.errors import DataError
-from memlab.files import atomic
+from memlab.files import open_atomically
 from memlab.records import Dataset, qrels
 
 
@@ -71,10 +71,10 @@ def write(data: Dataset, folder: str | Path) -> Path:
         named = scenes.unique("scene_id", keep="first", maintain_order=True).join(documents, on="scope", how="left")
         tables["candidates.jsonl"] = named.select("scene_id", "candidate_doc_ids")
     for name, table in tables.items():
-        with atomic(folder / name) as stream:
+        with open_atomically(folder / name) as stream:
             table.write_ndjson(stream)
     table = judged.select(pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), score="relevance")
     for name, header in (("qrels.tsv", False), ("qrels/test.tsv", True)):
-        with atomic(folder / name) as stream:
+        with open_atomically(folder / name) as stream:
             table.write_csv(stream, separator="\t", include_header=header, quote_style="never")
     return folder

@@ -77,11 +77,11 @@ def read_question(record: Record, scope: str, names: dict[str, CitationIndex], t
     if both := stale.keys() & cited.keys():
         raise BadField("stale", describe_value(min(both)), "no turn that is evidence too")
     return Question(
-        query_id=record.take("query_id", fields.name, ""),
+        query_id=record.take("query_id", fields.check_name, ""),
         scope=encode_id_part(scope),
-        text=record.take("question", fields.name),
-        answer=record.take("answer", fields.answer, None),
-        question_type=record.take("type", fields.name, "unspecified"),
+        text=record.take("question", fields.check_name),
+        answer=record.take("answer", fields.check_answer, None),
+        question_type=record.take("type", fields.check_name, "unspecified"),
         timestamp=time,
         evidence=[*cited],
         evidence_sessions=[*dict.fromkeys((sessions or cited).values())],

@@ -203,7 +203,7 @@ class Source:
             if not parquet:
                 return pl.read_csv(raw, separator=self._separator(), infer_schema=False, n_rows=rows)
             n = pl.scan_parquet(raw).select(pl.len()).collect().item()
-            if archives.is_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
+            if archives.is_zip_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
                 self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
             return pl.read_parquet(raw, n_rows=rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:

@@ -20,7 +20,7 @@ TEXTS = 128
 
 
 class SpreadEncoder(IdentifiedEncoder):
-    """The encoder of a name; each worker loads its own and reads a part of the texts. Made by :func:`spread_encoder`.
+    """The encoder of a name; each worker loads its own and reads a part of the texts.
 
     It has the identity of the encoder, so that a store takes the vectors of both for the same, as they are within the
     rounding of float32. Few texts are read here.
@@ -46,7 +46,7 @@ class SpreadEncoder(IdentifiedEncoder):
         parts = ([column[i : i + TEXTS] for column in columns] for i in range(0, len(columns[0]), TEXTS))
         shared = (method, self.spec, self.services, self.identity, kind)
         with self.bar(len(columns[0]), progress=progress) as bar:
-            for part in distributed.spread(_encode_part, parts, *shared, engine="ray"):
+            for part in distributed.parallel_map(_encode_part, parts, *shared, engine="ray"):
                 bar.update(len(part))
                 yield part
 
@@ -72,15 +72,15 @@ class SpreadTokenEncoder(SpreadEncoder):
         return concat_tokens(list(self._spread("encode_tokens", columns, kind, progress)), self.dim)
 
 
-def spread_encoder(spec: str, *, services: Services = None) -> SpreadEncoder:
-    """Give an encoder whose texts are read by the workers of a Ray cluster, see :func:`memlab.distributed.spread`.
+def load_distributed_encoder(spec: str, *, services: Services = None) -> SpreadEncoder:
+    """Give an encoder whose texts the workers of a Ray cluster read, see :func:`memlab.distributed.parallel_map`.
 
     :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every worker.
     :param services: the known services by name.
     :raises ModelError: when there is no such model.
 
-    >>> from memlab.embed.ray_encoder import spread_encoder
-    >>> spread_encoder("hashing:64").encode(["few texts are read here"]).shape
+    >>> from memlab.embed.ray_encoder import load_distributed_encoder
+    >>> load_distributed_encoder("hashing:64").encode(["few texts are read here"]).shape
     (1, 64)
     """
     encoder = load(spec, services=services)

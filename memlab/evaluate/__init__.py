@@ -7,13 +7,13 @@ one question, at what was missed, at what must not come back. ``gold`` and ``fac
 What is not exported here is imported from its module.
 
 >>> import memlab
->>> memlab.evaluate.measure("recall_all@10")
+>>> memlab.evaluate.read_measure("recall_all@10")
 recall_all@10
 """
 
-from memlab.evaluate.comparison import compare, curve, results_table
-from memlab.evaluate.measures import Measure, measure
-from memlab.evaluate.misses import by_cause, misses
+from memlab.evaluate.comparison import compare, cutoff_curve, results_table
+from memlab.evaluate.measures import Measure, read_measure
+from memlab.evaluate.misses import count_by_cause, misses
 from memlab.evaluate.printing import Table, show_tables
 from memlab.evaluate.report import Report, evaluate
 from memlab.evaluate.significance import verdicts
@@ -22,6 +22,19 @@ from memlab.evaluate.trec import read_run
 from memlab.evaluate.why import explain
 
 __all__ = [
-    "Measure", "Report", "Table", "by_cause", "compare", "curve", "evaluate", "explain", "measure", "misses",
-    "read_run", "results_table", "show_tables", "stale_table", "verdicts",
+    "Measure",
+    "Report",
+    "Table",
+    "compare",
+    "count_by_cause",
+    "cutoff_curve",
+    "evaluate",
+    "explain",
+    "misses",
+    "read_measure",
+    "read_run",
+    "results_table",
+    "show_tables",
+    "stale_table",
+    "verdicts",
 ]  # fmt: skip

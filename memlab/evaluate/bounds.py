@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
-from memlab.evaluate.measures import Measure, MeasureLike, log_discount, longmemeval_discount
-from memlab.evaluate.measures import measure as read_measure
+from memlab.evaluate.measures import Measure, MeasureLike, log_discount, longmemeval_discount, read_measure
 
 _CELLS = 4_000_000
 _CLOSED_FORM_MEASURES = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr"}

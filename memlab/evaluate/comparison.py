@@ -127,7 +127,9 @@ def groups_table(reports: Sequence[Report], measure: MeasureLike, *, by: str) ->
     return _wide_table(reports, by, "system", columns)
 
 
-def curve(reports: Sequence[Report], *, name: str = "recall_all", by: str = "all", group: str = "all") -> pl.DataFrame:
+def cutoff_curve(
+    reports: Sequence[Report], *, name: str = "recall_all", by: str = "all", group: str = "all"
+) -> pl.DataFrame:
     """Give a measure over its cut-offs, for :func:`memlab.figures.curves.recall_curves`.
 
     :param reports: measured at several k.

@@ -18,19 +18,19 @@ from memlab.errors import DataError
 from memlab.evaluate.gold import (
     Annotations,
     Entry,
-    agrees,
-    json_lines,
-    mentions,
-    names_somebody,
+    matches_entry,
+    matches_ignoring_polarity,
+    mentions_entry,
+    message_turn_id,
+    only_names_person,
     polarity,
     read_gold,
-    same_words,
-    turn_of,
+    read_json_lines,
     value_words,
 )  # fmt: skip
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson_interval
-from memlab.knowledge import Resolved, active, resolve
+from memlab.knowledge import Resolved, active_facts, resolve
 from memlab.knowledge.patterns import make_fact
 from memlab.llm import Service
 from memlab.records import Fact, frame
@@ -72,13 +72,13 @@ def measure_folder(
         ``what`` (in words; null where ``closed``) and ``closed``: see :func:`outcome_totals`.
     :raises DataError: when the folder has no annotations, or a line is bad.
     """
-    rows = json_lines(facts) if facts is not None else []
+    rows = read_json_lines(facts) if facts is not None else []
     facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
     parts = []
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
         for gold in read_gold(folder):
             if facts is not None:
-                known = partial(resolve, read_frozen_facts(rows, gold), encoder=encoder)
+                known = partial(resolve, facts_from_rows(rows, gold), encoder=encoder)
             else:
                 store = _index_chat(gold, place, facts_alone, service)
                 known = partial(indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope], encoder=encoder)
@@ -98,7 +98,7 @@ def _index_chat(gold: Annotations, place: str, settings: IndexSettings, service:
     return store
 
 
-def read_frozen_facts(rows: Sequence[_Row], gold: Annotations) -> pl.DataFrame:
+def facts_from_rows(rows: Sequence[_Row], gold: Annotations) -> pl.DataFrame:
     """Give the facts of one chat, of a file of stated facts and endings: rows of :class:`memlab.records.Fact`.
 
     :raises DataError: when a row lacks something, or cites a message that the chat does not have.
@@ -108,7 +108,7 @@ def read_frozen_facts(rows: Sequence[_Row], gold: Annotations) -> pl.DataFrame:
     for n, row in enumerate(rows, 1):
         try:
             if row["scope"] == gold.scope:
-                cited = [turns[turn_of(gold.scope, message)] for message in row["messages"]]
+                cited = [turns[message_turn_id(gold.scope, message)] for message in row["messages"]]
                 value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
                 said = (row["subject"], row["predicate"], value)
                 fact = make_fact(cited, said, source=row["source"], text=row["text"])
@@ -124,17 +124,21 @@ def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFr
     :param known: gives the resolved facts; called with ``as_of``, a date or ``None``.
 
     >>> from functools import partial
-    >>> from memlab.evaluate.gold import json_lines, read_gold
-    >>> from memlab.evaluate.fact_measures import read_frozen_facts, measure_chat, outcome_totals
+    >>> from memlab.evaluate.gold import read_json_lines, read_gold
+    >>> from memlab.evaluate.fact_measures import facts_from_rows, measure_chat, outcome_totals
     >>> from memlab.knowledge import resolve
     >>> gold = read_gold("data/facts/dev")[0]
-    >>> known = partial(resolve, read_frozen_facts(json_lines("data/facts/frozen.jsonl"), gold))
+    >>> known = partial(resolve, facts_from_rows(read_json_lines("data/facts/frozen.jsonl"), gold))
     >>> outcome_totals(measure_chat(gold, known)).filter(measure="silence")["n"].item()
     46
     """
-    rows = [row for day in gold.dates for row in _active_facts(gold, "as-of", day, known(as_of=day))]
+    rows = [row for day in gold.dates for row in _active_fact_outcomes(gold, "as-of", day, known(as_of=day))]
     end = known(as_of=None)
-    rows += [*_active_facts(gold, "current", None, end), *_closings(gold, end), *_silence(gold, end)]
+    rows += [
+        *_active_fact_outcomes(gold, "current", None, end),
+        *_closing_outcomes(gold, end),
+        *_trap_outcomes(gold, end),
+    ]
     about = [(gold.scope, *row[:3], None if gold.closed else row[3], gold.closed) for row in rows]
     return pl.DataFrame(about, schema=_OUTCOMES, orient="row")
 
@@ -167,22 +171,24 @@ def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
     return "\n\n".join(parts)
 
 
-def _active_facts(gold: Annotations, name: str, when: datetime | None, known: Resolved) -> Iterator[_Outcome]:
+def _active_fact_outcomes(gold: Annotations, name: str, when: datetime | None, known: Resolved) -> Iterator[_Outcome]:
     """Count active facts by what they are, and active entries by whether a fact states them."""
     stated: set[str] = set()
-    for row in active(known, as_of=when).iter_rows(named=True):
+    for row in active_facts(known, as_of=when).iter_rows(named=True):
         verdict, entries = _verdict(gold, row, when)
         stated |= {entry.same or entry.id for entry in entries if verdict == "right"}
         if verdict != "neutral":
-            yield f"{name} precision", verdict == "right", verdict, _sentence(row)
-    holding = [entry for entry in gold.of_kind("fact") if gold.active(entry, when) and not _is_dropped(entry, when)]
-    yield from _count_recall(name, holding, stated)
+            yield f"{name} precision", verdict == "right", verdict, _fact_text(row)
+    holding = [entry for entry in gold.of_kind("fact") if gold.active(entry, when) and not _is_optional(entry, when)]
+    yield from _recall_outcomes(name, holding, stated)
 
 
 def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, list[Entry]]:
     """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
-    facts = [entry for entry in gold.of_kind("fact") if gold.stated(entry, when) and same_words(row, entry)]
-    agreeing = [entry for entry in facts if agrees(row, entry)]
+    facts = [
+        entry for entry in gold.of_kind("fact") if gold.stated(entry, when) and matches_ignoring_polarity(row, entry)
+    ]
+    agreeing = [entry for entry in facts if matches_entry(row, entry)]
     holding = [entry for entry in agreeing if gold.active(entry, when)]
     # "Chemistry at the old school": what holds does not excuse what does not.
     text = f"{row['subject']} {row['predicate']} {strip_contrast(row['object'])}"
@@ -190,18 +196,20 @@ def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, 
     if any(not value_words(text, entry) <= current for entry in agreeing if entry not in holding):
         return "stale", []
     if holding:
-        return ("neutral" if all(_is_dropped(entry, when) for entry in holding) else "right"), holding
-    traps = [entry for entry in gold.of_kind("trap") if _may_stem_from(row, entry) and same_words(row, entry)]
-    if any(agrees(row, entry) for entry in traps):
+        return ("neutral" if all(_is_optional(entry, when) for entry in holding) else "right"), holding
+    traps = [
+        entry for entry in gold.of_kind("trap") if _may_stem_from(row, entry) and matches_ignoring_polarity(row, entry)
+    ]
+    if any(matches_entry(row, entry) for entry in traps):
         return "trap", []
     denied = any(polarity(row, entry) == "not" for entry in facts)
     if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
         return "wrong", []
-    near = any(_may_stem_from(row, entry) and mentions(row, entry) for entry in gold.of_kind("neutral"))
-    return ("neutral" if traps or facts or near or names_somebody(row, gold) else "unlisted"), []
+    near = any(_may_stem_from(row, entry) and mentions_entry(row, entry) for entry in gold.of_kind("neutral"))
+    return ("neutral" if traps or facts or near or only_names_person(row, gold) else "unlisted"), []
 
 
-def _closings(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
+def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     """Count what was ended by whether it is over, and what is over by whether it was ended."""
     facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
     ended = [entry for entry in gold.of_kind("fact") if entry.until]
@@ -210,25 +218,29 @@ def _closings(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     stated: set[str] = set()
     for log in end.log.iter_rows(named=True):
         row, new = facts[log["old"]], facts.get(log["new"])
-        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and agrees(row, entry)]
+        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and matches_entry(row, entry)]
         stated |= {entry.same or entry.id for entry in over}
         verdict, _ = _verdict(gold, row, None)
         if over or verdict not in ("neutral", "trap"):
-            what = _sentence(row) + (f" <- {_sentence(new)}" if new else "")
+            what = _fact_text(row) + (f" <- {_fact_text(new)}" if new else "")
             yield "closings precision", bool(over), None if over else verdict, what
-    yield from _count_recall("closings", ended, stated)
+    yield from _recall_outcomes("closings", ended, stated)
 
 
-def _silence(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
+def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     """Count traps by whether no fact from their message says them."""
     facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
     for trap in gold.of_kind("trap"):
-        broken = [row for row in facts if _may_stem_from(row, trap) and _lasts(row, trap) and agrees(row, trap)]
-        what = f"{_entry_line(trap)} <- {_sentence(broken[0])}" if broken else _entry_line(trap)
+        broken = [
+            row
+            for row in facts
+            if _may_stem_from(row, trap) and _lasts_too_long(row, trap) and matches_entry(row, trap)
+        ]
+        what = f"{_entry_line(trap)} <- {_fact_text(broken[0])}" if broken else _entry_line(trap)
         yield "silence", not broken, trap.trap, what
 
 
-def _count_recall(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_Outcome]:
+def _recall_outcomes(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_Outcome]:
     """Count entries that say the same of several subjects once, by the one that does not refer to another."""
     asked = {entry.same or entry.id: entry for entry in sorted(entries, key=lambda entry: entry.same is None)}
     for group, entry in asked.items():
@@ -239,18 +251,18 @@ def _may_stem_from(row: _Row, entry: Entry) -> bool:
     return not row["evidence"] or entry.since in row["evidence"]
 
 
-def _is_dropped(entry: Entry, when: datetime | None) -> bool:
+def _is_optional(entry: Entry, when: datetime | None) -> bool:
     """Whether it need not be known: what was over before it was stated, and on a date what was only said by mistake."""
     return entry.mode == "was" or (when is not None and entry.corrected)
 
 
-def _lasts(row: _Row, trap: Entry) -> bool:
+def _lasts_too_long(row: _Row, trap: Entry) -> bool:
     """Whether a fact lasts so long that it breaks the trap."""
     start, end = row["valid_from"], row["valid_to"]
     return trap.trap != "moment" or start is None or end is None or end - start > _MOMENT
 
 
-def _sentence(row: _Row) -> str:
+def _fact_text(row: _Row) -> str:
     return f"{row['subject']} | {row['predicate']} | {row['object']}"
 
 

@@ -14,16 +14,16 @@ from typing import Any
 from memlab import datasets
 from memlab.errors import DataError
 from memlab.records import Dataset, encode_id_part
-from memlab.text.lemmas import base_form, base_forms, expand_negations, strip_contrast
-from memlab.text.tokens import normalize_text, stem, words
+from memlab.text.lemmas import base_form, base_form_stems, normalize_negations, strip_contrast
+from memlab.text.tokens import normalize_characters, stem, words
 from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, HAVE, NEGATIONS, POSSESSIVES, wordset
 
 SUFFIX = ".gold.jsonl"
 JOINT_LOG_FILE = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
 _DETERMINERS = ARTICLES | POSSESSIVES | DEMONSTRATIVES
-_IGNORED = frozenset(base_forms("new old current first own real actual name now"))
-_NAMING = frozenset(base_forms("have be name named call called"))
+_IGNORED = frozenset(base_form_stems("new old current first own real actual name now"))
+_NAMING = frozenset(base_form_stems("have be name named call called"))
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
 _ACCEPTED = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
 _ENDING_WORDS = """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate
@@ -71,12 +71,12 @@ class Entry:
     @cached_property
     def relation(self) -> frozenset[str]:
         """Stems of the relation."""
-        return frozenset(base_forms(" ".join(self.about)))
+        return frozenset(base_form_stems(" ".join(self.about)))
 
     @cached_property
     def owners(self) -> list[tuple[str, ...]]:
         """The subject's names in words, the longest first."""
-        return sorted({base_forms(name) for name in self.names}, key=len, reverse=True)
+        return sorted({base_form_stems(name) for name in self.names}, key=len, reverse=True)
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def read_gold(folder: str | Path) -> list[Annotations]:
 
 
 def _read_annotations(file: Path, data: Dataset) -> Annotations:
-    head, *rows = json_lines(file)
+    head, *rows = read_json_lines(file)
     turns = data.turns.filter(data.turns["scope"] == head["scope"])
     times = dict(turns.select("turn_id", "timestamp").iter_rows())
     people = {one["name"]: (one["name"], *one["names"]) for one in head["people"]}
@@ -138,8 +138,8 @@ def _read_annotations(file: Path, data: Dataset) -> Annotations:
         try:
             about = {"kind": row["is"], "trap": row.get("kind"), "names": people[row["subject"]]}
             about |= {name: tuple(row.get(name, ())) for name in ("value", "about")}
-            about["since"] = turn_of(head["scope"], row.get("since") or row["message"])
-            about["until"] = turn_of(head["scope"], row["until"]) if "until" in row else None
+            about["since"] = message_turn_id(head["scope"], row.get("since") or row["message"])
+            about["until"] = message_turn_id(head["scope"], row["until"]) if "until" in row else None
             rest = {name: value for name, value in row.items() if name not in ("is", "message", *about)}
             entry = Entry(**about, **rest)
             if entry.mode not in _ACCEPTED or not {entry.since, entry.until or entry.since} <= times.keys():
@@ -151,12 +151,12 @@ def _read_annotations(file: Path, data: Dataset) -> Annotations:
     return Annotations(head["scope"], data, times, dates, [*people.values()], entries, head.get("closed", False))
 
 
-def turn_of(scope: str, message: str) -> str:
+def message_turn_id(scope: str, message: str) -> str:
     """Give the id of the turn that a chat log calls so."""
     return f"{scope}/{encode_id_part(message)}"
 
 
-def json_lines(file: str | Path) -> list[dict[str, Any]]:
+def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines.
 
     :raises DataError: when it cannot be read, or a line is no JSON.
@@ -170,19 +170,19 @@ def json_lines(file: str | Path) -> list[dict[str, Any]]:
     return [row for row in rows if row]
 
 
-def agrees(fact: Mapping[str, Any], entry: Entry) -> bool:
+def matches_entry(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact says what an entry says: the same words, with the same polarity or modality.
 
-    >>> from memlab.evaluate.gold import Entry, agrees
+    >>> from memlab.evaluate.gold import Entry, matches_entry
     >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
     >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
-    >>> agrees(row, boss), agrees(row | {"predicate": "no longer reports to"}, boss)
+    >>> matches_entry(row, boss), matches_entry(row | {"predicate": "no longer reports to"}, boss)
     (True, False)
     """
-    return same_words(fact, entry) and polarity(fact, entry) in _ACCEPTED[entry.mode]
+    return matches_ignoring_polarity(fact, entry) and polarity(fact, entry) in _ACCEPTED[entry.mode]
 
 
-def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
+def matches_ignoring_polarity(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact speaks of an entry's subject, relation and value, whatever its polarity.
 
     The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the entry's
@@ -194,7 +194,7 @@ def same_words(fact: Mapping[str, Any], entry: Entry) -> bool:
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
     subjects, tail = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
-    said, value = set(base_forms(tail)), tail
+    said, value = set(base_form_stems(tail)), tail
     owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
     part, owner = next(owned, (subjects[0], ()))
     rest = set(part[len(owner) :])
@@ -216,8 +216,8 @@ def polarity(fact: Mapping[str, Any], entry: Entry) -> str:
 
     :param entry: a word of its relation ends nothing: "broke up with" where that is what is asked.
     """
-    predicate, value = normalize_text(str(fact["predicate"])).lower(), strip_contrast(str(fact["object"]))
-    said, opens = words(expand_negations(predicate)), words(expand_negations(value))[:1]
+    predicate, value = normalize_characters(str(fact["predicate"])).lower(), strip_contrast(str(fact["object"]))
+    said, opens = words(normalize_negations(predicate)), words(normalize_negations(value))[:1]
     stems = {*stem(base_form(word) for word in said)}
     ended = not (_ENDING - entry.relation).isdisjoint(stems)
     if ended or not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens):
@@ -230,34 +230,34 @@ def polarity(fact: Mapping[str, Any], entry: Entry) -> str:
 
 def value_words(text: str, entry: Entry) -> frozenset[str]:
     """Give the words of the wordings of an entry's value that a text holds."""
-    return frozenset(word for value in entry.value if occurs(text, value) for word in base_forms(value))
+    return frozenset(word for value in entry.value if contains_value(text, value) for word in base_form_stems(value))
 
 
-def occurs(text: str, value: str) -> bool:
+def contains_value(text: str, value: str) -> bool:
     """Say whether a text holds the words of a value, or its code.
 
-    >>> from memlab.evaluate.gold import occurs
-    >>> occurs("She's got a third cat", "3 cats"), occurs("it is 44-17 now", "4417"), occurs("344178", "4417")
-    (True, True, False)
+    >>> from memlab.evaluate.gold import contains_value
+    >>> contains_value("She's got a third cat", "3 cats"), contains_value("344178", "4417")
+    (True, False)
     """
     if not _CODE.fullmatch(value):
-        return set(base_forms(text)).issuperset(base_forms(value))
+        return set(base_form_stems(text)).issuperset(base_form_stems(value))
     # A code may be spaced and signed otherwise, and does not stand within a longer one.
     signs = r"[^0-9a-z]?".join(map(re.escape, re.sub(r"[^0-9a-z]+", "", value.lower())))
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
 
 
-def mentions(fact: Mapping[str, Any], entry: Entry) -> bool:
+def mentions_entry(fact: Mapping[str, Any], entry: Entry) -> bool:
     """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
     whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
-    named = any(set(base_forms(whole)).issuperset(owner) for owner in entry.owners)
+    named = any(set(base_form_stems(whole)).issuperset(owner) for owner in entry.owners)
     return named and bool(value_words(whole, entry))
 
 
-def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
+def only_names_person(fact: Mapping[str, Any], gold: Annotations) -> bool:
     """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
-    said = set(base_forms(f"{fact['predicate']} {fact['object']}")) - _NAMING
-    people = [[set(base_forms(name)) for name in names] for names in gold.people]
+    said = set(base_form_stems(f"{fact['predicate']} {fact['object']}")) - _NAMING
+    people = [[set(base_form_stems(name)) for name in names] for names in gold.people]
     return bool(said) and any(
         said <= set().union(*known) and sum(said >= name for name in known) > 1 for known in people
     )
@@ -265,8 +265,8 @@ def names_somebody(fact: Mapping[str, Any], gold: Annotations) -> bool:
 
 def _subject_words(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
-    text, speaker = normalize_text(str(fact["subject"])), fact.get("speaker") or "user"
+    text, speaker = normalize_characters(str(fact["subject"])), fact.get("speaker") or "user"
     named = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
     named = [word for word in named if word.lower() not in _DETERMINERS]
     starts = [0, *(n for n, word in enumerate(named, 1) if word.endswith("'s") and n < len(named))]
-    return [base_forms(" ".join(named[start:])) for start in starts]
+    return [base_form_stems(" ".join(named[start:])) for start in starts]

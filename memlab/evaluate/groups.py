@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Dataset, Level, qrels
-from memlab.text.questions import FORMS, aggregation, question_form
+from memlab.text.questions import FORMS, asks_for_aggregation, question_form
 
 MULTI_SESSION = "≥ 2"
 """The derived group of questions whose evidence lies in two or more sessions."""
@@ -52,7 +52,14 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
         raise DataError(f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s")
     n = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
     return described.select(
-        *("query_id", "scope", "question_type", question_form(), aggregation(), n.alias("n_evidence_sessions")),
+        *(
+            "query_id",
+            "scope",
+            "question_type",
+            question_form(),
+            asks_for_aggregation(),
+            n.alias("n_evidence_sessions"),
+        ),
         pl.when(n >= 4).then(pl.lit("4+")).otherwise(n.cast(pl.String)).alias("evidence_sessions"),
         *("n_relevant", "n_docs"),
     )
@@ -73,9 +80,9 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
     return {**groups, MULTI_SESSION: several} if by == "evidence_sessions" and several.height else groups
 
 
-def hard_group(per_query: pl.DataFrame) -> tuple[str, str]:
+def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:
     """Name the questions that matter most: evidence in two or more sessions, or all where there are none.
 
-    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`memlab.evaluate.curve`.
+    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`memlab.evaluate.cutoff_curve`.
     """
     return ("evidence_sessions", MULTI_SESSION) if per_query.filter(HAS_SEVERAL_SESSIONS).height else ("all", "all")

@@ -64,13 +64,13 @@ MeasureLike = str | Measure
 """A measure, or its name in tables."""
 
 
-def measure(text: MeasureLike) -> Measure:
+def read_measure(text: MeasureLike) -> Measure:
     """Read a measure as it is written in tables: ``recall_all@10``, ``mrr``.
 
     :raises DataError: when the text is not ``name`` or ``name@k``.
 
-    >>> from memlab.evaluate import measure
-    >>> measure("ndcg@5").k
+    >>> from memlab.evaluate import read_measure
+    >>> read_measure("ndcg@5").k
     5
     """
     if isinstance(text, Measure):
@@ -84,7 +84,7 @@ def measure(text: MeasureLike) -> Measure:
 def read_measures(measures: MeasureLike | Iterable[MeasureLike]) -> tuple[Measure, ...]:
     """Read one or more measures; one that is named twice is kept once."""
     listed = [measures] if isinstance(measures, MeasureLike) else measures
-    return tuple(dict.fromkeys(measure(m) for m in listed))
+    return tuple(dict.fromkeys(read_measure(m) for m in listed))
 
 
 @dataclass(frozen=True)

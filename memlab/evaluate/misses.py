@@ -44,10 +44,10 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     :raises DataError: when the run ranks sessions, ``k`` is not positive, or no question has evidence turns.
 
     >>> import memlab
-    >>> from memlab.evaluate import by_cause, misses
+    >>> from memlab.evaluate import count_by_cause, misses
     >>> data = memlab.sample(turns=200)
     >>> missed = misses(memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None)), data, k=10)
-    >>> by_cause(missed)["n"].sum() == missed.height
+    >>> count_by_cause(missed)["n"].sum() == missed.height
     True
     """
     evidence = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
@@ -87,9 +87,9 @@ class _ScopeWords:
 
     def __init__(self, dataset: Dataset) -> None:
         turns, questions = dataset.turns, dataset.questions
-        self.texts, self.captions = _stems(turns["text"]), _stems(turns["caption"])
-        self.questions, self.answers = _stems(questions["text"]), _stems(questions["answer"])
-        scopes, speakers = turns["scope"].to_list(), _stems(turns["speaker"])
+        self.texts, self.captions = _content_stem_sets(turns["text"]), _content_stem_sets(turns["caption"])
+        self.questions, self.answers = _content_stem_sets(questions["text"]), _content_stem_sets(questions["answer"])
+        scopes, speakers = turns["scope"].to_list(), _content_stem_sets(turns["speaker"])
         self.names: dict[str, set[str]] = {scope: set() for scope in {*scopes, *questions["scope"]}}
         counts: dict[str, Counter[str]] = {scope: Counter() for scope in self.names}
         for scope, speaker, text, caption in zip(scopes, speakers, self.texts, self.captions, strict=True):
@@ -126,13 +126,13 @@ class _ScopeWords:
         return next((name for name, holds in rules.items() if holds), "outranked")
 
 
-def _stems(texts: pl.Series) -> list[set[str]]:
+def _content_stem_sets(texts: pl.Series) -> list[set[str]]:
     """Give the distinct stems of each text that are no stop words."""
     empty = set(stem(STOP_WORDS))
     return [set(words) - empty for words in tokenize(texts.fill_null("").to_list())] if len(texts) else []
 
 
-def by_cause(missed: pl.DataFrame) -> pl.DataFrame:
+def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
     """Count missed evidence and lost questions by cause.
 
     :param missed: what :func:`misses` gave, or a part of it that holds whole questions.

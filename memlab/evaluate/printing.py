@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.terminal import markdown
+from memlab.terminal import escape_markdown
 
 MOST_ROWS = 20
 BOUNDS = ("ceiling", "chance")
@@ -88,7 +88,7 @@ def to_markdown(frame: pl.DataFrame) -> str:
     | a \\| b | 0.500 |
     | c | 0.250 |
     """
-    names, numeric, rows = _format_cells(frame, "**{}**", markdown)
+    names, numeric, rows = _format_cells(frame, "**{}**", escape_markdown)
     head, *lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
     return "\n".join([head, rule, *lines])

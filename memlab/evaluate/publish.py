@@ -15,9 +15,9 @@ from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.printing import Table, tables_to_markdown, to_latex
 from memlab.evaluate.report import Report
-from memlab.files import atomic
+from memlab.files import open_atomically
 from memlab.records import LEVELS, Level
-from memlab.terminal import markdown
+from memlab.terminal import escape_markdown
 
 _NOTE = (
     "Bold is significantly the best: better than each other system by a paired randomisation test with Holm's "
@@ -58,7 +58,7 @@ def write_reports(reports: Sequence[Report], directory: str | Path, *, provenanc
 def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame]) -> None:
     """Write texts, and frames as Parquet, each file whole or not at all."""
     for name, content in contents.items():
-        with atomic(Path(directory) / name) as stream:
+        with open_atomically(Path(directory) / name) as stream:
             if isinstance(content, str):
                 stream.write(content.encode("utf-8", "backslashreplace"))
             else:
@@ -167,7 +167,7 @@ def _report_markdown(
 ) -> str:
     def line(key: str, value: Any) -> str:
         plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-        return f"- {key}: {markdown(plain)}"
+        return f"- {key}: {escape_markdown(plain)}"
 
     parts = ["# Evaluation"]
     for level, systems in levels.items():
@@ -178,6 +178,6 @@ def _report_markdown(
     common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}
     lines = [line(*each) for each in {**common, **provenance}.items()]
     for report in reports:
-        lines.append(f"- {markdown(report.name)}, {report.level}s")
+        lines.append(f"- {escape_markdown(report.name)}, {report.level}s")
         lines += [f"  {line(k, v)}" for k, v in report.provenance.items() if k not in common]
     return "\n\n".join([*parts, "\n".join(lines)]) + "\n"

@@ -159,7 +159,7 @@ def compare_paired(
     return pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all())).fill_nan(None)
 
 
-def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> dict[str, float]:
+def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> dict[str, float]:
     """Set a mean over questions beside its null distribution.
 
     :param observed: (n,) a value a question; NaN where it has none.
@@ -168,8 +168,8 @@ def against_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> di
         the draws, ``chance``, ``chance_low`` and ``chance_high``, and the two-sided ``p``, (b + 1) / (draws + 1).
 
     >>> import numpy as np
-    >>> from memlab.evaluate.significance import against_null
-    >>> against_null(np.array([1.0, 1.0]), np.zeros((99, 2)))["p"]
+    >>> from memlab.evaluate.significance import compare_with_null
+    >>> compare_with_null(np.array([1.0, 1.0]), np.zeros((99, 2)))["p"]
     0.01
     """
     those = ~np.isnan(observed)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.files import atomic
+from memlab.files import open_atomically
 from memlab.records import RUN_SCHEMA, Level, Qrels, Run, make_strictly_decreasing, run_from_scores
 
 _FIELDS = ("query_id", "Q0", "doc_id", "rank", "score", "tag")
@@ -54,7 +54,7 @@ def _write(table: pl.DataFrame, path: Path) -> Path:
                 f"{path}: {column} {bad!r} is empty or holds white space, which a TREC file cannot carry; encode it "
                 "with memlab.records.encode_id_part"
             )
-    with atomic(path) as stream:
+    with open_atomically(path) as stream:
         table.write_csv(stream, separator=" ", include_header=False, quote_style="never")
     return path
 

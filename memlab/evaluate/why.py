@@ -14,7 +14,7 @@ from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
-from memlab.terminal import markdown, short
+from memlab.terminal import escape_markdown, shorten_line
 from memlab.text.analysis import tokenize
 
 
@@ -40,10 +40,11 @@ class Explanation:
     def __str__(self) -> str:
         ranks = self.stages.with_columns(pl.col("rank").cast(pl.String).fill_null("–"))
         wide = ranks.pivot("turn_id", index="stage", values="rank", maintain_order=True)
-        cut = pl.col("text").map_elements(lambda text: short(text, 100), return_dtype=pl.String)
+        cut = pl.col("text").map_elements(lambda text: shorten_line(text, 100), return_dtype=pl.String)
         parts = {"Evidence": self.evidence.with_columns(cut), "Above it": self.above.with_columns(cut)}
         tables = tables_to_markdown({"Rank after each stage": wide, **parts})
-        return f"{markdown(str(self.question['text']))} → {markdown(str(self.question['answer']))}\n\n{tables}"
+        question, answer = (escape_markdown(str(self.question[name])) for name in ("text", "answer"))
+        return f"{question} → {answer}\n\n{tables}"
 
     def _repr_markdown_(self) -> str:
         return str(self)
@@ -74,7 +75,8 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
         raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
     alone, read = bench.with_rows(rows), pipeline(stages)
     runs = {
-        name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in _pipeline_steps(read, bench).items()
+        name: each.run(alone).frame.rename({"doc_id": "turn_id"})
+        for name, each in _traced_pipelines(read, bench).items()
     }
     ranks = {
         name: items.join(run, on="turn_id", how="left", maintain_order="left").select("turn_id", "rank", "score")
@@ -97,7 +99,7 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
     )
 
 
-def _pipeline_steps(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
+def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     """Give the simple rankings, and the pipeline up to each of its stages, by the names that they have in tables."""
     tokens = isinstance(bench.encoder, TokenEncoder)
     simple = ["bm25", *(["dense"] if bench.encoder else []), *(["late"] if tokens else [])]

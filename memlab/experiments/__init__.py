@@ -11,13 +11,13 @@ from what systems return (``contexts``). :func:`sweep` and :func:`latency` vary 
 from memlab.experiments.answering import answer_questions
 from memlab.experiments.costs import costs
 from memlab.experiments.experiment import Experiment
-from memlab.experiments.follow_ups import compare_forms, forms_table
+from memlab.experiments.follow_ups import compare_follow_up_forms, follow_up_forms_table
 from memlab.experiments.replaying import replay
 from memlab.experiments.running import reopen, run
 from memlab.experiments.sweeps import latency, sweep
 from memlab.experiments.systems import compare, explain_memory
 
 __all__ = [
-    "Experiment", "answer_questions", "compare", "compare_forms", "costs", "explain_memory", "forms_table", "latency",
-    "reopen", "replay", "run", "sweep",
+    "Experiment", "answer_questions", "compare", "compare_follow_up_forms", "costs", "explain_memory",
+    "follow_up_forms_table", "latency", "reopen", "replay", "run", "sweep",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from memlab.evaluate.printing import tables_to_markdown
 from memlab.evaluate.publish import write_files
 from memlab.evaluate.significance import wilson_interval
 from memlab.experiments.contexts import system_contexts
-from memlab.experiments.costs import price
+from memlab.experiments.costs import token_cost
 from memlab.llm import Service
 from memlab.records import Dataset
 
@@ -132,7 +132,7 @@ def answer_questions(
         "problems": made.problems.to_dicts(),
     }
     costs = pl.DataFrame() if service is None else _costs_table(rows, {"answer": service, "judge": judging})
-    return Answers(_shares_table(rows), _shares_table(rows, "kind"), costs, rows, about)
+    return Answers(_accuracy_table(rows), _accuracy_table(rows, "kind"), costs, rows, about)
 
 
 def _configured_service(service: Service | str | None) -> Service | str | None:
@@ -162,7 +162,7 @@ def _answer_and_judge(
     return rows.with_columns(correct=pl.when(misfit).then(False).otherwise("correct"))
 
 
-def _shares_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
+def _accuracy_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Give shares by system, and by what else is named."""
     tokens = [] if by else [pl.col("context_tokens").mean().alias("context tokens")]
     grouped, right = rows.group_by("system", *by, maintain_order=True), pl.col("correct")
@@ -189,7 +189,7 @@ def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None
             row = {"system": system, "task": task, "asked": own.height}
             row |= {"failed": own.filter(pl.col(f"{prefix}error") != "").height}
             row |= {"tokens in": read, "tokens out": written}
-            row |= {"price": None if None in rates else price(read, written, rates)}  # type: ignore[arg-type]
+            row |= {"price": None if None in rates else token_cost(read, written, rates)}  # type: ignore[arg-type]
             parts.append(row | {f"p{q} ms": ms.quantile(q / 100, "linear") for q in (50, 95)})
     times = {"p50 ms": pl.Float64, "p95 ms": pl.Float64}
     return pl.DataFrame(parts, schema_overrides=times, infer_schema_length=None)

@@ -18,11 +18,11 @@ PRICES = ((0.15, 0.60), (3.0, 15.0))
 """Two price points, of a small and of a large hosted model: for a million tokens read, and written."""
 
 
-def price(read: float, written: float, at: tuple[float, float]) -> float:
+def token_cost(read: float, written: float, at: tuple[float, float]) -> float:
     """Give the price of tokens read and written, at a price of a million of each.
 
-    >>> from memlab.experiments.costs import price
-    >>> price(1_000_000, 100_000, (3.0, 15.0))
+    >>> from memlab.experiments.costs import token_cost
+    >>> token_cost(1_000_000, 100_000, (3.0, 15.0))
     4.5
     """
     return (read * at[0] + written * at[1]) / 1e6
@@ -55,7 +55,7 @@ def costs(runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float
         row |= {"read a question": round(reading[0]), "written a question": round(reading[1])}
         row |= {"read for 1,000 turns": round(writing[0]), "written for 1,000 turns": round(writing[1])}
         for at in prices:
-            row[f"1,000 questions at {at[0]:g}/{at[1]:g}"] = round(1000 * price(reading[0], reading[1], at), 2)
+            row[f"1,000 questions at {at[0]:g}/{at[1]:g}"] = round(1000 * token_cost(reading[0], reading[1], at), 2)
         rows.append(row)
     return Table(rows)
 
@@ -76,5 +76,5 @@ def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
             tasks = each.run(bench.with_queries(bench.queries)).provenance.get("llm", {}).get("tasks", {})
         prompts, read, written = (sum(row[side] for row in tasks.values()) for side in (0, 1, 2))
         row = {"pipeline": str(each), "prompts": prompts, "read": read, "written": written}
-        rows.append(row | {f"price at {a:g}/{b:g}": round(price(read, written, (a, b)), 2) for a, b in PRICES})
+        rows.append(row | {f"price at {a:g}/{b:g}": round(token_cost(read, written, (a, b)), 2) for a, b in PRICES})
     return Table(rows)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memlab.experiments.replaying import code_version
-from memlab.files import atomic
+from memlab.files import open_atomically
 from memlab.pipelines import Pipeline, Stage
 from memlab.records import Dataset
 from memlab.rerank import cross_validate, training_lists
@@ -57,7 +57,7 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
             return place
     note.unlink(missing_ok=True)
     cross_validate(training_lists(bench, dataset), place, seed=seed, engine=engine)
-    with atomic(note) as file:  # last: what has it is whole
+    with open_atomically(note) as file:  # last: what has it is whole
         file.write(json.dumps(about).encode())
     return place
 

@@ -14,7 +14,7 @@ from memlab.pipelines import pipeline as read
 from memlab.retrieve import DEFAULT, Bench
 
 
-def compare_forms(
+def compare_follow_up_forms(
     follow_ups: pl.DataFrame,
     bench: Bench,
     *,
@@ -24,7 +24,7 @@ def compare_forms(
 ) -> pl.DataFrame:
     """Search for each form of each follow-up, in one batch.
 
-    :param follow_ups: what :func:`memlab.conversation.follow_ups` gave; first questions are left out.
+    :param follow_ups: what :func:`memlab.conversation.read_follow_ups` gave; first questions are left out.
     :param bench: of the conversations that are asked about.
     :param service: what rewrites, see :func:`memlab.llm.ask`; where it has no answer for any question, or is ``None``,
         there is no form ``model``.
@@ -56,10 +56,10 @@ def compare_forms(
     )
 
 
-def forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+def follow_up_forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
     """Sum up forms of follow-ups by kind and over all.
 
-    :param compared: what :func:`compare_forms` gave.
+    :param compared: what :func:`compare_follow_up_forms` gave.
     :returns: ``k``, ``kind``, ``form``, ``n``, ``mean`` (share complete) with its bootstrap interval ``mean_low`` and
         ``mean_high``, and the columns of :func:`memlab.evaluate.significance.compare_paired` against the form that
         stands alone.

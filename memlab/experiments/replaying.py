@@ -85,7 +85,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
             f"run {run_id!r} does not say its {', '.join(sorted(lacking))}; only what a pipeline made of a bench with "
             "a store can be made again"
         )
-    bench = load_seen_bench(store, about, encoder=encoder)
+    bench = load_run_bench(store, about, encoder=encoder)
     try:
         stages = pipeline(about["pipeline"])
     except PipelineError as error:
@@ -103,23 +103,21 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     return run
 
 
-def load_seen_bench(
-    store: MemoryStore, provenance: Mapping[str, Any], *, encoder: Encoder | str | None = None
-) -> Bench:
+def load_run_bench(store: MemoryStore, provenance: Mapping[str, Any], *, encoder: Encoder | str | None = None) -> Bench:
     """Make the bench that a run saw, on the table versions that it saw.
 
-    :raises StoreError: as :func:`load_seen_dataset`, or when the encoder is not the one that it saw.
+    :raises StoreError: as :func:`load_run_dataset`, or when the encoder is not the one that it saw.
     """
     return Bench.of(
-        load_seen_dataset(store, provenance),
-        encoder=_load_seen_encoder(provenance.get("encoder"), encoder),
+        load_run_dataset(store, provenance),
+        encoder=_load_run_encoder(provenance.get("encoder"), encoder),
         store=store.at(provenance["versions"]),
         header=provenance.get("header", ()),
         progress=False,
     )
 
 
-def load_seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
+def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     """Read the dataset that a run saw.
 
     :param provenance: with ``dataset``, ``fingerprint`` and ``versions``; ``scopes`` where the run saw some of them.
@@ -136,7 +134,7 @@ def load_seen_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Data
     return data
 
 
-def _load_seen_encoder(described: str | None, named: Encoder | str | None) -> Encoder | None:
+def _load_run_encoder(described: str | None, named: Encoder | str | None) -> Encoder | None:
     """Load the encoder that a run describes, and see that it is the same."""
     if described is None:
         return None

@@ -14,11 +14,11 @@ import polars as pl
 
 from memlab.config import settings
 from memlab.datasets import load as load_dataset
-from memlab.distributed import check_engine, spread
+from memlab.distributed import check_engine, parallel_map
 from memlab.embed import Encoder, encoder_name
 from memlab.embed import load as load_encoder
+from memlab.embed.ray_encoder import load_distributed_encoder as over_workers
 from memlab.embed.ray_encoder import load_worker_encoder
-from memlab.embed.ray_encoder import spread_encoder as over_workers
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError
 from memlab.evaluate import evaluate
@@ -26,7 +26,7 @@ from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.folds import has_untrained_stage, train_folds, with_models
-from memlab.experiments.replaying import code_version, load_seen_bench, load_seen_dataset, run_key
+from memlab.experiments.replaying import code_version, load_run_bench, load_run_dataset, run_key
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.rerank import bundled_model_fits
@@ -77,7 +77,7 @@ def run(
         replaced, its runs stay.
     :param seed: of the training, the bootstrap and the randomisation tests.
     :param engine: ``ray``: texts are encoded and pipelines run by the workers of a cluster, see
-        :func:`memlab.distributed.spread`. It takes the name of an encoder, and a store that all of them reach.
+        :func:`memlab.distributed.parallel_map`. It takes the name of an encoder, and a store that all of them reach.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
     :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one without evidence.
 
@@ -187,7 +187,7 @@ class _DatasetSource:
         if self.engine == "local" or not cells:
             ranked: Iterator[Run] = (stages.run(self.bench, level=level) for stages, level in cells)
         else:
-            ranked = map(self.bench.show, spread(_rank_on_worker, cells, *self._place(cells), engine=self.engine))
+            ranked = map(self.bench.show, parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine))
         for cell, made in zip(cells, ranked, strict=True):
             # As it comes back from the store, so that a report does not show whether its run was read.
             about = {**made.provenance, **self.about(*cell)}
@@ -234,8 +234,8 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
     runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
     seen = dict(zip(cells["dataset"], (each.provenance for each in runs), strict=True))
-    data = {name: load_seen_dataset(memory, about) for name, about in seen.items()}
-    benches = {name: partial(load_seen_bench, memory, about) for name, about in seen.items()}
+    data = {name: load_run_dataset(memory, about) for name, about in seen.items()}
+    benches = {name: partial(load_run_bench, memory, about) for name, about in seen.items()}
     asked = {"measures": content.get("measures"), "seed": content["seed"]}
     reports = tuple(evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True))
     return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches)

@@ -15,7 +15,15 @@ from memlab.errors import DataError, PipelineError
 from memlab.evaluate import read_run
 from memlab.experiments.folds import has_untrained_stage, train_folds, with_models
 from memlab.experiments.running import MODELS_FOLDER
-from memlab.memories import Memory, ReturnedTexts, collect, memory, names_module, read_ranking, run_to_returned
+from memlab.memories import (
+    Memory,
+    ReturnedTexts,
+    collect,
+    is_module_reference,
+    memory,
+    read_ranking,
+    run_to_returned_texts,
+)
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -58,7 +66,7 @@ class AskingOptions:
         :raises DataError: when there is nothing, or two have one name.
         """
         listed = systems if isinstance(systems, (list, tuple, Mapping)) else [systems]
-        pairs = listed.items() if isinstance(listed, Mapping) else [(_name(system), system) for system in listed]
+        pairs = listed.items() if isinstance(listed, Mapping) else [(_system_name(system), system) for system in listed]
         named: list[tuple[str, System]] = [(name, self._system(system)) for name, system in pairs]
         files = [self._file(Path(path), data) for path in self.runs]
         named += [(each.name, each) for each in files]
@@ -85,7 +93,7 @@ class AskingOptions:
                 yield system, np.array([])
             elif isinstance(system, Pipeline):
                 (stages,) = with_models([system], self.models) if crossed else [system]
-                found = run_to_returned(stages.run(bench).top(self.k), data, name)
+                found = run_to_returned_texts(stages.run(bench).top(self.k), data, name)
                 yield found, _time_questions(stages, bench, self.seed) if timed else np.array([])
             else:
                 found = collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
@@ -94,7 +102,7 @@ class AskingOptions:
     def _system(self, system: Any) -> Pipeline | Memory:
         if isinstance(system, Pipeline):
             return system
-        if isinstance(system, str) and "://" not in system and not names_module(system):
+        if isinstance(system, str) and "://" not in system and not is_module_reference(system):
             try:
                 return pipeline(system)
             except PipelineError as error:
@@ -104,10 +112,10 @@ class AskingOptions:
     def _file(self, path: Path, data: Dataset) -> ReturnedTexts:
         if path.suffix in (".json", ".jsonl"):
             return read_ranking(path, data, k=self.k)
-        return run_to_returned(read_run(path, "turn").top(self.k), data, path.stem)
+        return run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
 
 
-def _name(system: Any) -> str:
+def _system_name(system: Any) -> str:
     if isinstance(system, (str, Pipeline)):
         return str(system)
     return str(getattr(system, "__name__", type(system).__name__))

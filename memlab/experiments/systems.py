@@ -24,7 +24,7 @@ from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, measure_system, 
 from memlab.experiments.running import measurable_levels
 from memlab.experiments.system_rankings import AskingOptions
 from memlab.records import Dataset
-from memlab.terminal import markdown
+from memlab.terminal import escape_markdown
 
 SCHEMA_VERSION = 1
 _ANSWER = f"answer@{ANSWER_BUDGET} tokens"
@@ -106,7 +106,7 @@ class Comparison(Experiment):
             "Problems": self.problems.filter(pl.col("system") == name).select("problem"),
         }
         shown = tables_to_markdown({title: table for title, table in tables.items() if table.height})
-        return Markdown(f"{markdown(str(asked['text']))} → {markdown(str(asked['answer']))}\n\n{shown}")
+        return Markdown(f"{escape_markdown(str(asked['text']))} → {escape_markdown(str(asked['answer']))}\n\n{shown}")
 
     def export(self, directory: str | Path) -> Path:
         """Write ``systems.json`` (its schema is in ``docs/memories.md``) and ``systems.md``.

@@ -7,7 +7,7 @@ jupyter-scatter (``regl-scatterplot.min.js``: version 1.16.0, MIT, bundled so th
 
 from __future__ import annotations
 
-from memlab.explorer.scene import Scene, answer, lay_out, locate, snippet
+from memlab.explorer.scene import Scene, answer_payload, build_scene, interpolate_positions, snippet
 from memlab.explorer.widget import explore
 
-__all__ = ["Scene", "answer", "explore", "lay_out", "locate", "snippet"]
+__all__ = ["Scene", "answer_payload", "build_scene", "explore", "interpolate_positions", "snippet"]

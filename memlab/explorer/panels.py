@@ -12,20 +12,20 @@ from typing import Any
 
 import polars as pl
 
-from memlab.errors import DataError, needs
+from memlab.errors import DataError, require_extra
 from memlab.figures.provenance import NOTEBOOK_VARIABLE
 
 _INDENT = "\u2003"
 
 
 class Panel:
-    """A list of nodes, and the table of the chosen one; see :func:`unfold`.
+    """A list of nodes, and the table of the chosen one; see :func:`rollup_panel`.
 
     :ivar node: the list, an ipywidget: read and set its ``value``.
     """
 
     def __init__(self, nodes: pl.DataFrame, turns: pl.DataFrame) -> None:
-        with needs("lab", "a panel"):
+        with require_extra("lab", "a panel"):
             import ipywidgets
         if nodes.is_empty():
             raise DataError("there is no node to unfold: the frame has no rows")
@@ -71,7 +71,7 @@ class Panel:
         return still | self.widget._repr_mimebundle_(**options)
 
 
-def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
+def rollup_panel(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
     """Walk a rollup: a node, the nodes below it and the turns that its sentences stand on.
 
     A node's own children stand right below it in the list, indented.
@@ -82,10 +82,10 @@ def unfold(nodes: pl.DataFrame, turns: pl.DataFrame) -> Panel:
     :raises ModelError: where ipywidgets is not installed.
 
     >>> import memlab
-    >>> from memlab.explorer.panels import unfold
+    >>> from memlab.explorer.panels import rollup_panel
     >>> from memlab.summaries import rollup
     >>> turns = memlab.sample(turns=60).turns
-    >>> "<table" in unfold(rollup(turns), turns).html
+    >>> "<table" in rollup_panel(rollup(turns), turns).html
     True
     """
     return Panel(nodes, turns)

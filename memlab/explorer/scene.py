@@ -37,7 +37,7 @@ class Scene:
     names: dict[int, str]
 
 
-def lay_out(
+def build_scene(
     bench: Bench, scope: str, *, places: pl.DataFrame | None = None, clustering: str = "umap_hdbscan", seed: int = 0
 ) -> Scene:
     """Lay the turns of a scope out by UMAP and cluster them.
@@ -48,10 +48,10 @@ def lay_out(
     :raises DataError: when the bench has no vectors or no such scope, a turn has no place, or for another clusterer.
 
     >>> import memlab
-    >>> from memlab.explorer import lay_out
+    >>> from memlab.explorer import build_scene
     >>> data = memlab.sample(turns=60)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
-    >>> scene = lay_out(bench, data.scopes[0])
+    >>> scene = build_scene(bench, data.scopes[0])
     >>> scene.turns.columns
     ['turn_id', 'session_id', 'speaker', 'timestamp', 'text', 'x', 'y', 'label']
     """
@@ -88,7 +88,7 @@ def cluster_names(turns: pl.DataFrame, language: str) -> dict[int, str]:
     return {label: " · ".join(words) for label, words in terms.select("label", "terms").iter_rows()}
 
 
-def locate(scene: Scene, vectors: np.ndarray) -> np.ndarray:
+def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     """Place new texts on a map that was made without them: where UMAP's transform begins.
 
     The mean of the places of the nearest turns, each weighted by how much nearer than the others it is.
@@ -110,7 +110,7 @@ def locate(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     return placed.astype(np.float32)
 
 
-def answer(
+def answer_payload(
     scene: Scene, bench: Bench, text: str, systems: Sequence[str | Run], *, k: int = 10, query_id: str = "",
     evidence: Collection[str] = (), among: np.ndarray | None = None,
 ) -> dict[str, Any]:  # fmt: skip
@@ -129,7 +129,7 @@ def answer(
     if asked.query_vectors is None:
         raise DataError("this bench has no encoder to embed a question with; make it with one")
     vector = asked.query_vectors[:1]
-    x, y = locate(scene, vector)[0].tolist()
+    x, y = interpolate_positions(scene, vector)[0].tolist()
     cosine = (scene.vectors @ vector[0]).round(4)
     spoken = text.split()
     stems = zip(spoken, tokenize(spoken, language=bench.language), strict=True)

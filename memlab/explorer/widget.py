@@ -17,8 +17,8 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import cluster_labels
-from memlab.errors import DataError, MemlabError, needs
-from memlab.explorer.scene import Scene, answer, cluster_names, lay_out, single_question_bench, snippet
+from memlab.errors import DataError, MemlabError, require_extra
+from memlab.explorer.scene import Scene, answer_payload, build_scene, cluster_names, single_question_bench, snippet
 from memlab.records import Run
 from memlab.retrieve import DEFAULT, Bench
 
@@ -44,19 +44,19 @@ def explore(
     - ``question`` (text or ``query_id``, read and set), ``systems``, ``scope``, ``k``: what the map shows;
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``, ``speaker``,
       ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked; ``select(turn_ids)`` sets it;
-    - ``answer``: what :func:`memlab.explorer.answer` gives for the question;
+    - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
     - ``cluster_again()``: new clusters within the selection;
     - ``save(question, answer)``: appends a question with the selection as its evidence to ``golden``.
 
     :param run: one or two pipelines or runs to look at.
     :param scope: which conversation first; the one with most questions where not given.
-    :param places: a map made before, see :func:`memlab.explorer.lay_out`.
+    :param places: a map made before, see :func:`memlab.explorer.build_scene`.
     :param golden: a chat log's questions, one JSON object a line, see ``docs/conversations.md``.
     :param clustering: a name of :data:`memlab.clusterers`.
     :raises DataError: when the bench has no vectors or no such scope.
     :raises ModelError: where anywidget is not installed.
     """
-    lay = partial(lay_out, bench, places=places, clustering=clustering, seed=seed)
+    lay = partial(build_scene, bench, places=places, clustering=clustering, seed=seed)
     asked = bench.queries["scope"] if bench.queries.height else bench.turns["scope"]
     busiest = asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])["scope"][0]
     first = lay(scope or str(busiest))
@@ -68,7 +68,7 @@ def explore(
 
 @cache
 def _widget_class() -> Any:
-    with needs("lab", "the explorer"):
+    with require_extra("lab", "the explorer"):
         import anywidget
         import traitlets
 
@@ -192,8 +192,10 @@ def _widget_class() -> Any:
                 if self._asking is None or self._asking[0] != asked:
                     self._asking = asked, single_question_bench(self._bench, self.scope, text, query_id)
                 one = self._asking[1]
-                self._view = answer(self.scene, one, text, systems, k=self.k, query_id=one.queries["query_id"][0],
-                                    evidence=evidence, among=among)  # fmt: skip
+                query_id = one.queries["query_id"][0]
+                self._view = answer_payload(
+                    self.scene, one, text, systems, k=self.k, query_id=query_id, evidence=evidence, among=among
+                )
                 self.problem = ""
             except MemlabError as error:
                 self.problem = str(error)

@@ -2,21 +2,31 @@
 
 One file per family of charts. A chart function gives a ``plotly.graph_objects.Figure`` and never shows or writes it;
 ``style`` holds the look and the layouts, ``_rows`` rows of marks with intervals, ``_text`` measures and wraps words.
-:func:`export` writes a figure with its data and provenance, :func:`gallery` makes a page of all that were exported.
+:func:`export` writes a figure with its data and provenance, :func:`write_gallery` makes a page of all.
 """
 
 from __future__ import annotations
 
-from memlab.errors import needs
+from memlab.errors import require_extra
 
-with needs("figures", "a figure"):
+with require_extra("figures", "a figure"):
     import plotly  # noqa: F401  else an import below would fail without the name of the extra
 
 from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
 from memlab.figures.export import ExportedFigure, export
-from memlab.figures.gallery import gallery
+from memlab.figures.write_gallery import write_gallery
 
 __all__ = [
-    "ExportedFigure", "anatomy", "bars", "curves", "export", "gallery", "intervals", "maps", "rollup", "style",
-    "sweeps", "systems",
+    "ExportedFigure",
+    "anatomy",
+    "bars",
+    "curves",
+    "export",
+    "intervals",
+    "maps",
+    "rollup",
+    "style",
+    "sweeps",
+    "systems",
+    "write_gallery",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from memlab.errors import ExportError, needs
+from memlab.errors import ExportError, require_extra
 from memlab.figures._font import font_face_rules
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class _Chromium:
     async def _start(self, path: str) -> None:
         import plotly
 
-        with needs("figures", "the export of a figure"):
+        with require_extra("figures", "the export of a figure"):
             from choreographer import Browser
 
         self.browser = await Browser(path=path)
@@ -158,7 +158,7 @@ def find_browser_path() -> str:
         if path := shutil.which(named):
             return path
         raise ExportError(f"no browser at BROWSER_PATH={named!r} (not an executable file); unset it, or {how}")
-    with needs("figures", "the export of a figure"):
+    with require_extra("figures", "the export of a figure"):
         from choreographer.browsers.chromium import Chromium
 
     path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)

@@ -12,7 +12,7 @@ import string
 from functools import cache, lru_cache
 from pathlib import Path
 
-from memlab.errors import needs
+from memlab.errors import require_extra
 
 FAMILY = "Liberation Sans"
 _FILES = {400: "LiberationSans-Regular.ttf", 700: "LiberationSans-Bold.ttf"}
@@ -22,10 +22,10 @@ _ALWAYS = frozenset(map(ord, string.ascii_letters + string.digits + string.punct
 @cache
 def character_widths(weight: int) -> dict[int, float]:
     """Give the width of each character that the font has, by code point, in ems."""
-    with needs("figures", "a figure"):
+    with require_extra("figures", "a figure"):
         from fontTools.ttLib import TTFont
 
-    with TTFont(_path(weight), lazy=True) as font:
+    with TTFont(_font_path(weight), lazy=True) as font:
         widths, em = font["hmtx"], font["head"].unitsPerEm
         return {code: widths[glyph][0] / em for code, glyph in font.getBestCmap().items()}
 
@@ -41,7 +41,7 @@ def font_face_rules(text: str) -> str:
 
 @lru_cache(128)
 def _font_face_rule(weight: int, codes: frozenset[int]) -> str:
-    with needs("figures", "a figure"):
+    with require_extra("figures", "a figure"):
         import brotli  # noqa: F401  fontTools writes WOFF2 with it
         from fontTools import subset
 
@@ -51,7 +51,7 @@ def _font_face_rule(weight: int, codes: frozenset[int]) -> str:
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=codes)
     buffer = io.BytesIO()
-    with subset.load_font(_path(weight), options) as font:
+    with subset.load_font(_font_path(weight), options) as font:
         subsetter.subset(font)
         subset.save_font(font, buffer, options)
     glyphs = base64.b64encode(buffer.getvalue()).decode()
@@ -59,5 +59,5 @@ def _font_face_rule(weight: int, codes: frozenset[int]) -> str:
     return f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source}}}"
 
 
-def _path(weight: int) -> Path:
+def _font_path(weight: int) -> Path:
     return Path(__file__).parent / "fonts" / _FILES[weight]

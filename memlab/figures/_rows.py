@@ -32,7 +32,7 @@ def marked_rows(
     numbers: dict[str, list[str]] = {row["name"]: [] for row in marks}
     names = list(numbers)
     deep = max(sum(row["name"] == name for row in marks) for name in names)
-    row_px, traces = _row_px(deep, 1 if between else deep), list[Any]()
+    row_px, traces = _row_height_px(deep, 1 if between else deep), list[Any]()
     for row in marks:
         # Several marks of a row stand nearer to its own name than to the next.
         lane = deep - 1 - len(numbers[row["name"]])
@@ -42,7 +42,7 @@ def marked_rows(
             x=[row["x"]], y=[y], mode="markers", name=drawable_text(row["series"]), showlegend=False,
             marker={"color": row["fill"], "size": 7, "symbol": row["symbol"],
                     "line": {"color": row["tint"], "width": 1.5}},
-            error_x=style.interval_bar(row["x"], row["low"], row["high"], color=row["tint"]),
+            error_x=style.error_bar(row["x"], row["low"], row["high"], color=row["tint"]),
             text=[f"{drawable_text(row['name'])}<br>{drawable_text(row['series'])}: {row['numbers']}"],
             hoverinfo="text",
         ))  # fmt: skip
@@ -52,10 +52,10 @@ def marked_rows(
     pad = (high - low or 0.01) * 0.05
     axis = {"range": [low - pad, high + pad], "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1}
     rows = {printable_line(name): own for name, own in written.items()}
-    return style.finish_figure(traces, lambda px: _layout(px, rows, deep, xlabel, key, axis | (xaxis or {})))
+    return style.make_figure(traces, lambda px: _layout(px, rows, deep, xlabel, key, axis | (xaxis or {})))
 
 
-def _row_px(deep: int, lines: int) -> int:
+def _row_height_px(deep: int, lines: int) -> int:
     return _ROW_PX + _SECOND_LINE_PX * max(lines - 1, deep > 1) + _FURTHER_PX * (deep - 1)
 
 
@@ -69,25 +69,25 @@ def _layout(
     longest = max(text_px(name, style.SMALL) for name in rows)
     before = 0 if column else min(longest, _NAMES_PX) + 8  # a column has no room for names beside the plot
     below = _wrap_evenly(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
-    keys = _break_key(key, px - 20)
+    keys = _wrap_legend(key, px - 20)
     bottom = 26 + 12 * len(below) + 10 * len(keys)
     room = style.TALLEST_PX - bottom - 20
 
     def least(second: bool) -> float:
         """Give the height of a row with room for a name, of two lines or one, between its marks and the last."""
-        return (21 + 12 * second) / (1 - lanes / _row_px(deep, max(lines, 1 + second)))
+        return (21 + 12 * second) / (1 - lanes / _row_height_px(deep, max(lines, 1 + second)))
 
     second = not column or least(True) * len(rows) <= room
     names = [wrap(name, px - 20 if column else before - 8, style.SMALL, lines=1 + second) for name in rows]
     most = max(map(len, names))
-    whole = row = float(_row_px(deep, max(lines, most)))
+    whole = row = float(_row_height_px(deep, max(lines, most)))
     middle = ((deep > 1) * _LIFT_PX + lanes / 2) / whole  # of the marks, above the end of their row
     ends = [middle - 0.5, len(rows) + middle - 0.5]
     if column:
         row = max(min(row, room / len(rows)), least(most > 1))
         ends = [-10 / row, len(rows)]
     else:
-        row = max(0.7 * _row_px(deep, lines), 12 * most + 6)
+        row = max(0.7 * _row_height_px(deep, lines), 12 * most + 6)
     texts, bands = list[dict[str, Any]](), list[dict[str, Any]]()
     for i, (name, numbers) in enumerate(zip(names, rows.values(), strict=True)):
         beside: dict[str, Any] = {"y": len(rows) - i - 1 + middle, "yref": "y", "align": "left"}
@@ -118,7 +118,7 @@ def _wrap_evenly(text: str, px: float, size: float, *, lines: int) -> list[str]:
     return wrap(text, min(px, text_px(text, size) / len(done) + longest), size, lines=len(done))
 
 
-def _break_key(key: str, px: float) -> list[str]:
+def _wrap_legend(key: str, px: float) -> list[str]:
     """Break a key between its shapes and statements, and within one only where it is longer than a line."""
     lines = [""]
     for part in map(str.strip, _PART.findall(key)):

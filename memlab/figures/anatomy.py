@@ -17,7 +17,7 @@ from memlab.figures._text import (
 )
 
 
-def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
+def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw where each evidence item of a question stands after each stage, the first ``k`` ranks shaded.
 
     :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not ranked:
@@ -26,7 +26,7 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
     >>> import polars as pl
     >>> from memlab.figures import anatomy
     >>> rows = {"stage": ["bm25", "… | mmr"], "text": ["I saw Dr. Lee."] * 2, "rank": [40, 3]}
-    >>> list(anatomy.through_stages(pl.DataFrame(rows)).data[0].y)
+    >>> list(anatomy.evidence_ranks_by_stage(pl.DataFrame(rows)).data[0].y)
     [40, 3]
     """
     style.check_columns(stages, ("stage", "text", "rank"), "through_stages")
@@ -41,7 +41,7 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
         ]
         heights = [ranks.get(stage) or missing for stage in order]
         names.append(cut_to_width(begin_at_relevant_sentence(item, title), 2 * 230, style.SMALL))
-        traces.append(style.draw_marked_line(list(range(len(order))), heights, names[-1], i, showlegend=True,
+        traces.append(style.marked_line(list(range(len(order))), heights, names[-1], i, showlegend=True,
                                    text=hover, hoverinfo="text"))  # fmt: skip
     ticks: list[tuple[float, str]] = [
         (v, f"{v:,}") for v in (1, 3, 10, 30, 100, 300, 1000, 3000, 10000) if v == 1 or v < deepest
@@ -53,7 +53,8 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
         heads = [style.join_lines(wrap(stage, max(room - 8, 30), style.SMALL, lines=3)) for stage in order]
         deep = 24 + 12 * max(head.count("<br>") + 1 for head in heads)
         band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 0.8, "y1": k + 0.5,
-                "fillcolor": style.faded(style.EVIDENCE, 0.25), "line": {"width": 0}, "layer": "below"}  # fmt: skip
+                "fillcolor": style.rgba_colour(style.EVIDENCE, 0.25), "line": {"width": 0},
+                "layer": "below"}  # fmt: skip
         return style.layout(
             px, plot_px=200, title=title, left=76, bottom=deep, names=names, shapes=[band],
             xaxis={"tickvals": list(range(len(order))), "ticktext": heads, "range": [-0.4, len(order) - 0.6]},
@@ -64,4 +65,4 @@ def through_stages(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.
                                     font={"color": style.GREY, "size": 8})],
         )  # fmt: skip
 
-    return style.finish_figure(traces, layout_for)
+    return style.make_figure(traces, layout_for)

@@ -11,7 +11,7 @@ from memlab.figures import style
 from memlab.figures._text import drawable_text, printable_line, text_px, wrap
 
 
-def shares(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
+def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     """Draw shares as bars, a row a cause and in it a bar a group, with counts on their right.
 
     Rows whose counts are all 0 are left out.
@@ -21,7 +21,7 @@ def shares(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
     >>> import polars as pl
     >>> from memlab.figures import bars
     >>> frame = pl.DataFrame({"cause": ["pronouns", "label"], "group": "all", "n": [3, 1], "share": [0.75, 0.25]})
-    >>> list(bars.shares(frame).data[0].x)
+    >>> list(bars.share_bars(frame).data[0].x)
     [0.75, 0.25]
     """
     style.check_columns(frame, ("cause", "group", "n", "share"), "shares")
@@ -34,8 +34,8 @@ def shares(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
         tint = style.colour(i)
         traces.append(go.Bar(x=part["share"].to_list(), y=at, width=step * 0.9, orientation="h",
         name=drawable_text(group),
-                             marker={"color": style.faded(tint, (0.75, 0.35)[i % 2])}))  # fmt: skip
-        font = {"size": 8, "color": style.darker(tint, 0.15)}
+                             marker={"color": style.rgba_colour(tint, (0.75, 0.35)[i % 2])}))  # fmt: skip
+        font = {"size": 8, "color": style.darken_colour(tint, 0.15)}
         counts += [style.text_note(f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font)
                    for n, share, y in zip(part["n"], part["share"], at, strict=True)]  # fmt: skip
     most, left = float(frame["share"].max()), max(text_px(printable_line(name), style.SMALL) for name in names)  # type: ignore[arg-type]

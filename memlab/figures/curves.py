@@ -40,13 +40,13 @@ def recall_curves(
     traces = list[Any]()
     for i, (name, of_system) in enumerate(style.rows_by_value(frame, "system")):
         rows = of_system.sort("k")
-        banded, tint = rows.drop_nulls(["low", "high"]), style.faded(style.colour(i), 0.12)
+        banded, tint = rows.drop_nulls(["low", "high"]), style.rgba_colour(style.colour(i), 0.12)
         traces += [
             style.line([*banded["k"], *banded["k"].reverse()], [*banded["high"], *banded["low"].reverse()],
             drawable_text(name),
                        line={"width": 0, "color": None, "dash": None}, fill="toself", fillcolor=tint, hoverinfo="skip",
                        legendgroup=name, showlegend=False),
-            style.draw_marked_line(rows["k"], rows["mean"], name, i, legendgroup=name,
+            style.marked_line(rows["k"], rows["mean"], name, i, legendgroup=name,
             legendrank=best_first.index(name),
                          showlegend=True, hovertemplate=f"{drawable_text(axis)} = %{{x:~g}}: %{{y:.3f}}"),
         ]  # fmt: skip
@@ -97,7 +97,7 @@ def _name_line_ends(
         at = spread_labels([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px) / plot_px
         labels = [
             style.text_note(escape(cut_to_width(name, right - 10, style.SMALL)), 1, y, "left middle", xshift=5,
-                       font={"size": style.SMALL, "color": style.darker(colour, 0.15)})
+                       font={"size": style.SMALL, "color": style.darken_colour(colour, 0.15)})
             for (name, _, colour), y in zip(ends, at, strict=True)
         ]  # fmt: skip
         return style.layout(
@@ -106,10 +106,10 @@ def _name_line_ends(
             yaxis={"title": {"text": drawable_text(measure)}, "range": [0, y_top]}, **own,
         )  # fmt: skip
 
-    return style.finish_figure(traces, layout_for)
+    return style.make_figure(traces, layout_for)
 
 
-def over_time(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
+def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
     """Draw confidence over time, one line a family, with repetitions as jumps.
 
     At column width the families are named in a legend under the plot, at page width beside their lines.
@@ -121,7 +121,7 @@ def over_time(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure
     >>> from memlab.knowledge import confidence
     >>> from memlab.knowledge.decay import Exponential, PlateauLinear
     >>> families = {"plateau_linear": PlateauLinear(), "exponential": Exponential()}
-    >>> [line.name for line in curves.over_time(confidence.trajectory(families)).data]
+    >>> [line.name for line in curves.confidence_curves(confidence.trajectory(families)).data]
     ['plateau_linear', 'exponential']
     """
     style.check_columns(frame, ("family", "day", "confidence"), "over_time")

@@ -29,7 +29,7 @@ from memlab.figures._font import font_face_rules
 from memlab.figures._text import printable_line
 from memlab.figures.provenance import figure_origin
 from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
-from memlab.files import atomic
+from memlab.files import open_atomically
 
 PICTURES = ("svg", "pdf", "png")
 PNG_SCALE = 4
@@ -124,7 +124,7 @@ def export(
     }
     files[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
     every_picture = {_file_name(name, format, width) for width in WIDTHS for format in PICTURES}
-    write_together(target, files | _missing_plotly_js(target), stale=every_picture - files.keys())
+    write_files_atomically(target, files | _missing_plotly_js(target), stale=every_picture - files.keys())
     if failure is not None:
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
@@ -158,11 +158,11 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
     return table.with_columns(pl.col(numbers).cast(pl.Float64))
 
 
-def write_together(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()) -> None:
+def write_files_atomically(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export that were not made go."""
     with ExitStack() as whole:
         for file, content in files.items():
-            stream = whole.enter_context(atomic(target / file))
+            stream = whole.enter_context(open_atomically(target / file))
             stream.write(content)
             stream.flush()
     for old in stale:

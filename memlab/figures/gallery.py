@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from memlab.errors import ExportError, needs
+from memlab.errors import ExportError, require_extra
 from memlab.figures._font import font_face_rules
-from memlab.figures.export import write_together
+from memlab.figures.export import write_files_atomically
 from memlab.figures.provenance import read_sidecar
 
 STYLE = """
@@ -37,7 +37,9 @@ td{padding:.1rem 1rem .1rem 0;vertical-align:top;word-break:break-word}td:first-
 """
 
 
-def gallery(directory: str | os.PathLike[str] = "figures", *, notebooks: str | os.PathLike[str] = "notebooks") -> Path:
+def write_gallery(
+    directory: str | os.PathLike[str] = "figures", *, notebooks: str | os.PathLike[str] = "notebooks"
+) -> Path:
     """Write ``index.html``: everything exported to a directory, by notebook and in its order.
 
     It is read off the sidecars that :func:`memlab.figures.export` writes, links relatively, and opens without a server.
@@ -69,7 +71,7 @@ def gallery(directory: str | os.PathLike[str] = "figures", *, notebooks: str | o
         f"with its data and provenance.</p><nav>{links}</nav></header>\n"
         f"<main>{body or '<p>Nothing has been exported yet.</p>'}</main></body></html>\n"
     )
-    write_together(target, {"index.html": page.encode("utf-8", "replace")})
+    write_files_atomically(target, {"index.html": page.encode("utf-8", "replace")})
     return target / "index.html"
 
 
@@ -97,7 +99,7 @@ def _read_notebook(name: str, folder: Path, cards: list[dict[str, Any]]) -> tupl
 
 def render_markdown(markdown: str) -> str:
     """Give Markdown with tables as HTML; mark-up in it is text."""
-    with needs("figures", "a page"):
+    with require_extra("figures", "a page"):
         from markdown_it import MarkdownIt
 
     return str(MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown))

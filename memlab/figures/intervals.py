@@ -14,7 +14,7 @@ from memlab.figures._text import format_p, format_signed, printable_line
 _ALPHA = 0.05
 
 
-def means(
+def mean_intervals(
     frame: pl.DataFrame, *, rows: str = "kind", series: str = "form", measure: str = "recall_all@10",
     digits: int | None = None, between: str = " · ",
 ) -> go.Figure:  # fmt: skip
@@ -30,7 +30,7 @@ def means(
     >>> import polars as pl
     >>> from memlab.figures import intervals
     >>> row = {"kind": "pronoun", "form": "as asked", "n": 9, "mean": 0.5, "low": 0.3, "high": 0.7}
-    >>> len(intervals.means(pl.DataFrame([row])).data)
+    >>> len(intervals.mean_intervals(pl.DataFrame([row])).data)
     1
     """
     style.check_columns(frame, (rows, series, "n", "mean", "low", "high"), "means")
@@ -47,7 +47,7 @@ def means(
                           "series": row[series]})  # fmt: skip
     counted = [f"{name} (n = {style.format_counts(part['n'])})" for name, part in style.rows_by_value(frame, series)]
     span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    key = style.shape_key(names if of_rows else counted) if len(names) > 1 or not of_rows else ""
+    key = style.shape_legend(names if of_rows else counted) if len(names) > 1 or not of_rows else ""
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 
@@ -78,7 +78,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     xlabel = (
         f"difference in {measure} to {printable_line(frame['baseline'][0])} (n = {style.format_counts(frame['n'])})"
     )
-    key = f"{style.shape_key(measures)}; " * (len(measures) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
+    key = f"{style.shape_legend(measures)}; " * (len(measures) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
     return marked_rows(marks, xlabel=xlabel, key=key)
 
 
@@ -112,7 +112,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"])))
     ]  # fmt: skip
     about = [f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")]
-    key = f"{style.shape_key(about)}; right: mean, and gain on the step before; "
+    key = f"{style.shape_legend(about)}; right: mean, and gain on the step before; "
     key += "ms: median time of one question; " * ("ms" in frame.columns)
     key += f"filled: p < {_ALPHA:g} against the step before, after Holm's correction"
     return marked_rows(marks, xlabel=measure, key=key, xaxis={"zeroline": False})

@@ -110,7 +110,7 @@ def embedding_map(
                                 longest=_LABEL_PX[width])  # fmt: skip
         for text in texts:
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        lines = _key_lines(key, px)
+        lines = _legend_lines(key, px)
         texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
                                 font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
         box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
@@ -121,7 +121,7 @@ def embedding_map(
             yaxis={**box, "range": [corner[1], corner[1] + area[1] / scale]},
         )  # fmt: skip
 
-    return style.finish_figure(traces, layout_for)
+    return style.make_figure(traces, layout_for)
 
 
 def _point_coordinates(rows: pl.DataFrame) -> np.ndarray:
@@ -164,7 +164,8 @@ def _cluster_labels(
     radii = (0, 6, 12, 18, 24, 30, 38, 46, 56, 68, 86)
     centres = place_labels(anchors, sizes, obstacles, area=(area[0], area[1]), radii=radii, weights=weights)
     return [
-        {"at": centre, "text": f"<b>{escape(text)}</b>", "font": {"size": style.SMALL, "color": style.darker(tint)},
+        {"at": centre, "text": f"<b>{escape(text)}</b>",
+         "font": {"size": style.SMALL, "color": style.darken_colour(tint)},
          "bgcolor": "rgba(255,255,255,0.82)", "borderpad": 1, "showarrow": False}
         for centre, text, (tint, _) in zip(centres, texts, named.values(), strict=True) if not np.isnan(centre[0])
     ]  # fmt: skip
@@ -178,7 +179,7 @@ def _shorten(name: str, px: int) -> str:
     return cut_to_width(_BETWEEN.join(terms), px, style.SMALL, bold=True)
 
 
-def _key_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
+def _legend_lines(entries: list[tuple[str, str]], px: int) -> list[str]:
     """Give the key, whose marks have their colours, in as many lines as it needs."""
     lines, taken = [""], 0.0
     for whole, tint in entries:

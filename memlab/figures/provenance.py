@@ -34,9 +34,9 @@ def figure_origin() -> dict[str, Any]:
     if told := os.environ.get(NOTEBOOK_VARIABLE):
         return dict(json.loads(told))
     if session := os.environ.get("JPY_SESSION_NAME"):
-        return {"notebook": Path(session).name} | _name_commit(Path.cwd())
+        return {"notebook": Path(session).name} | _read_commit(Path.cwd())
     script = Path(getattr(sys.modules["__main__"], "__file__", None) or "interactive")
-    return {"script": script.name} | _name_commit(script.resolve().parent)
+    return {"script": script.name} | _read_commit(script.resolve().parent)
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
     about = {"notebook": notebook.name, "source": source_digest(notebook), "parameters": told}
     # A bar of progress would stay in the executed notebook, a line for each of its steps.
     new = {
-        NOTEBOOK_VARIABLE: json.dumps(about | _name_commit(notebook.resolve().parent), default=str),
+        NOTEBOOK_VARIABLE: json.dumps(about | _read_commit(notebook.resolve().parent), default=str),
         "TQDM_DISABLE": "1",
     }
     before = {name: os.environ.get(name) for name in new}
@@ -96,7 +96,7 @@ def relative_path(value: Any, folder: Path | None = None) -> Any:
 
 
 @cache
-def _name_commit(folder: Path) -> dict[str, str]:
+def _read_commit(folder: Path) -> dict[str, str]:
     """Name the commit of a folder, ``-dirty`` where its files differ from it; nothing where git knows none."""
     ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:

@@ -98,7 +98,7 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
             xaxis={"visible": False, "range": [0, 1]}, yaxis={"visible": False, "range": [leaves, 0]},
         )  # fmt: skip
 
-    return style.finish_figure(traces, layout_for)
+    return style.make_figure(traces, layout_for)
 
 
 def _box_label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:

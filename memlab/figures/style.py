@@ -2,7 +2,7 @@
 
 A figure is drawn for print: 336 px are 3.5 in (a column) and 672 px are 7 in (a page), so a font of 10 px is 7.5 pt
 at either width. What must change with the width (where labels sit, how long a snippet is) a chart says through
-:func:`finish_figure`; :func:`copy_for_width` gives the figure at one width. Nothing is registered with plotly: a
+:func:`make_figure`; :func:`copy_for_width` gives the figure at one width. Nothing is registered with plotly: a
 notebook's own figures keep their look.
 """
 
@@ -72,18 +72,18 @@ def colour(i: int) -> str:
     return PALETTE[i % len(PALETTE)]
 
 
-def faded(hex_colour: str, alpha: float) -> str:
+def rgba_colour(hex_colour: str, alpha: float) -> str:
     """Give a colour with an opacity.
 
-    >>> from memlab.figures.style import faded
-    >>> faded("#0072B2", 0.2)
+    >>> from memlab.figures.style import rgba_colour
+    >>> rgba_colour("#0072B2", 0.2)
     'rgba(0,114,178,0.2)'
     """
     red, green, blue = (int(hex_colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:g})"
 
 
-def darker(hex_colour: str, share: float = 0.3) -> str:
+def darken_colour(hex_colour: str, share: float = 0.3) -> str:
     """Mix a colour with black, so that it can carry text on white."""
     channels = (round(int(hex_colour[i : i + 2], 16) * (1 - share)) for i in (1, 3, 5))
     return "#" + "".join(f"{c:02X}" for c in channels)
@@ -231,18 +231,18 @@ def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, da
     return go.Scatter(x=list(x), y=list(y), name=name, **{"mode": "lines", "line": look, **own})
 
 
-def draw_marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
+def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
     """Draw the line of the i-th series, with marks of its shape; its dash changes when the colours start again."""
     marker, dash = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}, ("solid", "dash", "dot")[i // len(PALETTE) % 3]
     return line(x, y, legend_name(name), colour(i), dash=dash, **{"mode": "lines+markers", "marker": marker, **own})
 
 
-def shape_key(names: Iterable[object]) -> str:
+def shape_legend(names: Iterable[object]) -> str:
     """Say which drawn shape stands for which of several names."""
     return ", ".join(f"{shape} {printable_line(name)}" for shape, name in zip("●■◆▲✚", names, strict=False) if name)
 
 
-def interval_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
+def error_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     """Give the bar of an interval around a value, or around a column of them."""
     columns = [v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)]
     up, down = (columns[2] - columns[0]).to_list(), (columns[0] - columns[1]).to_list()
@@ -251,10 +251,10 @@ def interval_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
 
 def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
     """Make a figure whose :func:`layout` differs between the widths by its legend alone."""
-    return finish_figure(traces, lambda px: layout(px, **fixed))
+    return make_figure(traces, lambda px: layout(px, **fixed))
 
 
-def finish_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
+def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
     """Make a figure of traces and a layout that depends on the width in pixels.
 
     :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for each paper width.
@@ -274,7 +274,7 @@ def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:
 
     >>> import polars as pl
     >>> from memlab.figures import bars, style
-    >>> fig = bars.shares(pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, 3], "share": [0.25, 0.75]}))
+    >>> fig = bars.share_bars(pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, 3], "share": [0.25, 0.75]}))
     >>> style.copy_for_width(fig, "column").layout.width
     336
     """

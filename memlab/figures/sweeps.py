@@ -34,12 +34,12 @@ def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str
     names = ["with the parameter", reference]
     traces, heads = list[Any](), list[tuple[str, str]]()
     for p, (head, rows) in enumerate(style.rows_by_value(frame.sort("value", maintain_order=True), "system")):
-        error = style.interval_bar(rows["mean"], rows["low"], rows["high"], thickness=0.8, width=2)
+        error = style.error_bar(rows["mean"], rows["low"], rows["high"], thickness=0.8, width=2)
         own: dict[str, Any] = {"showlegend": p == 0, **style.panel_axes(p)}
         traces += [
             style.line(rows["value"], rows["baseline"], style.legend_name(reference), width=1.2, dash="dash",
                        legendgroup=reference, legendrank=1001, **own),
-            style.draw_marked_line(rows["value"], rows["mean"], names[0], 0, error_y=error,
+            style.marked_line(rows["value"], rows["mean"], names[0], 0, error_y=error,
                                    legendgroup=names[0], **own),
         ]  # fmt: skip
         heads.append((printable_line(head), drawable_text(rows["parameter"][0])))
@@ -68,4 +68,4 @@ def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str
         return style.panels_layout(px, facets, columns=columns, high=high, gap=(_GAP_PX, header + _FOOT_PX),
                             names=names, head_px=header, bottom=_FOOT_PX)  # fmt: skip
 
-    return style.finish_figure(traces, layout_for)
+    return style.make_figure(traces, layout_for)

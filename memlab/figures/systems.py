@@ -38,7 +38,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     traces = []
     for i, row in enumerate(table.iter_rows(named=True)):
         recall = [row[budgets[budget]] for budget in tokens]
-        traces.append(style.draw_marked_line(tokens, recall, row["system"], i, showlegend=True,
+        traces.append(style.marked_line(tokens, recall, row["system"], i, showlegend=True,
                                    hovertemplate="%{x:,} tokens: %{y:.3f}", **style.panel_axes(0)))  # fmt: skip
     timed = table.with_row_index("i").drop_nulls(["p50 ms", "recall_all@10"])
     best = timed.sort("p50 ms", -pl.col("recall_all@10")).filter(
@@ -53,7 +53,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         traces.append(go.Scatter(
             x=[row["p50 ms"]], y=[share], mode="markers", name=drawable_text(row["system"]), showlegend=False,
             marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
-            error_y=style.interval_bar(share, low, high, color=tint),
+            error_y=style.error_bar(share, low, high, color=tint),
             hovertemplate=f"%{{y:.3f}} [{low:.3f}, {high:.3f}], %{{x:,.1f}} ms", **style.panel_axes(1),
         ))  # fmt: skip
     n, untimed = max(table["n"].to_list()), table.filter(pl.col("p50 ms").is_null())["system"].to_list()
@@ -83,4 +83,4 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
         return style.panels_layout(px, facets, columns=1 + beside, high=high, gap=(40, 58), head_px=18, left=46,
                             right=18, names=names)  # fmt: skip
 
-    return style.finish_figure(traces, layout_for)
+    return style.make_figure(traces, layout_for)

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.knowledge import Resolved, patterns, recall, resolve
 from memlab.store import MemoryStore, cache_encoder
-from memlab.terminal import short
+from memlab.terminal import shorten_line
 
 _FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
 _MAX_LISTED = 8
@@ -32,11 +32,13 @@ def resolved_facts(
     :param as_of: only what had reached the memory by then counts.
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
-    pairs = current_undos(store, dataset, facts).values()
+    pairs = map_undos_to_current_facts(store, dataset, facts).values()
     return resolve(facts, encoder=cache_encoder(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
 
 
-def current_undos(store: MemoryStore, dataset: str, facts: pl.DataFrame) -> dict[tuple[str, str], tuple[str, str]]:
+def map_undos_to_current_facts(
+    store: MemoryStore, dataset: str, facts: pl.DataFrame
+) -> dict[tuple[str, str], tuple[str, str]]:
     """Give for each undo, a pair of fact ids, the current facts of its scope that state the same.
 
     :returns: noted pair → current pair; an id is empty where no fact states it any more.
@@ -71,17 +73,19 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
     lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
-    lines += [f"  {session}: failed: {short(reason or '')}" for session, reason in failed.head(_MAX_LISTED).iter_rows()]
+    lines += [
+        f"  {session}: failed: {shorten_line(reason or '')}" for session, reason in failed.head(_MAX_LISTED).iter_rows()
+    ]
     if failed.height > _MAX_LISTED:
         lines.append(f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events")
     alone = events.filter(service="extractive")
     if alone.height:
-        why = "".join(f" ({short(reason)})" for reason in alone["reason"].drop_nulls().head(1))
+        why = "".join(f" ({shorten_line(reason)})" for reason in alone["reason"].drop_nulls().head(1))
         lines.append(
             f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
             f"sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
         )
-    gone = [noted for noted, pair in current_undos(store, dataset, known).items() if "" in pair]
+    gone = [noted for noted, pair in map_undos_to_current_facts(store, dataset, known).items() if "" in pair]
     return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]
 
 
@@ -91,6 +95,6 @@ def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     if states.is_empty():
         return "is not indexed; memlab index does that"
     reasons = states["reason"].drop_nulls().unique(maintain_order=True).head(3).to_list()
-    why = f" ({'; '.join(map(short, reasons))})" if reasons else ""
+    why = f" ({'; '.join(map(shorten_line, reasons))})" if reasons else ""
     failed = (states["status"] == "failed").all()
     return f"has no session that was indexed{why}" if failed else f"is indexed, and nothing was found{why}"

@@ -14,17 +14,17 @@ from uuid import uuid4
 import polars as pl
 
 from memlab.config import IndexSettings
-from memlab.distributed import spread
+from memlab.distributed import parallel_map
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.results import cache_vectors, current_undos
+from memlab.indexing.results import cache_vectors, map_undos_to_current_facts
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
-from memlab.summaries import summarize
+from memlab.summaries import summarize_sessions
 from memlab.summaries.prompts import SESSION
 from memlab.text.analysis import english_rules_apply
 
@@ -82,7 +82,7 @@ def index(
     :param encoder: embeds summaries and facts, so that they are found at once; otherwise they are when first searched.
     :param now: the present, by which sessions are open or closed; the clock where none is given.
     :param gap: the silence after which a session is closed.
-    :param engine: ``ray``: the sessions are read by the workers of a cluster, see :func:`memlab.distributed.spread`.
+    :param engine: ``ray``: the workers of a cluster read the sessions, see :func:`memlab.distributed.parallel_map`.
     :returns: what happened: rows of :class:`memlab.records.IndexEvent`.
     :raises ModelError: when the service cannot be asked at all (no client, no key): nothing was done.
     :raises StoreError: when the store cannot be read or written: what was committed before stays.
@@ -110,7 +110,7 @@ def index(
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
         read_ahead, batches = tee(due.iter_slices(chosen.batch))
         inputs = (_read_batch(store, job, batch) for batch in read_ahead)
-        for batch, rows in zip(batches, spread(_index_batch, inputs, job, engine=engine), strict=True):
+        for batch, rows in zip(batches, parallel_map(_index_batch, inputs, job, engine=engine), strict=True):
             events.append(_commit_batch(store, job, batch, rows))
             bar.update(batch.height)
     if encoder is not None and due.height:
@@ -155,7 +155,7 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
     before: dict[str, Any] = {}
     if job.service and job.settings.facts:
         known = store.knowledge.rows("facts", job.dataset, scopes=scopes)
-        pairs = current_undos(store, job.dataset, known).values()
+        pairs = map_undos_to_current_facts(store, job.dataset, known).values()
         before = {"known": known, "undone": list(pairs), "earlier": _earlier_turns(turns, due["session_id"].to_list())}
     return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
@@ -209,7 +209,7 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
         outcomes.append(due.filter(few).select("session_id", reason=why))
         long = turns.join(due.filter(~few), on="session_id", how="semi", maintain_order="left")
-        written = summarize(long, service=job.service, language=job.language)
+        written = summarize_sessions(long, service=job.service, language=job.language)
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
         stamp = {"version": pl.lit(job.version), "created_at": pl.lit(job.now).cast(TIMESTAMP)}

@@ -9,10 +9,10 @@ over the ``graph``, and ``listing`` lists what the index has.
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.extraction import Extracted, extract
 from memlab.knowledge.recall import search_facts
-from memlab.knowledge.supersession import Resolved, active, resolve
+from memlab.knowledge.supersession import Resolved, active_facts, resolve
 from memlab.knowledge.tuning import compare, recommend
 
 __all__ = [
-    "ConfidenceSettings", "Extracted", "Resolved", "active", "compare", "extract", "recommend", "resolve", "score",
-    "search_facts",
+    "ConfidenceSettings", "Extracted", "Resolved", "active_facts", "compare", "extract", "recommend", "resolve",
+    "score", "search_facts",
 ]  # fmt: skip

@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from memlab.knowledge import patterns
 from memlab.knowledge.patterns import make_fact
 from memlab.knowledge.prompts import ENDINGS, FACTS, MAX_STATEMENTS, VERSION, Endings, NamedEntity, Stated, StatedFact
-from memlab.knowledge.supersession import active, resolve
+from memlab.knowledge.supersession import active_facts, resolve
 from memlab.llm import Answer, Request, Service, ask
 from memlab.records import Entity, Fact, frame
-from memlab.text.lemmas import base_forms, infinitive, strip_contrast, third_person
+from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
 
 PATTERNS = "patterns"
 
@@ -94,7 +94,7 @@ def extract(
     all_facts = pl.concat([others, frame(Fact, facts.values())])
     all_facts = all_facts.with_columns(recorded_at=pl.coalesce("recorded_at", "asserted_at", pl.lit(datetime.now(UTC))))
     answered = {session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS}
-    for session, error, endings in _ask_endings(answered, all_facts, undone, service):
+    for session, error, endings in _ask_ended_facts(answered, all_facts, undone, service):
         if error:
             outcomes[session] = ("fallback", f"what it ends: {error}", service_name(service))
         for fact in endings:
@@ -159,7 +159,7 @@ def _stated_facts(stated: list[StatedFact], rows: list[dict[str, Any]]) -> Itera
             yield make_fact(turns, triple, source=fact.source, text=fact.sentence)
 
 
-def _ask_endings(
+def _ask_ended_facts(
     sessions: Mapping[str, list[dict[str, Any]]],
     known: pl.DataFrame,
     undone: Collection[tuple[str, str]],
@@ -173,7 +173,7 @@ def _ask_endings(
         if (facts := resolved.get(rows[0]["scope"])) is None:
             continue
         # A correction holds from when the wrong value was said, and nobody knew it then.
-        held = active(facts, as_of=before).filter(before is None or pl.col("said_at") <= before)
+        held = active_facts(facts, as_of=before).filter(before is None or pl.col("said_at") <= before)
         if statements := _statement_entries(rows, held):
             requests[session] = _request("endings", rows, Endings, ENDINGS, {"statements": statements})
     by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
@@ -196,9 +196,9 @@ def _short_id(fact: dict[str, Any]) -> str:
 def _statement_entries(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the prompt's entries of earlier facts: those that share most words with a session, else the latest."""
     facts = facts.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
-    words = frozenset(base_forms(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
+    words = frozenset(base_form_stems(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
     texts = facts.select(text=pl.concat_str("subject", "object", separator=" "))["text"]
-    shared = pl.Series([len(words.intersection(base_forms(text))) for text in texts], dtype=pl.Int32)
+    shared = pl.Series([len(words.intersection(base_form_stems(text))) for text in texts], dtype=pl.Int32)
     best = facts.with_columns(shared=shared).sort("shared", "said_at", descending=True, maintain_order=True)
     return [
         {"id": _short_id(fact), "said": f"{fact['said_at']:%Y-%m-%d}",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from memlab.text.tokens import normalize_text, stem, words
+from memlab.text.tokens import normalize_characters, stem, words
 from memlab.text.words import ARTICLES, STOP_WORDS
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
 @lru_cache(maxsize=100_000)
 def _text_stems(text: str) -> tuple[str, ...]:
     """Give the stems of a text, without articles and possessive endings."""
-    return tuple(stem(word for word in words(re.sub(r"'s\b", "", normalize_text(text))) if word not in ARTICLES))
+    return tuple(stem(word for word in words(re.sub(r"'s\b", "", normalize_characters(text))) if word not in ARTICLES))
 
 
 @cache

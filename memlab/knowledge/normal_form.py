@@ -16,7 +16,7 @@ from memlab.embed import Encoder
 from memlab.text.dates import dates
 from memlab.text.lemmas import irregular_forms
 from memlab.text.numbers import numbers
-from memlab.text.tokens import normalize_text, stem
+from memlab.text.tokens import normalize_characters, stem
 from memlab.text.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
 
 IS, NOT, PLAN = "is", "not", "plan"
@@ -70,7 +70,7 @@ def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
     >>> parse_statement("Ann's door code", "is", "not 4471 but 4417")[2:]
     ('Ann', 'door code', True, '4417', '4471')
     """
-    phrase, value, corrects = normalize_text(predicate), normalize_text(obj).strip(), None
+    phrase, value, corrects = normalize_characters(predicate), normalize_characters(obj).strip(), None
     if correction := _CORRECTION.match(value):
         corrects, value = correction["old"].strip(), correction["new"].strip()
     is_ending = bool(_ENDING.search(phrase)) and corrects is None
@@ -79,7 +79,7 @@ def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
         mode = NOT
     for pattern in (_PLAN, _ENDING, _DENIAL):
         phrase = pattern.sub(" ", phrase)
-    holder = re.sub(r"^(?:(?:an?|the) )+", "", " ".join(normalize_text(subject).split()), flags=re.I)
+    holder = re.sub(r"^(?:(?:an?|the) )+", "", " ".join(normalize_characters(subject).split()), flags=re.I)
     owner = _POSSESSIVE.fullmatch(holder)
     if owner and not set(_lower_words(phrase)) - BE - _ADVERBS:
         return Statement(mode, is_ending, owner["holder"], normal_relation(owner["what"]), True, value, corrects)
@@ -132,7 +132,7 @@ def normal_value(text: str) -> Value:
     >>> normal_value("sk-AB12").exact, normal_value("12u34").exact
     (('sk-AB12',), ('12u34',))
     """
-    text = _MONEY.sub(lambda m: f"{m[2]} {_CURRENCIES[m[1]]}", numbers_as_digits(normalize_text(text)))
+    text = _MONEY.sub(lambda m: f"{m[2]} {_CURRENCIES[m[1]]}", numbers_as_digits(normalize_characters(text)))
     text = re.sub(r"'s\b", "", _THOUSANDS.sub(lambda m: m[0].replace(",", ""), text))
     exact, words, names = [], [], set()
     for token in _TOKEN.findall(text):
@@ -205,11 +205,11 @@ def values_differ(a: Value, b: Value) -> bool:
     # Names on both sides: a capital alone may only begin a sentence.
     if a.exact != b.exact or (a.names - set(b.words) and b.names - set(a.words)):
         return True
-    return any((set(a.words) & series) != (set(b.words) & series) for series in _closed_series())
+    return any((set(a.words) & series) != (set(b.words) & series) for series in _mutually_exclusive_words())
 
 
 @cache
-def _closed_series() -> tuple[frozenset[str], ...]:
+def _mutually_exclusive_words() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(stem_words(line.split())) for line in _CLOSED_SERIES)
 
 
@@ -220,4 +220,4 @@ def stem_words(words: list[str]) -> list[str]:
 
 
 def _lower_words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", normalize_text(text).casefold())
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", normalize_characters(text).casefold())

@@ -100,7 +100,7 @@ def search_facts(
     return pl.concat(parts).sort("_place", "rank").drop("_place")
 
 
-def current_first(
+def current_first_shares(
     questions: pl.DataFrame,
     labels: pl.DataFrame,
     resolved: Resolved,

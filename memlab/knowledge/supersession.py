@@ -70,20 +70,20 @@ def resolve(
 
     >>> from datetime import datetime, UTC
     >>> from memlab.records import Fact, frame
-    >>> from memlab.knowledge import active
+    >>> from memlab.knowledge import active_facts
     >>> march, june = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC)
     >>> facts = frame(Fact, [
     ...     Fact("f1", "u", "Ann's API key", "is", "sk-1111", "stated", ["u/s1/1"], march),
     ...     Fact("f2", "u", "Ann's API key", "is", "sk-2222", "stated", ["u/s9/4"], june),
     ... ])
     >>> resolved = resolve(facts)
-    >>> active(resolved)["object"].to_list()
+    >>> active_facts(resolved)["object"].to_list()
     ['sk-2222']
-    >>> active(resolved, as_of=datetime(2026, 4, 1, tzinfo=UTC))["object"].to_list()
+    >>> active_facts(resolved, as_of=datetime(2026, 4, 1, tzinfo=UTC))["object"].to_list()
     ['sk-1111']
     >>> resolved.log.select("old", "new", "rule", "evidence").row(0)
     ('f1', 'f2', 'another value', ['u/s9/4'])
-    >>> active(resolve(facts, undone=[("f1", "f2")])).height
+    >>> active_facts(resolve(facts, undone=[("f1", "f2")])).height
     2
     """
     arrived = _validate_facts(facts)
@@ -111,7 +111,7 @@ def resolve(
     return Resolved(arrived.hstack(table), log.sort("recorded_at", "at", "old"))
 
 
-def active(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
+def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
     """List the active facts, one row for each value, however often it was stated.
 
     :param as_of: what held then, by all that is known; ``None``: what holds last. For what was *known* then,

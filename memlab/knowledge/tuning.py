@@ -87,7 +87,7 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
 
     def loss(place: np.ndarray) -> float:
         try:
-            chance = _survival_chances(curve(place), age)
+            chance = _survival_probabilities(curve(place), age)
         except DataError:  # the floor is reached before the plateau ends
             return 1e9
         return float(-np.log(np.where(true, chance, 1 - chance)).sum())
@@ -119,7 +119,7 @@ def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return age, true.to_numpy()
 
 
-def _survival_chances(curve: AnyCurve, age: np.ndarray) -> np.ndarray:
+def _survival_probabilities(curve: AnyCurve, age: np.ndarray) -> np.ndarray:
     return np.clip(curve.retention(age), MIN_CHANCE, 1 - MIN_CHANCE)
 
 
@@ -176,9 +176,9 @@ def compare(
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
     for learn, test in folds.split(labels, groups=labels[group].to_list()):
         chance[CONSTANT][test] = true[learn].mean()
-        chance[DEFAULT][test] = _survival_chances(PlateauLinear(), age[test])
+        chance[DEFAULT][test] = _survival_probabilities(PlateauLinear(), age[test])
         for name in families:
-            chance[name][test] = _survival_chances(
+            chance[name][test] = _survival_probabilities(
                 fit(labels[learn], name, intervals=False, seed=seed).curve, age[test]
             )
     losses = {name: -np.log(np.where(true, its, 1 - its)) for name, its in chance.items()}

@@ -47,7 +47,7 @@ class Client:
         self.service, self._limit, self.takes_schema = service, limit, True
         self._headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
         self._headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        self._transport = httpx.AsyncHTTPTransport(verify=_certificates(), trust_env=False)
+        self._transport = httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
 
     async def post(self, path: str, body: dict[str, Any]) -> bytes:
         """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.
@@ -124,6 +124,6 @@ class Client:
 
 
 @cache
-def _certificates() -> ssl.SSLContext:
+def _ssl_context() -> ssl.SSLContext:
     """Read the certificates of the authorities once: it takes a tenth of a second."""
     return httpx.create_ssl_context(trust_env=False)

@@ -12,14 +12,30 @@ from memlab.memories.budgets import dated_lines, fit_to_budget
 from memlab.memories.client import HttpMemory, read_bearer_token
 from memlab.memories.collecting import ReturnedTexts, collect
 from memlab.memories.embeddings import Embeddings
-from memlab.memories.memory import TURNS, Memory, memory, names_module
+from memlab.memories.memory import TURNS, Memory, is_module_reference, memory
 from memlab.memories.pipelines import PipelineMemory
-from memlab.memories.rankings import read_ranking, run_to_returned
+from memlab.memories.rankings import read_ranking, run_to_returned_texts
 from memlab.memories.returned_rows import list_returned_rows
 from memlab.memories.server import server
 
 __all__ = [
-    "LEAST_SIMILARITY", "TURNS", "Embeddings", "HttpMemory", "Memory", "PipelineMemory", "ReturnedTexts", "attribute",
-    "collect", "dated_lines", "fit_to_budget", "list_returned_rows", "memory", "names_module", "rank_source_turns",
-    "read_bearer_token", "read_ranking", "run_to_returned", "server",
+    "LEAST_SIMILARITY",
+    "TURNS",
+    "Embeddings",
+    "HttpMemory",
+    "Memory",
+    "PipelineMemory",
+    "ReturnedTexts",
+    "attribute",
+    "collect",
+    "dated_lines",
+    "fit_to_budget",
+    "is_module_reference",
+    "list_returned_rows",
+    "memory",
+    "rank_source_turns",
+    "read_bearer_token",
+    "read_ranking",
+    "run_to_returned_texts",
+    "server",
 ]  # fmt: skip

@@ -63,7 +63,7 @@ def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
         unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
     if unmatched:
         stated = [sentence for _, sentence in unmatched]
-        share = score = shared_word_shares(stated, turns["text"].to_list(), data.language)
+        share = score = weighted_word_overlap(stated, turns["text"].to_list(), data.language)
         if encoder is not None:
             embedded = encoder.encode(turn_texts(turns), progress=False)
             score = (share + encoder.encode(stated, progress=False) @ embedded.T) / 2
@@ -85,7 +85,7 @@ def _contains_verbatim(text: str, turn: str) -> bool:
     return short in long and (short.count(" ") > _FEWEST_WORDS or short == long)
 
 
-def shared_word_shares(texts: list[str], turns: list[str], language: str) -> np.ndarray:
+def weighted_word_overlap(texts: list[str], turns: list[str], language: str) -> np.ndarray:
     """Give the share of each text's words, weighted by rarity among the turns, that each turn holds: (texts, turns)."""
     from sklearn.feature_extraction.text import CountVectorizer
 

@@ -14,7 +14,7 @@ import polars as pl
 from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError
 from memlab.memories.returned_rows import Unanswered, call_with_timeout
-from memlab.terminal import short
+from memlab.terminal import shorten_line
 
 LARGEST_BYTES = 16_000_000
 """The largest answer and the largest request, in bytes."""
@@ -53,7 +53,7 @@ class HttpMemory:
         except httpx.InvalidURL:
             address = httpx.URL()
         if not address.host or (address.port or 80) > 65535 or address.userinfo or address.query or address.fragment:
-            raise DataError(f"{short(url, 80)!r} is no address of a memory; expected http://HOST:PORT")
+            raise DataError(f"{shorten_line(url, 80)!r} is no address of a memory; expected http://HOST:PORT")
         self.url, self._token, self._timeout = url.rstrip("/"), read_bearer_token(token), timeout
         self.settings = {"url": self.url}
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
@@ -111,4 +111,4 @@ class HttpMemory:
         return response.status_code, bytes(received)
 
     def _clean(self, text: str) -> str:
-        return short(text.replace(self._token, "•••") if self._token else text, 200)
+        return shorten_line(text.replace(self._token, "•••") if self._token else text, 200)

@@ -13,11 +13,11 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.files import atomic
+from memlab.files import open_atomically
 from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, read_rows
+from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, select_usable_rows
 from memlab.records import Dataset
-from memlab.terminal import short
+from memlab.terminal import shorten_line
 
 USAGE_COLUMNS = ("bytes", "tokens_read", "tokens_written")
 RETURNED_SCHEMA = {
@@ -106,7 +106,7 @@ def collect(
                 tables = {"rows": [], "costs": [], "problems": [(None, str(error))]}
             tables["problems"] = [problem_row(name, scope, *each) for each in tables["problems"]]
             if place and tables["costs"]:
-                with atomic(place) as stream:
+                with open_atomically(place) as stream:
                     stream.write(json.dumps(tables).encode())
             part = _make_frames(tables)
         done.append(part)
@@ -163,7 +163,7 @@ def _run_scope(
             continue
         in_a_row = 0
         spent.append(seconds * 1000)
-        read, odd = read_rows(found, known, k)
+        read, odd = select_usable_rows(found, known, k)
         rows += [(query_id, *row) for row in read]
         problems += [(query_id, line) for line in odd]
     try:
@@ -172,7 +172,7 @@ def _run_scope(
         if not all(n is None or 0 <= n < 2**63 for n in used):
             raise ValueError("a number below 0 or beyond 2^63")
     except Exception as error:  # an answer of somebody else's code
-        problems.append((None, f"usage cannot be read: {short(error)}"))
+        problems.append((None, f"usage cannot be read: {shorten_line(error)}"))
         used = [None] * len(USAGE_COLUMNS)
     costs = [(scope, turns.height, asked.height, ingest, wait, spent, *used)]
     return {"rows": rows, "costs": costs, "problems": problems}

@@ -14,7 +14,7 @@ import polars as pl
 
 from memlab.code_digest import source_digest
 from memlab.errors import DataError, PipelineError
-from memlab.terminal import short
+from memlab.terminal import shorten_line
 
 TURNS = {
     "id": pl.String(), "session": pl.String(), "speaker": pl.String(), "time": pl.Datetime("us", "UTC"),
@@ -38,7 +38,7 @@ class Memory:
     def __init__(self, system: Any) -> None:
         self._system, self._turns, self._objects = system, dict[str, pl.DataFrame](), dict[str, Any]()
         name, first = getattr(system, "__name__", type(system).__name__), self._make()
-        search, given = _find_search(first), _search_arguments("", "", 1, None)
+        search, given = _find_search_method(first), _search_arguments("", "", 1, None)
         if search is None:
             raise DataError(f"{name} has no search; a memory is a function or has search(query, k)")
         takes = _read_parameters(search)
@@ -61,23 +61,23 @@ class Memory:
         reset = _find_method(system, "reset")
         # Where scopes stand side by side, never one that forgets them all.
         if reset and (not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE)):
-            _call_by_name(reset, _scope_arguments(scope))
+            _call_with_accepted_arguments(reset, _scope_arguments(scope))
         if initialize := _find_method(system, "initialize"):
-            _call_by_name(initialize, _scope_arguments(scope))
+            _call_with_accepted_arguments(initialize, _scope_arguments(scope))
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns, :data:`TURNS`, in order of time; may be called again with later ones."""
         self._turns[scope] = pl.concat([self._turns[scope], turns]) if scope in self._turns else turns
         system = self._object(scope)
         if ingest := _find_method(system, "ingest"):
-            _call_by_name(ingest, _scope_arguments(scope), turns=turns)
+            _call_with_accepted_arguments(ingest, _scope_arguments(scope), turns=turns)
         elif add := _find_method(system, "add"):
             for turn in turns.iter_rows(named=True):
                 text = f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"]
                 about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
                 about["time"] = turn["time"] and turn["time"].isoformat()
                 own = {"id": turn["id"], "metadata": about, "messages": [{"role": "user", "content": text}]}
-                _call_by_name(add, {**_scope_arguments(scope), **about, **own}, text=text)
+                _call_with_accepted_arguments(add, {**_scope_arguments(scope), **about, **own}, text=text)
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
@@ -90,16 +90,16 @@ class Memory:
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
-        search = _find_search(self._object(scope))
+        search = _find_search_method(self._object(scope))
         given = _search_arguments(scope, query, k, now) | {"turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))}
         if "queries" in _read_parameters(search):  # one that takes several, each with its time
             given |= {"now": [now]}
-        return _call_by_name(search, given, query=query)
+        return _call_with_accepted_arguments(search, given, query=query)
 
     def usage(self, scope: str) -> Any:
         """Say what a scope takes on disk and what models read and wrote for it, where the system does."""
         usage = _find_method(self._object(scope), "usage")
-        return _call_by_name(usage, _scope_arguments(scope)) if usage else {}
+        return _call_with_accepted_arguments(usage, _scope_arguments(scope)) if usage else {}
 
     def _object(self, scope: str) -> Any:
         key = scope if self._each else ""
@@ -113,7 +113,7 @@ class Memory:
         try:
             return self._system()
         except Exception as error:  # whatever somebody else's code raises
-            what = short(f"{type(error).__name__}: {error}")
+            what = shorten_line(f"{type(error).__name__}: {error}")
             raise DataError(f"{self._system.__name__}() failed ({what}); give an object that is made") from error
 
 
@@ -137,7 +137,7 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
         return Memory(system)
     if system.startswith(("http://", "https://")):
         return Memory(HttpMemory(system, timeout=timeout))
-    if not names_module(system):
+    if not is_module_reference(system):
         raise DataError(f"{system!r} names no memory; write module:name, such as my_system:search, or http://HOST:PORT")
     module, _, name = system.partition(":")
     try:
@@ -145,11 +145,11 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     except DataError:
         raise
     except (Exception, SystemExit) as error:  # whatever the code of a module raises
-        what = short(f"{type(error).__name__}: {error}")
+        what = shorten_line(f"{type(error).__name__}: {error}")
         raise DataError(f"{system!r} cannot be imported ({what}); is the module here?") from error
 
 
-def names_module(text: str) -> bool:
+def is_module_reference(text: str) -> bool:
     """Say whether a text is ``module:name``, and neither a pipeline nor an address."""
     return re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", text) is not None
 
@@ -172,7 +172,7 @@ def _find_method(system: Any, name: str) -> Callable[..., Any] | None:
     return verb if callable(verb) else None
 
 
-def _find_search(system: Any) -> Any:
+def _find_search_method(system: Any) -> Any:
     """Find what searches: of a retriever of LangChain that is ``invoke``, of LlamaIndex ``retrieve``."""
     named = [verb for name in ("search", "retrieve", "invoke") if (verb := _find_method(system, name))]
     return named[0] if named else system if callable(system) else None
@@ -188,7 +188,7 @@ def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
     return {each.name: each.default is each.empty for each in parameters if each.kind not in several}
 
 
-def _call_by_name(function: Callable[..., Any], given: Mapping[str, Any], **first: Any) -> Any:
+def _call_with_accepted_arguments(function: Callable[..., Any], given: Mapping[str, Any], **first: Any) -> Any:
     """Call a function with what it names; ``first`` goes to its first other parameter where none has its name."""
     names, given = _read_parameters(function), {**given, **first}
     other = [name for name in names if name not in given]

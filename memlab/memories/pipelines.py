@@ -47,7 +47,7 @@ class PipelineMemory:
 
     def wait(self) -> None:
         for scope in self._turns.keys() - self._benches.keys():
-            data = _dataset(scope, pl.concat(self._turns[scope]))
+            data = _make_scope_dataset(scope, pl.concat(self._turns[scope]))
             self._benches[scope] = bench = Bench.of(data, encoder=self.encoder, progress=False)
             bench.documents("turn").embeddings  # noqa: B018  encoded while it waits, not at the first question
 
@@ -66,7 +66,7 @@ class PipelineMemory:
         return ranked.select("text", "score", "time", source_ids=pl.concat_list("doc_id"))
 
 
-def _dataset(scope: str, turns: pl.DataFrame) -> Dataset:
+def _make_scope_dataset(scope: str, turns: pl.DataFrame) -> Dataset:
     """Make a dataset of the turns of one scope, session by session; the ids are as they came."""
     own = turns.unique("id", keep="last", maintain_order=True).select(
         turn_id="id",

@@ -12,9 +12,9 @@ import polars as pl
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, problem_row
-from memlab.memories.returned_rows import list_returned_rows, read_rows
+from memlab.memories.returned_rows import list_returned_rows, select_usable_rows
 from memlab.records import Dataset, Run, decode_id_part
-from memlab.terminal import short
+from memlab.terminal import shorten_line
 
 
 def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTexts:
@@ -23,7 +23,7 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
     By the end of the name: ``.json`` holds ``{query_id: [turn ids]}``, ``.jsonl`` one ``{"query_id", "text"}`` a line,
     best first, with ``score``, ``source_ids`` and ``time`` where there are any. A message of a chat log may be called
     by its own id. A TREC run is read by :func:`memlab.evaluate.read_run` and comes here through
-    :func:`run_to_returned`. What cannot be used of it is left out, with a line in ``problems``.
+    :func:`run_to_returned_texts`. What cannot be used of it is left out, with a line in ``problems``.
 
     :raises DataError: for a file that is none of these, and one of which nothing can be used: names three of its ids.
     """
@@ -45,21 +45,21 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
         raise DataError(f"{place}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise DataError(
-            f"{place}: {short(error)}; expected JSON, {{query_id: [ids of turns, best first]}}, or in .jsonl a line of "
-            "JSON with query_id and text for each text"
+            f"{place}: {shorten_line(error)}; expected JSON, {{query_id: [ids of turns, best first]}}, or in .jsonl a "
+            "line of JSON with query_id and text for each text"
         ) from None
-    return _make_returned(place.stem, asked, odd, data, {"file": place.name}, k=k)
+    return _make_returned_texts(place.stem, asked, odd, data, {"file": place.name}, k=k)
 
 
-def run_to_returned(run: Run, data: Dataset, name: str) -> ReturnedTexts:
+def run_to_returned_texts(run: Run, data: Dataset, name: str) -> ReturnedTexts:
     """Read a ranking of turns as texts that name their turn, like :func:`read_ranking`."""
     asked: dict[str, list[Any]] = {}
     for query, turn, score in run.frame.select("query_id", "doc_id", "score").iter_rows():
         asked.setdefault(query, []).append({"source_ids": turn, "score": score})
-    return _make_returned(name, asked, [], data, run.provenance, k=max(1, run.frame.height))
+    return _make_returned_texts(name, asked, [], data, run.provenance, k=max(1, run.frame.height))
 
 
-def _make_returned(
+def _make_returned_texts(
     name: str, asked: Mapping[str, list[Any]], odd: list[str], data: Dataset, provenance: Mapping[str, Any], *, k: int
 ) -> ReturnedTexts:
     """Take what is of the dataset's questions and of the turns of their scopes.
@@ -76,7 +76,7 @@ def _make_returned(
         }  # as the chat log calls its messages
         known[scope] = own | {turn: turn for turn in ids}
     if strange := [query for query in asked if query not in scopes]:
-        shown = ", ".join(repr(short(query, 60)) for query in strange[:3])
+        shown = ", ".join(repr(shorten_line(query, 60)) for query in strange[:3])
         odd = [*odd, f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out"]
     problems, rows = [problem_row(name, "", "", line) for line in odd], []
     for query in (each for each in asked if each in scopes):
@@ -84,7 +84,7 @@ def _make_returned(
         for row in given:
             if row.get("text") is None and isinstance(row.get("source_ids"), str):
                 row["text"], row["time"] = texts.get(known.get(scope, {}).get(row["source_ids"], ""), (None, None))
-        read, lines = read_rows(given, known.get(scope, {}), k)
+        read, lines = select_usable_rows(given, known.get(scope, {}), k)
         rows += [(query, *row) for row in read]
         problems += [problem_row(name, scope, query, line) for line in lines]
     if problems and not rows:

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.terminal import short
+from memlab.terminal import shorten_line
 
 LONGEST_TEXT, LONGEST_ANSWER = 100_000, 1_000_000
 """Characters of one text, and of all texts of one question."""
@@ -39,7 +39,7 @@ def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tup
         except Failure as error:
             outcome.append(error)
         except BaseException as error:  # whatever it raises
-            outcome.append(Unanswered(f"{verb} failed: {short(f'{type(error).__name__}: {error}', 300)}"))
+            outcome.append(Unanswered(f"{verb} failed: {shorten_line(f'{type(error).__name__}: {error}', 300)}"))
 
     started = time.perf_counter()
     thread = threading.Thread(target=run, daemon=True)
@@ -95,7 +95,9 @@ def _read_row(row: Any) -> dict[str, Any]:
         return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
 
 
-def read_rows(given: list[dict[str, Any]], known: Mapping[str, str], k: int) -> tuple[list[tuple[Any, ...]], list[str]]:
+def select_usable_rows(
+    given: list[dict[str, Any]], known: Mapping[str, str], k: int
+) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Take the rows of one question that can be used, and a line for what was wrong with each other.
 
     :param given: as :func:`list_returned_rows` lists them.
@@ -109,7 +111,7 @@ def read_rows(given: list[dict[str, Any]], known: Mapping[str, str], k: int) -> 
         try:
             text, score, turns, when, lines = _read_usable_row(row, known, seen, min(left, LONGEST_TEXT))
         except Exception as error:  # whatever a value does
-            odd.append(f"row {place}: {short(error, 200)}, left out")
+            odd.append(f"row {place}: {shorten_line(error, 200)}, left out")
             continue
         odd += [f"row {place}: {line}" for line in lines]
         seen.update(turns if turns is not None and len(turns) == 1 else ())
@@ -127,7 +129,7 @@ def _read_usable_row(row: Mapping[str, Any], known: Mapping[str, str], seen: set
         ids = [str(each) for each in ([ids] if isinstance(ids, (str, int)) else ids)]
         turns = list(dict.fromkeys(known[each] for each in ids if each in known))
         strange = [each for each in ids if each not in known]
-        lines += [f"id {short(strange[0], 80)!r} is no turn of this scope, left out"] if strange else []
+        lines += [f"id {shorten_line(strange[0], 80)!r} is no turn of this scope, left out"] if strange else []
     elif isinstance(row["id"], str) and row["id"] in known:
         turns = [known[row["id"]]]
     if row["query"] not in (None, 0):
@@ -140,7 +142,7 @@ def _read_usable_row(row: Mapping[str, Any], known: Mapping[str, str], seen: set
         lines.append(f"a text of {len(row['text']):,} characters, cut to {longest:,}")
     score, when = (
         _finite_number(row["score"]),
-        None if row["time"] is None else _replace_surrogates(short(row["time"], 40)),
+        None if row["time"] is None else _replace_surrogates(shorten_line(row["time"], 40)),
     )
     if score is None and row["score"] is not None:
         lines.append("a score that is no finite number, left out")

@@ -19,7 +19,7 @@ from memlab.errors import DataError, MemlabError
 from memlab.memories.client import LARGEST_BYTES, read_bearer_token
 from memlab.memories.memory import TURNS, Memory, memory
 from memlab.memories.returned_rows import list_returned_rows
-from memlab.terminal import short
+from memlab.terminal import shorten_line
 
 CLIENTS, PATIENCE = 64, 10.0
 """Connections at a time, and seconds that one may say nothing."""
@@ -106,9 +106,9 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = _run_verb(self.server.memory, self.path.rpartition("/")[2], json.loads(content or b"{}"))
             return self._answer(200, answer)
         except (ValueError, TypeError, LookupError, RecursionError, pl.exceptions.PolarsError, MemlabError) as error:
-            return self._answer(400, {"error": short(f"{type(error).__name__}: {error}", 300)})
+            return self._answer(400, {"error": shorten_line(f"{type(error).__name__}: {error}", 300)})
         except Exception as error:  # whatever a memory raises
-            return self._answer(500, {"error": short(f"{type(error).__name__}: {error}", 300)})
+            return self._answer(500, {"error": shorten_line(f"{type(error).__name__}: {error}", 300)})
 
     def _refused(self) -> tuple[int, dict[str, str]] | None:
         """Say why a request is not taken: a page of the web can send one to this machine too."""

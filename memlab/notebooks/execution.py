@@ -19,10 +19,10 @@ from typing import Any
 
 import memlab
 from memlab.config import settings
-from memlab.errors import DataError, ExportError, needs
-from memlab.figures.export import write_together
+from memlab.errors import DataError, ExportError, require_extra
+from memlab.figures.export import write_files_atomically
 from memlab.figures.provenance import announce_notebook, read_sidecar, relative_path, source_digest
-from memlab.notebooks.html_page import write_page_beside
+from memlab.notebooks.html_page import write_notebook_page
 
 
 def run_notebooks(
@@ -49,7 +49,7 @@ def run_notebooks(
     :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
     """
-    with needs("lab", "running notebooks"):
+    with require_extra("lab", "running notebooks"):
         import papermill
     notebooks = Path(source).glob("[0-9]*.ipynb") if os.path.isdir(source) else ()
     paths = sorted(path for path in notebooks if fnmatch(path.stem, f"*{only}*"))
@@ -118,7 +118,9 @@ def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
     return bool(about == {"inputs": _input_digest(path, values), "figures": figures})
 
 
-def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks") -> tuple[list[str], bool]:
+def remake_figure(
+    name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks"
+) -> tuple[list[str], bool]:
     """Make a figure again from its sidecar: its notebook runs, with its parameters, as far as the figure.
 
     Run it where ``memlab notebooks`` was run, for paths are kept relative to that place.
@@ -146,7 +148,7 @@ def remake(name: str, figures: str | Path = "figures", *, source: str | Path = "
         raise ExportError(f"{notebook} ran and exported no figure {name!r}; its cells have changed since")
     places = {file: Path(figures) / file for file in files}
     changed = [f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]]
-    write_together(Path(figures), files)
+    write_files_atomically(Path(figures), files)
     return sorted(changed), source_digest(notebook) != made_by.get("source")
 
 
@@ -205,7 +207,7 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
         _strip_paths(executed)
         executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecar_digests(values.get("figures"), path.name)}
         papermill.iorw.write_ipynb(executed, str(target))
-        write_page_beside(executed, target)
+        write_notebook_page(executed, target)
     except papermill.PapermillExecutionError as error:
         partial = papermill.iorw.load_notebook_node(str(target))
         _strip_paths(partial)

@@ -9,8 +9,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from memlab.figures.export import write_together
-from memlab.figures.gallery import STYLE, render_markdown
+from memlab.figures.export import write_files_atomically
+from memlab.figures.write_gallery import STYLE, render_markdown
 
 _MODEL = re.compile(r"\(model='[^']*'\)")
 _CELLS = """
@@ -27,7 +27,7 @@ td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color
 """
 
 
-def write_page_beside(notebook: Any, target: Path) -> None:
+def write_notebook_page(notebook: Any, target: Path) -> None:
     """Write an executed notebook as one HTML page beside it, with its pictures, that needs no network.
 
     What libraries print to stderr is left to the notebook.
@@ -41,10 +41,12 @@ def write_page_beside(notebook: Any, target: Path) -> None:
     exporter = HTMLExporter(template_name="basic", embed_images=True)
     body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
     style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
-    write_together(target.parent, {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)})
+    write_files_atomically(
+        target.parent, {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)}
+    )
 
 
-def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path) -> Path:
+def write_results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path) -> Path:
     """Write ``index.html``: the map, the table of pipelines, and what each executed notebook found.
 
     :param results: where the reports of ``memlab evaluate`` are, and the page is written.
@@ -65,7 +67,7 @@ def results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str
     links += [f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>' for path in reports]
     body = f"<header><h1>Results</h1><p>{' · '.join(links)}</p></header><main>"
     body += f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
-    write_together(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
+    write_files_atomically(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
     return folder / "index.html"
 
 

@@ -24,7 +24,7 @@ from memlab.records.row_types import (
     decode_id_part,
     encode_id_part,
     frame,
-    known_scope,
+    resolve_scope_name,
     schema,
 )
 from memlab.records.runs import (
@@ -63,9 +63,9 @@ __all__ = [
     "decode_id_part",
     "encode_id_part",
     "frame",
-    "known_scope",
     "make_strictly_decreasing",
     "qrels",
+    "resolve_scope_name",
     "run_from_scores",
     "schema",
     "session_id_expr",

@@ -66,9 +66,9 @@ class Dataset:
         'sample (chatlog): ... turns in ... sessions of 4 scopes, ... questions...'
         """
         text = (
-            f"{self.name} ({self.format}): {_count(self.turns.height, 'turn')} in "
-            f"{_count(self.sessions.height, 'session')} of {_count(self.turns['scope'].n_unique(), 'scope')}, "
-            f"{_count(self.questions.height, 'question')}"
+            f"{self.name} ({self.format}): {_counted(self.turns.height, 'turn')} in "
+            f"{_counted(self.sessions.height, 'session')} of {_counted(self.turns['scope'].n_unique(), 'scope')}, "
+            f"{_counted(self.questions.height, 'question')}"
         )
         if self.annotations.height:
             text += f", {self.annotations.height:,} annotations"
@@ -97,5 +97,5 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
     return replace(listed[0], **frames)
 
 
-def _count(n: int, noun: str) -> str:
+def _counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -175,12 +175,12 @@ def encode_id_part(raw: str) -> str:
     return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), raw)
 
 
-def known_scope(given: str, scopes: Sequence[str]) -> str:
+def resolve_scope_name(given: str, scopes: Sequence[str]) -> str:
     """Give the scope of a name: as conversations have it, or else as memlab prints it, with slashes encoded.
 
-    >>> from memlab.records import known_scope
-    >>> known_scope("a%2Fb", ["a%2Fb", "a%252Fb"]), known_scope("a%2Fb", ["a%2Fb"]), known_scope("a/b", ["a%2Fb"])
-    ('a%252Fb', 'a%2Fb', 'a%2Fb')
+    >>> from memlab.records import resolve_scope_name
+    >>> resolve_scope_name("a%2Fb", ["a%2Fb", "a%252Fb"]), resolve_scope_name("a/b", ["a%2Fb"])
+    ('a%252Fb', 'a%2Fb')
     """
     encoded = encode_id_part(given) if given else given
     return given if given in scopes and encoded not in scopes else encoded

@@ -13,7 +13,7 @@ from memlab.retrieve import Bench
 from memlab.retrieve.arrays import group_starts
 from memlab.retrieve.bench import cache_per_bench
 from memlab.retrieve.speakers import ASKS_ASSISTANT, assistant_turn_mask
-from memlab.retrieve.word_statistics import idf, number_words
+from memlab.retrieve.word_statistics import assign_word_ids, idf
 from memlab.text.analysis import tokenize
 from memlab.text.dates import date_range, dates
 from memlab.text.words import MONTHS
@@ -57,7 +57,7 @@ def word_overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndar
     names = set(chain(*tokenize(people, language=bench.language)))
     texts = [[word for word in bench.query_words[row] if word not in names] for row in rows]
     number: dict[str, int] = {}
-    words, of_scope = number_words(texts, number), bench.documents("turn").words_in(turns)
+    words, of_scope = assign_word_ids(texts, number), bench.documents("turn").words_in(turns)
     asked = np.zeros((len(rows), len(number)), np.float32)
     asked[np.repeat(np.arange(len(rows)), [len(own) for own in texts]), words] = 1
     known = np.array([of_scope.number.get(word, -1) for word in number], np.int64)

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.embed import models
 from memlab.embed.base import check_texts
-from memlab.errors import ModelError, at_least
+from memlab.errors import ModelError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -42,7 +42,7 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
         ...
     memlab.errors.ModelError: no cross-encoder 'no-such-model': there is no such directory; expected ...
     """
-    at_least(1, candidates=candidates)
+    check_at_least(1, candidates=candidates)
     path, name, _ = models.find_model(model, what="cross-encoder")
     reader = _load_model(path.resolve(), name, models.weights_digest(path))
     documents, rows = bench.documents(run.level), bench.asked(run.frame, "text")

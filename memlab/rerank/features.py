@@ -59,7 +59,7 @@ class Candidates:
         return self.values[..., self.names.index(name)]
 
 
-def describe_candidates(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
+def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
     """Look at candidates, scope by scope and some questions at a time.
 
     :param places: (n queries, c) places of each question's candidates among the turns, padded at the end.
@@ -99,7 +99,7 @@ def best_candidate_places(bench: Bench, n: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np.ndarray]:
-    """Lay a ranking of turns out as one row a question of the bench; see :func:`describe_candidates`.
+    """Lay a ranking of turns out as one row a question of the bench; see :func:`candidate_features`.
 
     :raises DataError: for a question that the bench does not hold.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.base import HALF, Encoder
-from memlab.errors import DataError, ModelError, at_least
+from memlab.errors import DataError, ModelError, check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import features
@@ -57,11 +57,11 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     'session'
     """
     require_turn_run(run, "learned")
-    at_least(1, candidates=candidates)
+    check_at_least(1, candidates=candidates)
     models = models_by_scope(model, bench)
     places, mask = ranking_to_places(run.top(candidates).frame, bench)
     found = []
-    for part in features.describe_candidates(bench, places, mask):
+    for part in features.candidate_features(bench, places, mask):
         scope = bench.queries["scope"][int(part.rows[0])]
         if list(part.names) != list(models[scope].about["features"]):
             raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
@@ -134,7 +134,7 @@ def models_by_scope(path: str | Path, bench: Bench) -> dict[str, Model]:
 def _load_fitting_model(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if os.path.isfile(path) else None
-    model = _load(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
+    model = _load_cached_model(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
     own: dict[str, Any] = {"encoder": bench.provenance.get("encoder"), "header": list(bench.header)}
     name = "header" if _strip_encoder_name(model.about["encoder"]) == _strip_encoder_name(own["encoder"]) else "encoder"
     if name == "encoder" or model.about["header"] != own["header"]:
@@ -154,7 +154,7 @@ def bundled_model_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
     >>> bundled_model_fits(memlab.embed.load("hashing:32"), ()), bundled_model_fits(None, ())
     (False, False)
     """
-    about = _load(str(BUNDLED_MODEL), 0, 0).about
+    about = _load_cached_model(str(BUNDLED_MODEL), 0, 0).about
     same = encoder is not None and _strip_encoder_name(about["encoder"]) == _strip_encoder_name(
         encoder.identity.describe()
     )
@@ -170,5 +170,5 @@ def _strip_encoder_name(encoder: str | None) -> str | None:
 
 
 @lru_cache(maxsize=32)
-def _load(path: str, changed: int, size: int) -> Model:
+def _load_cached_model(path: str, changed: int, size: int) -> Model:
     return Model.load(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.errors import at_least, between
+from memlab.errors import check_at_least, check_between
 from memlab.records import Level, Run, Turn, frame
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -39,9 +39,9 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     >>> light(retrieve.bm25(bench, k=3), bench).frame["rank"].max()
     3
     """
-    between(1e-6, 1e9, half_life_hours=half_life_hours)
-    between(0, 1e9, covered=covered)
-    at_least(0, window=window)
+    check_between(1e-6, 1e9, half_life_hours=half_life_hours)
+    check_between(0, 1e9, covered=covered)
+    check_at_least(0, window=window)
     documents = bench.documents(run.level)
     at = documents.at(run.frame["doc_id"])
     session = bench.documents("session").ids[documents.session[at]]

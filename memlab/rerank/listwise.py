@@ -46,12 +46,12 @@ def fit(
     seen = values[mask]
     mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
     items = torch.from_numpy(_scale_features(values, mean, spread))
-    wanted, group_of, of_groups = _equal_shares(positive & mask), None, None
+    wanted, group_of, of_groups = _target_distribution(positive & mask), None, None
     if group is not None:
         row, column = np.nonzero(positive & mask)
         there = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
         there[row, group[row, column]] = True
-        group_of, of_groups = torch.from_numpy(group.astype(np.int64)), _equal_shares(there)
+        group_of, of_groups = torch.from_numpy(group.astype(np.int64)), _target_distribution(there)
     empty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
     generator = torch.Generator().manual_seed(seed)
     weights = {
@@ -101,7 +101,7 @@ def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
     return made
 
 
-def _equal_shares(wanted: np.ndarray) -> Any:
+def _target_distribution(wanted: np.ndarray) -> Any:
     """Give what is wanted of each list equal shares: (q, n) float32."""
     import torch
 

@@ -11,14 +11,14 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.errors import at_least, between
+from memlab.errors import check_at_least, check_between
 from memlab.llm.judgements import collect_judgements
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.rerank.blend import blend_by_position
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run, rerank_by_scores
-from memlab.retrieve.shown_passages import write_passages
+from memlab.retrieve.shown_passages import format_passages
 
 SYSTEM = (
     "You judge which messages of earlier conversations a complete answer to a question needs. The user message is "
@@ -74,8 +74,8 @@ def rerank_llm(
     True
     """
     require_turn_run(run, "rerank_llm")
-    at_least(1, candidates=candidates, window=window)
-    between(0, 3, least=least)
+    check_at_least(1, candidates=candidates, window=window)
+    check_between(0, 3, least=least)
     grades = _grade_turns(run.frame.filter(pl.col("rank") <= candidates), bench, service, window, seed)
     graded = run.frame.join(grades, on=["query_id", "doc_id"], how="left", maintain_order="left")
     enough = (pl.col("grade") >= least).fill_null(least == 0)
@@ -101,7 +101,7 @@ def _grade_turns(first: pl.DataFrame, bench: Bench, service: str, window: int, s
     items = [("grade", 1, about) for about in asked.select("question", "on", "doc_id", "text").rows()]
 
     def lists(missing: list[int]) -> Iterator[tuple[list[int], llm.Request]]:
-        for (query,), shown in write_passages(asked[missing], bench).group_by("query_id", maintain_order=True):
+        for (query,), shown in format_passages(asked[missing], bench).group_by("query_id", maintain_order=True):
             random.Random(f"{seed}:{query}").shuffle(rows := shown.rows(named=True))
             for part in (rows[i : i + window] for i in range(0, len(rows), window)):
                 of = {"question": part[0]["question"], "asked_on": part[0]["on"]}

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import ModelError
-from memlab.files import atomic
+from memlab.files import open_atomically
 from memlab.records import LEVELS
 from memlab.rerank.listwise import Network, array_shapes
 
@@ -48,7 +48,7 @@ class Model:
 
         tensors = {f"{part}.{n}": np.ascontiguousarray(w) for part in NETWORKS for n, w in getattr(self, part).items()}
         about = json.dumps({"format": FORMAT, **self.about}, ensure_ascii=False)
-        with atomic(Path(path)) as file:
+        with open_atomically(Path(path)) as file:
             file.write(save(tensors, metadata={"memlab": about}))
 
     @classmethod

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from memlab.distributed import spread
+from memlab.distributed import parallel_map
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
-from memlab.rerank.features import Candidates, best_candidate_places, describe_candidates
+from memlab.rerank.features import Candidates, best_candidate_places, candidate_features
 from memlab.rerank.listwise import fit, predict
 from memlab.rerank.model import Model, scope_fingerprints
 from memlab.retrieve import Bench
@@ -58,7 +58,7 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     n, (row, at) = len(documents.ids), pairs.to_numpy().T
     counts, prints = np.bincount(row, minlength=len(bench.queries)), scope_fingerprints(bench.turns, dataset.scopes)
     lists = []
-    for part in describe_candidates(bench, *best_candidate_places(bench, CANDIDATES)):
+    for part in candidate_features(bench, *best_candidate_places(bench, CANDIDATES)):
         keep = counts[part.rows] > 0
         if keep.any():
             of_queries = ("rows", "at", "mask", "session", "values")
@@ -137,7 +137,7 @@ def cross_validate(
 ) -> Path:
     """Train one model for each fold of conversations, at most ten, on all the others, and write them to a folder.
 
-    :param engine: ``ray``: a worker of a cluster trains a fold, see :func:`memlab.distributed.spread`.
+    :param engine: ``ray``: a worker of a cluster trains a fold, see :func:`memlab.distributed.parallel_map`.
     :returns: the folder, for ``learned(model=...)``.
     :raises DataError: when there is only one conversation.
     """
@@ -151,7 +151,7 @@ def cross_validate(
     for old in directory.glob("fold-*.safetensors"):
         old.unlink()
     n = min(MOST_FOLDS, len(scopes))
-    models = spread(_train_fold, range(n), list(lists), fold_of, seed, engine=engine)
+    models = parallel_map(_train_fold, range(n), list(lists), fold_of, seed, engine=engine)
     for fold, model in enumerate(tqdm(models, total=n, desc="training folds")):
         model.save(directory / f"fold-{fold}.safetensors")
     return directory

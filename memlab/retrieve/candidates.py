@@ -44,7 +44,7 @@ PAIRS = 4_000_000
 """Pairs of question and turn of a scope that are scored at a time: some hundred bytes each."""
 
 PATH = "candidates"
-"""What the provenance of such a run says; see :func:`around`."""
+"""What the provenance of such a run says; see :func:`read_candidate_bench`."""
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def divide_bench(bench: Bench) -> Iterator[Bench] | None:
         _log.warning("%s: %s; each is compared with candidates of its scope", bench.name, many)
     blocks = (bench.with_rows(np.flatnonzero(~large & (block == number))) for number in np.unique(block[~large]))
     alone = (
-        around(store, bench.name, bench.queries[row], encoder=encoder, language=bench.language)
+        read_candidate_bench(store, bench.name, bench.queries[row], encoder=encoder, language=bench.language)
         for row in np.flatnonzero(large).tolist()
         if store is not None and encoder is not None
     )
@@ -80,7 +80,9 @@ def uses_candidates(store: MemoryStore, dataset: str, scope: str, encoder: Encod
     return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder)
 
 
-def around(store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: Encoder, language: str = "en") -> Bench:
+def read_candidate_bench(
+    store: MemoryStore, dataset: str, asked: pl.DataFrame, *, encoder: Encoder, language: str = "en"
+) -> Bench:
     """Read the candidates of one question from a store.
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.

@@ -5,15 +5,15 @@ from __future__ import annotations
 import polars as pl
 from pydantic import BaseModel
 
-from memlab.errors import at_least
+from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run, run_depth
-from memlab.retrieve.subqueries import fuse_hits, search_subqueries, write_queries
+from memlab.retrieve.subqueries import fuse_hits, generate_per_question, search_subqueries
 from memlab.text.analysis import english_rules_apply
 from memlab.text.coordination import split_question
-from memlab.text.questions import aggregation
+from memlab.text.questions import asks_for_aggregation
 
 WINDOWS, TURNS, MOST = 8, 5, 8
 """Stretches of equally many sessions that the time of each scope is cut into, turns that a part of a question may
@@ -61,7 +61,7 @@ def decompose(
     True
     """
     require_turn_run(run, "decompose")
-    at_least(0, weight=weight)
+    check_at_least(0, weight=weight)
     asked = bench.queries.join(run.frame, on="query_id", how="semi")
     facets = search_subqueries(bench, split_questions(asked, bench, service), retriever=retriever, k=TURNS)
     facets = facets.with_columns(lists=pl.col("part").n_unique().over("query_id"))
@@ -78,7 +78,9 @@ def split_questions(queries: pl.DataFrame, bench: Bench, service: str | None = N
     """
     if service:
         asked = queries.select(question="text")
-        values = write_queries(asked, service, task="decompose", shape=Split, system=TASK, what="decompositions")
+        values = generate_per_question(
+            asked, service, task="decompose", shape=Split, system=TASK, what="decompositions"
+        )
         parts = [[] if value is None else value.questions[:MOST] for value in values]
     else:
         readable = english_rules_apply(bench.language, "the splitting of questions")
@@ -92,7 +94,9 @@ def _best_turn_per_window(run: Run, bench: Bench, asked: pl.DataFrame) -> pl.Dat
 
     :returns: a run's columns and ``lists``, how many the question has.
     """
-    wanted = asked.filter(aggregation() if bench.language == "en" else pl.lit(False)).select("query_id", "scope")
+    wanted = asked.filter(asks_for_aggregation() if bench.language == "en" else pl.lit(False)).select(
+        "query_id", "scope"
+    )
     sessions, turns = bench.documents("session"), bench.documents("turn")
     spans = [(scope, first, end - first) for scope, (first, end) in sessions.spans.items()]
     scopes = pl.DataFrame(spans, schema={"scope": pl.String, "first": pl.Int64, "n": pl.Int64}, orient="row")

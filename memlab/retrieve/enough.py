@@ -7,7 +7,7 @@ from dataclasses import replace
 import polars as pl
 
 from memlab import llm
-from memlab.errors import at_least
+from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -35,7 +35,7 @@ def enough(run: Run, bench: Bench, *, k: int = READS, service: str = llm.RECORDE
     True
     """
     require_turn_run(run, "enough")
-    at_least(1, k=k)
+    check_at_least(1, k=k)
     done = read_first_turns(run.frame, bench, service, searched={}, k=k).filter("complete")
     ends = pl.col("query_id").is_in(done["query_id"].implode())
     return replace(run, frame=run.frame.filter(~ends | (pl.col("rank") <= k)))

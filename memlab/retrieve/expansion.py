@@ -8,13 +8,13 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.errors import DataError, at_least
+from memlab.errors import DataError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import scale_to_unit
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run
-from memlab.retrieve.subqueries import fuse_hits, rank_by_vectors, search_subqueries, write_queries
+from memlab.retrieve.subqueries import fuse_hits, generate_per_question, rank_by_vectors, search_subqueries
 
 KINDS = ("lex", "vec", "hyde")
 SEARCHES = {"lex": "bm25", "vec": "dense"}
@@ -70,14 +70,16 @@ def expand(
     memlab.errors.DataError: kinds=('lex', 'syn'); choose from lex, vec, hyde, each once
     """
     require_turn_run(run, "expand")
-    at_least(0, weight=weight)
+    check_at_least(0, weight=weight)
     if not kinds or not set(kinds) <= set(KINDS) or len(set(kinds)) < len(kinds):
         raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
     if {"vec", "hyde"} & set(kinds):
         bench.embedder()  # before the model is asked
     asked = bench.queries.join(run.frame, on="query_id", how="semi")
     questions = asked.select(question="text")
-    values = write_queries(questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions")
+    values = generate_per_question(
+        questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions"
+    )
     both = zip(asked["query_id"], values, strict=True)
     rows = [{"query_id": query, **value.model_dump()} for query, value in both if value is not None]
     expansions = pl.DataFrame(rows, schema=dict.fromkeys(("query_id", *KINDS), pl.String()))

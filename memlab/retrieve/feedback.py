@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from memlab.errors import at_least
+from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import scale_to_unit
@@ -51,7 +51,7 @@ def prf(run: Run, bench: Bench, *, weight: float = 0.5, k: int = 200) -> Run:
     True
     """
     require_turn_run(run, "prf")
-    at_least(0, weight=weight)
+    check_at_least(0, weight=weight)
     first = run.frame.filter((pl.col("rank") <= FEEDBACK) & (pl.col("score") > 0))
     placed = bench.asked(first, "row").with_columns(at=bench.documents("turn").at(first["doc_id"]))
     relevant = {row: np.array(at) for row, at in placed.group_by("row").agg("at").iter_rows()}

@@ -163,12 +163,14 @@ def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
         texts = tokens.take(rows)
         weight = documents.weight_in(slice(*span))
         weight = np.ones(len(start)) if weight is None else weight
-        weights = idf(_token_frequency(texts, inverse, start, weight), weight.sum())
+        weights = idf(_token_document_frequency(texts, inverse, start, weight), weight.sum())
         scopes[span[0]] = ScopeTokens(texts, inverse, start, weights.astype(np.float32))
     return scopes
 
 
-def _token_frequency(texts: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _token_document_frequency(
+    texts: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
     """Say in how many turns each token of the vocabulary stands: (v + 1,), the last for tokens of no turn.
 
     :param inverse: and ``start`` as :class:`ScopeTokens` has them; ``weight`` (n,) how many turns each stands for.

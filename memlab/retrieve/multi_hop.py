@@ -8,13 +8,13 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab import llm
-from memlab.errors import at_least, between
+from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run, run_depth
-from memlab.retrieve.shown_passages import write_passages
-from memlab.retrieve.subqueries import fuse_hits, search_subqueries, write_queries
+from memlab.retrieve.shown_passages import format_passages
+from memlab.retrieve.subqueries import fuse_hits, generate_per_question, search_subqueries
 
 READS, MOST_HOPS = 10, 3
 """Turns that are read before each follow-up, and how many follow-ups there may be."""
@@ -63,8 +63,8 @@ def multi_hop(run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, se
     memlab.errors.DataError: hops is 0; it lies between 1 and 3
     """
     require_turn_run(run, "multi_hop")
-    at_least(0, weight=weight)
-    between(1, MOST_HOPS, hops=hops)
+    check_at_least(0, weight=weight)
+    check_between(1, MOST_HOPS, hops=hops)
     retriever = "bm25" if bench.encoder is None else "hybrid"
     depth, searched, lists, fused, read = run_depth(run), dict[str, list[str]](), [], run, run.frame
     for _ in range(hops):
@@ -91,7 +91,7 @@ def read_first_turns(
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is); no row for a
         question without an answer.
     """
-    shown = write_passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
+    shown = format_passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
     about = pl.concat_list("doc_id", "text").explode()
     shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
     past = [searched.get(query_id, []) for query_id in shown["query_id"]]
@@ -100,6 +100,6 @@ def read_first_turns(
         searched=pl.Series(past, dtype=pl.List(pl.String)), messages="messages",
     )  # fmt: skip
     keys = [[*row[:2], *row[2], *turns] for row, turns in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)]
-    hops = write_queries(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)
+    hops = generate_per_question(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)
     rows = [(q, hop.complete, hop.query) for q, hop in zip(shown["query_id"], hops, strict=True) if hop is not None]
     return pl.DataFrame(rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, at_least
+from memlab.errors import DataError, check_at_least
 from memlab.records import Level, Run, run_from_scores, top_columns
 from memlab.retrieve.bench import Bench
 
@@ -21,7 +21,7 @@ def rank(bench: Bench, scored: Scored, *, level: Level, k: int) -> Run:
 
     :raises DataError: when ``k`` is not positive.
     """
-    at_least(1, k=k)
+    check_at_least(1, k=k)
     found, lot = [], bench.documents(level).lot
     for rows, span, scores in scored:
         row, column = top_columns(scores, k)

@@ -15,7 +15,7 @@ STEP = 15
 """Words between the beginnings of the passages among which that of a long message is chosen."""
 
 
-def write_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
+def format_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     """Write what a model reads of turns.
 
     A long message is cut to the passage of 60 words that shares most words with the question, the first of equals. A
@@ -26,9 +26,9 @@ def write_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
         where it is shown, and the passage behind its speaker.
 
     >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve.shown_passages import write_passages
+    >>> from memlab.retrieve.shown_passages import format_passages
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
-    >>> write_passages(retrieve.bm25(bench, k=1).frame, bench)["shown"][0].split(".")[0]
+    >>> format_passages(retrieve.bm25(bench, k=1).frame, bench)["shown"][0].split(".")[0]
     'Thu 11 Sep 2025'
     """
     documents, (days, before) = bench.documents("turn"), _days_and_contexts(bench)

@@ -86,7 +86,7 @@ def fuse_hits(run: Run, bench: Bench, hits: pl.DataFrame, *, weight: float | pl.
     return replace(bench.show(rank_by_gains(lists, level=run.level, k=k)), name=run.name, provenance=run.provenance)
 
 
-def write_queries(
+def generate_per_question(
     asked: pl.DataFrame,
     service: str,
     *,

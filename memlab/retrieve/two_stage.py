@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.errors import at_least
+from memlab.errors import check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.arrays import best_per_group, cosines, rank_columns, standardise_rows
@@ -40,11 +40,11 @@ def two_stage(bench: Bench, *, level: Level = "turn", k: int = 10, sessions: int
     >>> two_stage(bench, sessions=2, turns=2).frame["rank"].max()
     10
     """
-    at_least(1, sessions=sessions, turns=turns)
-    return rank(bench, _scores(bench, level, sessions, turns), level=level, k=k)
+    check_at_least(1, sessions=sessions, turns=turns)
+    return rank(bench, _two_stage_scores(bench, level, sessions, turns), level=level, k=k)
 
 
-def _scores(bench: Bench, level: Level, n_sessions: int, n_turns: int) -> Scored:
+def _two_stage_scores(bench: Bench, level: Level, n_sessions: int, n_turns: int) -> Scored:
     summaries, documents = summary_vectors(bench), bench.documents("turn")
     scorers = dense_scores(bench, level="turn"), bm25_scores(bench, level="turn"), bm25_scores(bench, level="session")
     for (rows, turns, dense), (_, _, words), (_, sessions, of_documents) in zip(*scorers, strict=True):

@@ -30,7 +30,7 @@ def idf(frequency: np.ndarray, n: float) -> np.ndarray:
     return values
 
 
-def number_words(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
+def assign_word_ids(texts: Iterable[Sequence[str]], number: dict[str, int]) -> np.ndarray:
     """Give the numbers of all words of texts, one text after the other: (t,) int64; new words get the next ones."""
     words = list(chain.from_iterable(texts))
     for word in dict.fromkeys(words):
@@ -68,7 +68,7 @@ class ScopeWords:
     def of(cls, texts: Sequence[Sequence[str]], weight: np.ndarray | None = None) -> ScopeWords:
         """Count the words of texts that are split already."""
         number: dict[str, int] = {}
-        number_words(texts, number)
+        assign_word_ids(texts, number)
         lengths = np.array([len(words) for words in texts], dtype=np.int64)
         counts = count_words(texts, number).T.tocsr()
         return cls(number, counts, lengths, np.ones(len(texts)) if weight is None else weight)

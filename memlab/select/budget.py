@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from memlab.errors import at_least
+from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -27,7 +27,7 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
     >>> memlab.select.budget(plain, bench, tokens=100).frame.height < plain.frame.height
     True
     """
-    at_least(1, tokens=tokens)
+    check_at_least(1, tokens=tokens)
     documents = bench.documents(run.level)
     counts = pl.Series("spent", documents.n_tokens[documents.at(run.frame["doc_id"])])
     fits = run.frame.with_columns(counts).select(pl.col("spent").cum_sum().over("query_id") <= tokens).to_series()

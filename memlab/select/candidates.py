@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from memlab.errors import at_least
+from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import rank_in_order
@@ -21,7 +21,7 @@ def candidates_by_query(run: Run, bench: Bench, n: int | None = None) -> Iterato
     :raises DataError: when ``n`` is not positive, or for a document that the bench does not hold.
     """
     if n is not None:
-        at_least(1, candidates=n)
+        check_at_least(1, candidates=n)
         run = run.top(n)
     places = bench.documents(run.level).at(run.frame["doc_id"])
     for own, scores in _split_by_query(run, places, run.frame["score"].to_numpy()):

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import cluster_labels
-from memlab.errors import at_least
+from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -47,8 +47,8 @@ def by_cluster(
     """
     vectors = bench.documents(run.level).vectors()
     wanted = {"n_clusters": n_clusters, "min_cluster_size": min_cluster_size, "seed": seed}
-    at_least(1, n_clusters=n_clusters)
-    at_least(2, min_cluster_size=min_cluster_size)
+    check_at_least(1, n_clusters=n_clusters)
+    check_at_least(2, min_cluster_size=min_cluster_size)
     labels = (_cluster_rows(vectors[at], clustering, **wanted) for at, _ in candidates_by_query(run, bench, candidates))
     return reorder_run(run, bench, [_round_robin_order(own) for own in labels])
 
@@ -84,8 +84,8 @@ def expand_cluster(
     >>> memlab.select.expand_cluster(plain, bench).frame.height > plain.frame.height
     True
     """
-    at_least(2, cluster_size=cluster_size)
-    at_least(1, seeds=seeds)
+    check_at_least(2, cluster_size=cluster_size)
+    check_at_least(1, seeds=seeds)
     documents = bench.documents(run.level)
     vectors, ranked = documents.vectors(), [at for at, _ in candidates_by_query(run, bench)]
     cluster = _cluster_scopes(documents, np.array([at[0] for at in ranked]), clustering, cluster_size, seed)

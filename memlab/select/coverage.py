@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.errors import at_least, between
+from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -43,8 +43,8 @@ def coverage(run: Run, bench: Bench, *, k: int = 20, candidates: int = 100, lamb
     True
     """
     require_turn_run(run, "coverage")
-    between(0, 1, lambda_=lambda_)
-    at_least(1, k=k)
+    check_between(0, 1, lambda_=lambda_)
+    check_at_least(1, k=k)
     first = list(candidates_by_query(run, bench, candidates))
     matches = _match_question_parts(run, bench, [at for at, _ in first])
     worth = zip((relevance for _, relevance in first), matches, strict=True)

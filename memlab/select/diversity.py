@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memlab.errors import at_least, between
+from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -38,7 +38,7 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
     >>> memlab.select.mmr(plain, bench, lambda_=1.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    between(0, 1, lambda_=lambda_)
+    check_between(0, 1, lambda_=lambda_)
     return _diversify_run(run, bench, "mmr", diversity=1 - lambda_, k=k)
 
 
@@ -88,8 +88,8 @@ def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50) -> Run:
 def _diversify_run(run: Run, bench: Bench, strategy: str, *, diversity: float, k: int) -> Run:
     from pyversity import diversify
 
-    between(0, 1, diversity=diversity)
-    at_least(1, k=k)
+    check_between(0, 1, diversity=diversity)
+    check_at_least(1, k=k)
     vectors = bench.documents(run.level).vectors()
     if diversity == 0:
         return run
@@ -98,12 +98,12 @@ def _diversify_run(run: Run, bench: Bench, strategy: str, *, diversity: float, k
         with np.errstate(all="ignore"):  # where a determinant is used up
             chosen = diversify(vectors[at], relevance, k, strategy, diversity)
         choices.append(
-            chosen.indices[: _count_useful_choices(chosen, relevance)] if strategy == "dpp" else chosen.indices
+            chosen.indices[: _count_stable_choices(chosen, relevance)] if strategy == "dpp" else chosen.indices
         )
     return reorder_run(run, bench, choices)
 
 
-def _count_useful_choices(chosen: DiversificationResult, relevance: np.ndarray) -> int:
+def _count_stable_choices(chosen: DiversificationResult, relevance: np.ndarray) -> int:
     """Count the choices until a determinant is used up: from there on their order says how float32 rounds."""
     z = (relevance - relevance.mean()) / max(relevance.std(), 1e-6)
     own = np.exp(2 * (1 - chosen.diversity) * z)[chosen.indices]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from memlab.errors import at_least, between
+from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
@@ -31,7 +31,7 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
     >>> len(set(documents.session[documents.at(filled.head(3))]))
     3
     """
-    at_least(1, sessions=sessions)
+    check_at_least(1, sessions=sessions)
     session = bench.documents(run.level).session
     first = (np.unique(session[at], return_index=True)[1] for at, _ in candidates_by_query(run, bench, candidates))
     return reorder_run(run, bench, [np.sort(of_each)[:sessions] for of_each in first])
@@ -56,7 +56,7 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     True
     """
     require_turn_run(run, "current")
-    between(-1, 1, similarity=similarity)
+    check_between(-1, 1, similarity=similarity)
     documents = bench.documents("turn")
     vectors, session = documents.vectors(), documents.session
     turns = documents.place.join(bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left")

@@ -12,7 +12,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import TableGroup
-from memlab.store.reading import finished, read_dataset, read_dataset_entry, read_finished_state, read_rows
+from memlab.store.reading import finished_versions, read_dataset, read_dataset_entry, read_finished_state, read_rows
 from memlab.store.writing import DatasetWriter, join_small_parts
 
 Names = Iterable[str] | None
@@ -89,7 +89,7 @@ class Conversations(TableGroup):
     def whole(self, name: str) -> bool:
         """Say whether a dataset was ever ingested whole, so that :meth:`dataset` gives it."""
         listed = self.database.datasets().filter(name=name).rows(named=True)
-        return any(about["complete"] or finished(about) for about in listed)
+        return any(about["complete"] or finished_versions(about) for about in listed)
 
     def scopes(self, dataset: str) -> list[str]:
         """Give the scopes of a dataset, in its order."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from memlab.errors import MemlabError, StoreError
-from memlab.files import locked
+from memlab.files import lock_path
 from memlab.store.schemas import DATASET_TABLES, TABLES, build_row_filter, text_hashes
 
 T = TypeVar("T")
@@ -126,7 +126,7 @@ class Database:
             yield held[dataset]
             return
         place = Path(self.uri) / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
-        with locked(place, alone=True, wait=True) as locks:
+        with lock_path(place, alone=True, wait=True) as locks:
             held[dataset] = None if locks else {name: int(self.table(name).version) for name in DATASET_TABLES}
             try:
                 yield held[dataset]

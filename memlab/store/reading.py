@@ -34,7 +34,7 @@ def read_dataset_entry(database: Database, name: str) -> dict[str, Any]:
     return rows[0]
 
 
-def finished(about: Mapping[str, Any]) -> Mapping[str, int]:
+def finished_versions(about: Mapping[str, Any]) -> Mapping[str, int]:
     """Give the versions of the tables that hold a dataset whole, where its ingest is under way or was interrupted.
 
     :param about: see :func:`read_dataset_entry`.
@@ -49,7 +49,7 @@ def read_finished_state(database: Database, name: str, read: Callable[[Mapping[s
     """
     after = read_dataset_entry(database, name)
     for _ in range(_ATTEMPTS):
-        before, made = after, read(finished(after))
+        before, made = after, read(finished_versions(after))
         after = read_dataset_entry(database, name)
         if after == before:
             break

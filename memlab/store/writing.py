@@ -14,7 +14,7 @@ from memlab.embed.text import turn_text_expr
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
 from memlab.store.database import Database
-from memlab.store.reading import CURRENT_VERSIONS, finished, read_dataset
+from memlab.store.reading import CURRENT_VERSIONS, finished_versions, read_dataset
 from memlab.store.schemas import DATASET_TABLES, TABLES, primary_keys, text_hashes
 
 BATCH_TURNS = 50_000
@@ -125,7 +125,7 @@ class DatasetWriter:
                 if about["complete"]:
                     state = {table: int(self.database.table(table).version) for table in DATASET_TABLES}
                 else:
-                    state = self.interrupted = finished(about)
+                    state = self.interrupted = finished_versions(about)
             self._note(complete=False, finished=json.dumps(state) if state else None)
 
     def _restore(self, at: Mapping[str, int]) -> None:

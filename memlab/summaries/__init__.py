@@ -6,13 +6,25 @@ where it does not answer. ``tree`` searches through them, ``digest`` prints one.
 """
 
 from memlab.summaries.digest import period_name, to_markdown
-from memlab.summaries.periods import period, rollup, summarize
-from memlab.summaries.raptor import GROUPS, Tree, grow
+from memlab.summaries.periods import rollup, summarize_period, summarize_sessions
+from memlab.summaries.raptor import GROUPS, Tree, build_raptor_tree
 from memlab.summaries.second_keys import second_keys
-from memlab.summaries.tree import nearest_summaries, tree, tree_of
+from memlab.summaries.tree import nearest_summaries, summary_tree, tree
 from memlab.summaries.writing import EXTRACTIVE, fallback_note
 
 __all__ = [
-    "EXTRACTIVE", "GROUPS", "Tree", "fallback_note", "grow", "nearest_summaries", "period", "period_name", "rollup",
-    "second_keys", "summarize", "to_markdown", "tree", "tree_of",
+    "EXTRACTIVE",
+    "GROUPS",
+    "Tree",
+    "build_raptor_tree",
+    "fallback_note",
+    "nearest_summaries",
+    "period_name",
+    "rollup",
+    "second_keys",
+    "summarize_period",
+    "summarize_sessions",
+    "summary_tree",
+    "to_markdown",
+    "tree",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memlab.summaries.prompts import evidence_column
-from memlab.terminal import markdown
+from memlab.terminal import escape_markdown
 
 _HEADINGS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
 
@@ -28,10 +28,10 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     <BLANKLINE>
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
-    lines = [f"# {markdown(node['scope'])}: {period_name(node, tz=tz)}", ""]
+    lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", ""]
     below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
     counted = f"{len(node['turns']):,} turns in {len(node['children']):,} {below}; written by: {node['service']}"
-    topics = markdown(", ".join(node["topics"]))
+    topics = escape_markdown(", ".join(node["topics"]))
     lines += [
         counted + (f"; topics: {topics}" if topics else ""),
         "",
@@ -55,4 +55,7 @@ def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
 
 
 def _bullet_lines(texts: list[str], evidence: list[list[str]]) -> list[str]:
-    return [f"- {markdown(text)} ({markdown(', '.join(ids))})" for text, ids in zip(texts, evidence, strict=True)]
+    return [
+        f"- {escape_markdown(text)} ({escape_markdown(', '.join(ids))})"
+        for text, ids in zip(texts, evidence, strict=True)
+    ]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.text import ROLES
-from memlab.summaries.prompts import Item, Supported, distinct
+from memlab.summaries.prompts import Item, Supported, deduplicate_texts
 from memlab.text.analysis import tokenize
 from memlab.text.sentences import sentences
 
@@ -54,13 +54,15 @@ def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> li
     return [supported[i] for i in sorted(picked)]
 
 
-def find_carried_on(before: Sequence[Supported], now: Sequence[Supported], *, most: int = 3) -> list[Supported]:
+def find_continued_sentences(
+    before: Sequence[Supported], now: Sequence[Supported], *, most: int = 3
+) -> list[Supported]:
     """Find the sentences of a period that are similar to one of the previous period (cosine of tf-idf)."""
     vectors = _tfidf([_SPEAKER.sub("", text) for text, _ in (*before, *now)])
     likeness = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
     best = likeness.max(axis=1, initial=0)
     picked = [int(i) for i in np.argsort(-best, kind="stable")[:most] if best[i] >= _SAME_TOPIC_COSINE]
-    return [(now[i][0], distinct([*before[likeness[i].argmax()][1], *now[i][1]])) for i in picked]
+    return [(now[i][0], deduplicate_texts([*before[likeness[i].argmax()][1], *now[i][1]])) for i in picked]
 
 
 def _tfidf(texts: Sequence[str]) -> Any:

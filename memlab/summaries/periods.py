@@ -15,11 +15,11 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.prompts import PERIOD, SESSION, distinct
+from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts
 from memlab.summaries.writing import Row, Writer, add_topics, node_frame, turn_rows, write_summaries
 
 
-def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
+def summarize_sessions(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
     """Summarise sessions: two to six sentences, topics, decisions, action items, open questions and entities.
 
     Without a model, and where it gives no answer that stands on the session's turns, the sentences are those of the
@@ -36,7 +36,8 @@ def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "e
     >>> import memlab
     >>> said = ["I moved to Oslo in May.", "How nice! Do you like it there?", "The harbour is lovely, the rent is not."]
     >>> turns = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", text) for n, text in enumerate(said)]
-    >>> memlab.summaries.summarize(memlab.records.frame(memlab.Turn, turns)).select("summary", "evidence").row(0)
+    >>> made = memlab.summaries.summarize_sessions(memlab.records.frame(memlab.Turn, turns))
+    >>> made.select("summary", "evidence").row(0)
     ('Mel: I moved to Oslo in May. Mel: The harbour is lovely, the rent is not.', [['u/s/0'], ['u/s/2']])
     """
     parts = dict[str, list[Row]]()
@@ -45,7 +46,7 @@ def summarize(turns: pl.DataFrame, *, service: Writer = None, language: str = "e
     summaries = write_summaries(SESSION, [*parts.values()], service)
     rows = [
         {**row, "session_id": session, "summary": row["text"], "version": "", "n_turns": len(part),
-         "participants": distinct(each["speaker"] for each in part)}
+         "participants": deduplicate_texts(each["speaker"] for each in part)}
         for (session, part), row in zip(parts.items(), summaries, strict=True)
     ]  # fmt: skip
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
@@ -71,7 +72,7 @@ def rollup(
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param summaries: rows of :class:`memlab.records.Summary`; sessions that have none are summarised.
     :param tz: name of the time zone in which days begin, as ``Europe/Oslo``.
-    :param service: see :func:`memlab.summaries.summarize`, as ``language``.
+    :param service: see :func:`memlab.summaries.summarize_sessions`, as ``language``.
     :returns: rows of :class:`memlab.records.Node`: sessions, then weeks, then months, each by scope and time.
     :raises DataError: for an unknown time zone.
     :raises ModelError: when the service cannot be asked at all.
@@ -91,7 +92,7 @@ def rollup(
     return pl.concat([node_frame(rows, turns, language) for rows in (sessions, weeks, months)])
 
 
-def period(
+def summarize_period(
     turns: pl.DataFrame,
     kind: str,
     day: date,
@@ -153,7 +154,7 @@ def _session_rows(
     known = frame(Summary) if summaries is None else summaries
     new = dated.join(known, on="session_id", how="anti")
     unsummarised = turns.join(new, on="session_id", how="semi", maintain_order="left")
-    made = pl.concat([known, summarize(unsummarised, service=service, language=language)], how="diagonal")
+    made = pl.concat([known, summarize_sessions(unsummarised, service=service, language=language)], how="diagonal")
     rows = dated.join(made, on="session_id", maintain_order="left").with_columns(
         pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""), level=pl.lit(0), kind=pl.lit("session"),
         method=pl.lit("session"), node_id="session_id", text="summary",

@@ -164,13 +164,13 @@ def supported_points(answer: Theme, group: Group) -> tuple[dict[str, list[Suppor
             ids = sorted(set(point.ids)) or [0]
             begins = ids[-1] if name == "carried_on" else ids[0]
             if ids[0] > 0 and begins > n and ids[-1] <= len(entries):
-                points.setdefault(point.text, distinct(turn for i in ids for turn in entries[i - 1].turns))
+                points.setdefault(point.text, deduplicate_texts(turn for i in ids for turn in entries[i - 1].turns))
             else:
                 dropped += 1
         kept[name] = [*points.items()]
     return kept, dropped
 
 
-def distinct(texts: Iterable[str]) -> list[str]:
+def deduplicate_texts(texts: Iterable[str]) -> list[str]:
     """Give the texts without repetitions, in order."""
     return list(dict.fromkeys(texts))

@@ -30,7 +30,7 @@ class Tree(NamedTuple):
     vectors: np.ndarray
 
 
-def grow(
+def build_raptor_tree(
     turns: pl.DataFrame,
     *,
     encoder: Encoder | str = "settings",
@@ -53,7 +53,7 @@ def grow(
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param encoder: embeds turns and summaries, for the grouping and for ``vectors`` of the tree.
     :param vectors: (n, d) unit rows of the turns, where these are known.
-    :param service: see :func:`memlab.summaries.summarize`, as ``language``.
+    :param service: see :func:`memlab.summaries.summarize_sessions`, as ``language``.
     :param seed: of the grouping; recorded groups have none.
     :raises DataError: when there is not one vector a turn.
     :raises ModelError: when the service cannot be asked at all.
@@ -62,7 +62,7 @@ def grow(
 
     >>> import memlab
     >>> turns = [memlab.Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", f"Day {n} of my trip.") for n in range(20)]
-    >>> tree = memlab.summaries.grow(memlab.records.frame(memlab.Turn, turns), encoder="hashing:64")
+    >>> tree = memlab.summaries.build_raptor_tree(memlab.records.frame(memlab.Turn, turns), encoder="hashing:64")
     >>> tree.nodes["kind"].unique().to_list(), len(tree.vectors) == tree.nodes.height
     (['cluster'], True)
     """

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab import llm
-from memlab.errors import DataError, at_least
+from memlab.errors import DataError, check_at_least
 from memlab.knowledge import extraction
 from memlab.knowledge.recall import fact_sentences
 from memlab.records import Run
@@ -18,7 +18,7 @@ from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import cache_per_bench
 from memlab.retrieve.ranking import Scored, rank, require_turn_run, run_depth
 from memlab.retrieve.subqueries import fuse_hits
-from memlab.summaries.periods import summarize
+from memlab.summaries.periods import summarize_sessions
 from memlab.summaries.writing import fallback_note
 
 KEYS = ("facts", "summaries", "headers")
@@ -50,7 +50,7 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
     memlab.errors.DataError: of is 'words'; choose from facts, summaries, headers
     """
     require_turn_run(run, "second_keys")
-    at_least(0, weight=weight)
+    check_at_least(0, weight=weight)
     if of not in KEYS:
         raise DataError(f"of is {of!r}; choose from {', '.join(KEYS)}")
     documents = bench.documents("turn")
@@ -91,7 +91,7 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
         line = f"facts of {n_unanswered:,} sessions came from no model" if n_unanswered else ""
         keys = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
     else:
-        summaries = summarize(turns, service=service, language=bench.language)
+        summaries = summarize_sessions(turns, service=service, language=bench.language)
         line = fallback_note(summaries, "summaries")
         written = summaries.filter(pl.col("reason") == "").select("session_id", "sentences", "evidence")
         if of == "summaries":

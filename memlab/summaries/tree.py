@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, at_least
+from memlab.errors import DataError, check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
@@ -17,7 +17,7 @@ from memlab.retrieve.arrays import cosines, group_starts
 from memlab.retrieve.bench import cache_per_bench
 from memlab.retrieve.ranking import rank_scored_pairs
 from memlab.summaries.periods import rollup
-from memlab.summaries.raptor import Tree, grow
+from memlab.summaries.raptor import Tree, build_raptor_tree
 from memlab.summaries.writing import NODES, fallback_note
 
 TREE_KINDS = ("weeks", "clusters", "both")
@@ -41,9 +41,9 @@ def tree(
     nearest to the question, each turn once. Summaries are written once for a bench; one question is ranked at a time.
 
     :param over: ``weeks`` (sessions, weeks and months, see :func:`memlab.summaries.rollup`), ``clusters``
-        (:func:`memlab.summaries.grow`), or ``both``.
+        (:func:`memlab.summaries.build_raptor_tree`), or ``both``.
     :param turns: how many turns a summary gives.
-    :param service: who writes the summaries, see :func:`memlab.summaries.summarize`; ``recorded`` reads answers.
+    :param service: who writes them, see :func:`memlab.summaries.summarize_sessions`; ``recorded`` reads answers.
     :param tz: name of the time zone in which weeks begin.
     :param seed: of the grouping into clusters; recorded groups have none.
     :raises DataError: for a count below 1, another ``over``, an unknown time zone, or without an encoder.
@@ -61,7 +61,7 @@ def tree(
     >>> memlab.summaries.tree(bench, over="weeks", k=3).frame["doc_id"][0]
     'u/s/3'
     """
-    at_least(1, k=k, turns=turns)
+    check_at_least(1, k=k, turns=turns)
     rankings, documents = [], bench.documents("turn")
     for rows, span, scope_tree in _trees_by_scope(bench, over=over, service=service, tz=tz, seed=seed):
         sessions, at = documents.session[span], span.start + np.arange(span.stop - span.start)
@@ -97,7 +97,7 @@ def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design
     :param over: as for :func:`tree`, like ``service``, ``tz`` and ``seed``.
     :returns: ``query_id``, ``rank``, ``score`` (cosine) and the columns of :class:`memlab.records.Node`.
     """
-    at_least(1, k=k)
+    check_at_least(1, k=k)
     parts = [pl.DataFrame(schema={"query_id": pl.String(), "rank": pl.Int64(), "score": pl.Float64(), **NODES})]
     for rows, _, made in _trees_by_scope(bench, over=over, **design):
         for row in rows.tolist():
@@ -108,7 +108,7 @@ def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design
     return pl.concat(parts)
 
 
-def tree_of(bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0) -> Tree:
+def summary_tree(bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0) -> Tree:
     """Give the summaries of a bench's conversations with their vectors, made once for the bench.
 
     :raises DataError: for another ``over``, an unknown time zone, or without an encoder.
@@ -129,7 +129,9 @@ def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int
     turns, embedder, language = bench.turns[order], bench.embedder(), bench.language
     if over == "clusters":
         vectors = documents.vectors()[at[order]]
-        built = grow(turns, encoder=embedder, vectors=vectors, service=service, language=language, seed=seed)
+        built = build_raptor_tree(
+            turns, encoder=embedder, vectors=vectors, service=service, language=language, seed=seed
+        )
     else:
         nodes = rollup(turns, service=service, tz=tz, language=language)
         built = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
@@ -142,7 +144,7 @@ def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, s
     """Give for each scope with questions their rows, the span of its turns, and its summaries."""
     if bench.query_vectors is None:
         raise DataError("the queries are not embedded; make the bench with an encoder")
-    all_scopes = tree_of(bench, **design)
+    all_scopes = summary_tree(bench, **design)
     for rows, span in bench.by_scope("turn"):
         own = (all_scopes.nodes["scope"] == bench.queries["scope"][int(rows[0])]).arg_true().to_numpy()
         yield rows, span, Tree(all_scopes.nodes[own], all_scopes.vectors[own])

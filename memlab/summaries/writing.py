@@ -13,8 +13,8 @@ from memlab import llm
 from memlab.cluster import cluster_terms
 from memlab.records import Node, schema
 from memlab.summaries import prompts
-from memlab.summaries.extractive import extract_sentences, find_carried_on
-from memlab.summaries.prompts import Group, Item, Supported, Task, distinct, evidence_column
+from memlab.summaries.extractive import extract_sentences, find_continued_sentences
+from memlab.summaries.prompts import Group, Item, Supported, Task, deduplicate_texts, evidence_column
 from memlab.text.sentences import sentences
 
 NODES = pl.Schema(schema(Node))
@@ -62,7 +62,7 @@ def write_summaries(
         row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
         if points and not reason:
             row = {"service": by, "model": getattr(service, "model", None)}
-            row |= {name: distinct(getattr(value, name, ())) for name in ("topics", "entities")}
+            row |= {name: deduplicate_texts(getattr(value, name, ())) for name in ("topics", "entities")}
         else:
             points = _extractive_points(task, group)
         for name, each in points.items():
@@ -86,7 +86,7 @@ def _parent_fields(part: Sequence[Row]) -> Row:
     """Give the fields of a summary that follow from its rows: children, turns and times."""
     return {
         "scope": part[0]["scope"], "level": part[0]["level"] + 1, "children": [row["node_id"] for row in part],
-        "turns": distinct(turn for row in part for turn in row["turns"]),
+        "turns": deduplicate_texts(turn for row in part for turn in row["turns"]),
         "start": min((row["start"] for row in part if row["start"]), default=None),
         "end": max((row["end"] for row in part if row["end"]), default=None),
     }  # fmt: skip
@@ -97,7 +97,9 @@ def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
     points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.sentence_lists()}
     points["sentences"] = extract_sentences([item for item in group.items if not item.kind])
     if group.before:
-        points["carried_on"] = find_carried_on([(item.text, item.turns) for item in group.before], points["sentences"])
+        points["carried_on"] = find_continued_sentences(
+            [(item.text, item.turns) for item in group.before], points["sentences"]
+        )
     return points
 
 

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, needs
+from memlab.errors import DataError, require_extra
 from memlab.text import tokens
 from memlab.text.words import FUNCTION_WORDS, word_lists
 
@@ -105,7 +105,7 @@ def stop_words(language: str = "en") -> frozenset[str]:
     name = LANGUAGES[check_language(language)]
     if language == "en":
         return FUNCTION_WORDS
-    with needs("languages", f"text in {name}"):
+    with require_extra("languages", f"text in {name}"):
         import stopwordsiso
         from bm25s import stopwords
     listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(language)

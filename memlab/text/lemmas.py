@@ -6,7 +6,7 @@ import re
 from functools import cache, lru_cache
 
 from memlab.text.numbers import numbers
-from memlab.text.tokens import normalize_text, stem, words
+from memlab.text.tokens import normalize_characters, stem, words
 from memlab.text.words import ARTICLES, BE, DO, HAVE, word_lists
 
 _AUXILIARIES = {
@@ -69,23 +69,23 @@ def infinitive(verb: str) -> str:
 
 
 @lru_cache(maxsize=65536)
-def base_forms(text: str) -> tuple[str, ...]:
+def base_form_stems(text: str) -> tuple[str, ...]:
     """Give the words of a text as stems of base forms, with numbers as digits and without articles.
 
-    >>> from memlab.text.lemmas import base_forms
-    >>> base_forms("She's got a third cat, isn't it?"), base_forms("twenty-one cats")
+    >>> from memlab.text.lemmas import base_form_stems
+    >>> base_form_stems("She's got a third cat, isn't it?"), base_form_stems("twenty-one cats")
     (('she', 'get', '3', 'cat', 'be', 'not', 'it'), ('21', 'cat'))
     """
-    text = expand_negations(text)
+    text = normalize_negations(text)
     for number in reversed(numbers(text, ordinals=True)):
         if number.value.is_integer() and not text[: number.start].endswith((".", ":", "-")):
             text = f"{text[: number.start]}{int(number.value)}{text[number.end :]}"
     return tuple(stem("1" if word == "one" else base_form(word) for word in words(text) if word not in ARTICLES))
 
 
-def expand_negations(text: str) -> str:
+def normalize_negations(text: str) -> str:
     """Normalise a text, and write "not" for "n't" and "cannot"."""
-    return _CONTRACTED_NOT.sub(" not", normalize_text(text))
+    return _CONTRACTED_NOT.sub(" not", normalize_characters(text))
 
 
 def strip_contrast(text: str) -> str:

@@ -78,7 +78,7 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     return which.alias("form")
 
 
-def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
+def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     """Tell whether questions ask for a count, a list, an order or an overview, which one evidence item cannot give.
 
     However much there is to count, one or two dates answer "how many weeks ago": a question of form ``how long`` is
@@ -87,9 +87,9 @@ def aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     :param text: name of the column, or an expression.
 
     >>> import polars as pl
-    >>> from memlab.text.questions import aggregation
+    >>> from memlab.text.questions import asks_for_aggregation
     >>> asked = pl.DataFrame({"text": ["How many doctors did I see?", "Where do I live?"]})
-    >>> asked.select(aggregation())["aggregation"].to_list()
+    >>> asked.select(asks_for_aggregation())["aggregation"].to_list()
     [True, False]
     """
     which, clean = question_form(text), _normalized_text(text)

@@ -27,7 +27,7 @@ class Token(NamedTuple):
     @property
     def key(self) -> str:
         """The word in the form in which words are compared."""
-        return compared_form(self.text)
+        return normalize_word(self.text)
 
 
 def tokens(text: str) -> list[Token]:
@@ -47,10 +47,10 @@ def words(text: str) -> list[str]:
     >>> words("Mel’s dog DIDN’T eat.")
     ['mel', 'dog', "didn't", 'eat']
     """
-    return [compared_form(word) for word in _WORD.findall(text)]
+    return [normalize_word(word) for word in _WORD.findall(text)]
 
 
-def compared_form(word: str) -> str:
+def normalize_word(word: str) -> str:
     """Give the form in which words are compared: lower case, a straight apostrophe, no possessive ending."""
     return word.lower().replace("’", "'").removesuffix("'s")
 
@@ -61,7 +61,7 @@ def bare_word(word: str) -> str:
     return "".join(c for c in letters if not unicodedata.combining(c)).lower() or word.lower()
 
 
-def normalize_text(text: str) -> str:
+def normalize_characters(text: str) -> str:
     """Normalise apostrophes, digits and letters of a text (NFKC)."""
     return unicodedata.normalize("NFKC", text).replace("’", "'")
 

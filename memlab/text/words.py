@@ -1,6 +1,6 @@
 """Closed classes of English words, and the lists of ``words.toml``.
 
-Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.compared_form` gives it.
+Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.normalize_word` gives it.
 """
 
 from __future__ import annotations

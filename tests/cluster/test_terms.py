@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from memlab.cluster import NOISE, cluster_terms, pair_similarity, permuted_spread
+from memlab.cluster import NOISE, cluster_terms, observed_and_null_spread, pair_similarity
 from memlab.cluster.evidence_spread import PAIR_KINDS
 from memlab.cluster.terms import content_word_filter
 from memlab.errors import DataError
@@ -76,18 +76,18 @@ def test_permuted_labels_are_what_random_sets_show() -> None:
     chosen = {"q": [0, 1, 5, 10], "r": [9], "s": [12, 14]}
     pairs = [(q, labels["turn_id"][i]) for q, at in chosen.items() for i in at]
     sets = pl.DataFrame(pairs, ["query_id", "turn_id"], orient="row")
-    observed, null = permuted_spread(sets, labels, draws=4000)
+    observed, null = observed_and_null_spread(sets, labels, draws=4000)
     for i, at in enumerate(chosen.values()):
         scope = own if max(at) < len(own) else [0] * 10
         assert observed[i].tolist() == pytest.approx(by_hand(labels["label"][at].to_list()), nan_ok=True)
         every = np.array([by_hand(list(drawn)) for drawn in combinations(scope, len(at))])
         assert null[:, i].mean(axis=0).tolist() == pytest.approx(every.mean(axis=0).tolist(), abs=0.03, nan_ok=True)
     both = pl.concat([labels.with_columns(draw=0), labels.with_columns(draw=1, label=pl.lit(0, pl.Int64))])
-    assert permuted_spread(sets, both)[0][0].tolist() == pytest.approx(((observed[0] + 1) / 2).tolist())
+    assert observed_and_null_spread(sets, both)[0][0].tolist() == pytest.approx(((observed[0] + 1) / 2).tolist())
     with pytest.raises(DataError, match="'c1' has no label"):
-        permuted_spread(sets.with_columns(turn_id=pl.lit("c1")), labels)
+        observed_and_null_spread(sets.with_columns(turn_id=pl.lit("c1")), labels)
     with pytest.raises(DataError, match="more than one label"):
-        permuted_spread(sets, pl.concat([labels, labels]))
+        observed_and_null_spread(sets, pl.concat([labels, labels]))
 
 
 IDS = ["a1", "a2", "a3", "b1", "a4", "b2", "a5"]

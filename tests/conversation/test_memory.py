@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from model_server import UNUSABLE, ModelServer, say
 
-from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend, remember
+from memlab.conversation import Message, RollingBuffer, SessionMemory, bias, extend_buffer, remember
 from memlab.conversation.session_memory import MAX_IN_PLAY, MAX_WORDS
 from memlab.errors import DataError
 from memlab.retrieve import Bench, bm25, combsum
@@ -69,21 +69,21 @@ def test_what_is_in_play_passes_what_is_close(bench: Bench) -> None:
 def test_four_messages_stay_verbatim_and_the_rest_in_few_words() -> None:
     buffer = RollingBuffer()
     for n in range(60):
-        buffer = extend(buffer, [Message("user", f"On day {n} Ann paid {n} euros for the tram in Oslo. Nice.")])
+        buffer = extend_buffer(buffer, [Message("user", f"On day {n} Ann paid {n} euros for the tram in Oslo. Nice.")])
     assert (len(buffer.messages), buffer.n_summarised) == (4, 56)
     assert 0 < sum(len(text.split()) for text in buffer.summary) <= MAX_WORDS
     assert not any("Nice" in text for text in buffer.summary)
     assert buffer.text.endswith("On day 59 Ann paid 59 euros for the tram in Oslo. Nice.")
-    assert extend(RollingBuffer(), SAID[:4]).summary == ()
+    assert extend_buffer(RollingBuffer(), SAID[:4]).summary == ()
     odd = [Message("user", text) for text in ("", "\n", "🙂" * 400, "x" * 9_000, "a. " * 90)]
-    assert extend(RollingBuffer(), odd).n_summarised == 1
+    assert extend_buffer(RollingBuffer(), odd).n_summarised == 1
 
 
 def test_a_model_writes_the_summary_and_extraction_stands_in_for_it(server: ModelServer) -> None:
     server.modes = [say('{"sentences": ["Five lockers were named."]}')]
-    assert extend(RollingBuffer(), SAID, service=server.service()).summary == ("Five lockers were named.",)
+    assert extend_buffer(RollingBuffer(), SAID, service=server.service()).summary == ("Five lockers were named.",)
     assert json.loads(server.prompts[0])["next messages"][0]["content"] == SAID[0].content
-    plain = extend(RollingBuffer(), SAID).summary
+    plain = extend_buffer(RollingBuffer(), SAID).summary
     for mode in (say(json.dumps({"sentences": ["word " * 60] * 4})), UNUSABLE["instructions"], UNUSABLE["429"]):
         server.modes = [mode]
-        assert extend(RollingBuffer(), SAID, service=server.service(max_retries=0)).summary == plain
+        assert extend_buffer(RollingBuffer(), SAID, service=server.service(max_retries=0)).summary == plain

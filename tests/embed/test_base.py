@@ -18,7 +18,7 @@ from model_server import ModelServer, running, send
 from memlab import DataError, ModelError
 from memlab.embed import Encoder, EncoderIdentity, load
 from memlab.embed.base import unit_rows
-from memlab.embed.ray_encoder import TEXTS, load_worker_encoder, spread_encoder
+from memlab.embed.ray_encoder import TEXTS, load_distributed_encoder, load_worker_encoder
 from memlab.embed.text import query_texts, session_texts, turn_texts
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.llm import Service
@@ -101,11 +101,14 @@ def test_hashed_features_match_a_plain_reading_of_the_definition() -> None:
 
 
 def test_an_encoder_of_workers_is_its_encoder_and_a_worker_refuses_another_of_its_name() -> None:
-    own, spread_out = load("hashing:64"), spread_encoder("hashing:64")
+    own, spread_out = load("hashing:64"), load_distributed_encoder("hashing:64")
     texts = [f"text {n}" for n in range(TEXTS - 1)]
     assert spread_out.identity == own.identity
     np.testing.assert_array_equal(spread_out.encode(texts, progress=False), own.encode(texts, progress=False))
-    assert [isinstance(spread_encoder(each), TokenEncoder) for each in ("minilm", "hashing:64")] == [True, False]
+    assert [isinstance(load_distributed_encoder(each), TokenEncoder) for each in ("minilm", "hashing:64")] == [
+        True,
+        False,
+    ]
     assert load_worker_encoder("hashing:64", None, own.identity) is load_worker_encoder(
         "hashing:64", None, own.identity
     )

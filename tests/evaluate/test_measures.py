@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ir_measures import RR, P, R, SetF, SetP, Success, alpha_nDCG, nDCG
 
 from memlab.errors import DataError
-from memlab.evaluate import Measure, measure
+from memlab.evaluate import Measure, read_measure
 from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.measures import kendall_tau, score
 from memlab.records import Qrels, run_from_scores
@@ -101,10 +101,10 @@ def test_refusals(case):
     for n, m in ((5, 0), (5, 6)):
         with pytest.raises(DataError, match=f"{m} evidence items among {n}"):
             chance([9, n], [1, m], "recall@10")
-    assert str(measure(" ndcg @ 5 ")) == "ndcg@5"
+    assert str(read_measure(" ndcg @ 5 ")) == "ndcg@5"
     for text in ("recal@10", "recall@ten", "recall@", "recall@0", ""):
         with pytest.raises(DataError):
-            measure(text)
+            read_measure(text)
     run, qrels = case(2)
     query, doc = run.frame.row(0)[:2]
     twice = replace(run, frame=pl.concat([run.frame, run.frame.head(1).with_columns(rank=pl.lit(9999, pl.Int32))]))

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 from memlab import records
 from memlab.errors import DataError, ExportError
-from memlab.evaluate import compare, curve, evaluate
+from memlab.evaluate import compare, cutoff_curve, evaluate
 from memlab.evaluate.groups import MULTI_SESSION
 from memlab.evaluate.measures import DEFAULT_MEASURES, score
 from memlab.evaluate.publish import write_reports
@@ -47,7 +47,7 @@ def test_summary_groups_and_curves(made, run_on, reports):
         assert report.summary(by, measures="mrr")["n"].sum() == report.per_query.height
     measures = [f"recall_all@{k}" for k in (1, 3, 10)]
     deep = evaluate(run_on(made, "turn", seed=1, help_=0.6, name="strong"), made, measures=measures)
-    points = curve([deep], by="evidence_sessions", group=MULTI_SESSION)
+    points = cutoff_curve([deep], by="evidence_sessions", group=MULTI_SESSION)
     rows = deep.summary("evidence_sessions").filter(group=MULTI_SESSION)
     assert points["k"].to_list() == [1, 3, 10]
     assert points.drop("system", "k").equals(rows.select("mean", "low", "high", "ceiling", "chance", "n"))
@@ -89,7 +89,7 @@ def test_refusals(made, run_on, reports):
     for call, fault in (
         (lambda: reports[0].summary(measures="recall@3"), "no recall@3; it has recall_any@5"),
         (lambda: reports[0].summary("colour"), "'colour'"),
-        (lambda: curve(reports, name="f1"), "no f1@k"),
+        (lambda: cutoff_curve(reports, name="f1"), "no f1@k"),
         (lambda: evaluate(elsewhere, made), "questions that 'made' does not hold"),
         (lambda: evaluate(strange, made), r"does not hold, such as 'xc0/s1/1', .*; its ids look like"),
         (lambda: evaluate([run], made), "takes one run"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from memlab import llm
-from memlab.conversation import follow_ups
+from memlab.conversation import read_follow_ups
 from memlab.conversation.rewriting import Rewritten
-from memlab.experiments import compare_forms, forms_table
+from memlab.experiments import compare_follow_up_forms, follow_up_forms_table
 from memlab.records import Dataset, Session, Turn, frame
 from memlab.retrieve import Bench
 
@@ -31,23 +31,23 @@ def test_each_form_is_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     sessions = frame(Session, [Session("u/s", "u", 1, None, None, len(turns), [])])
     bench = Bench.of(Dataset("small", "chatlog", frame(Turn, turns), sessions), encoder=None)
     (tmp_path / "follow-ups.jsonl").write_text("\n".join(map(json.dumps, (FIRST, NEXT))))
-    rows = follow_ups(tmp_path / "follow-ups.jsonl")
+    rows = read_follow_ups(tmp_path / "follow-ups.jsonl")
 
     def ask(requests: list[llm.Request], service: str | None) -> list[llm.Answer]:
         written = Rewritten(question="And the vet of Churro?")
         return [llm.Answer(written if service else None, "" if service else "no service") for _ in requests]
 
     monkeypatch.setattr(llm, "ask", ask)
-    done = compare_forms(rows, bench, pipeline="bm25", k=[1])
+    done = compare_follow_up_forms(rows, bench, pipeline="bm25", k=[1])
     assert done["form"].to_list() == ["as asked", "fallback", "model", "standalone"]
     assert done["question"].to_list()[1:3] == ["And the vet? (oak desk cost 210)", "And the vet of Churro?"]
     assert done["complete"].to_list() == [True, False, True, True]
-    table = forms_table(done)
+    table = follow_up_forms_table(done)
     assert table.filter(kind="all")["mean"].to_list() == [1, 0, 1, 1]
     assert table.filter(kind="all")["p"].null_count() == 1
-    both = compare_forms(rows, bench, pipeline="bm25", k=[1, 3])
+    both = compare_follow_up_forms(rows, bench, pipeline="bm25", k=[1, 3])
     assert both.filter(k=1).equals(done)
     assert both.filter(k=3)["complete"].all()
-    assert forms_table(both).filter(k=1).equals(table)
-    without = compare_forms(rows, bench, pipeline="bm25", service=None)
+    assert follow_up_forms_table(both).filter(k=1).equals(table)
+    without = compare_follow_up_forms(rows, bench, pipeline="bm25", service=None)
     assert "model" not in without["form"].to_list()

@@ -11,7 +11,7 @@ from explored import BENCH, DATA, SCOPE
 from lab_page import Page, notebook
 
 from memlab.errors import ExportError
-from memlab.explorer import answer, lay_out, snippet
+from memlab.explorer import answer_payload, build_scene, snippet
 from memlab.figures import _browser
 
 # Turns lie on a grid, so that a lasso is known to hold some and no others; the middle of a cluster lies in a row of it.
@@ -57,7 +57,7 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         pytest.skip(str(error))
     known: dict[str, Any] = {}
     exec(GRID, known)
-    scene = lay_out(BENCH, SCOPE, places=known["places"])
+    scene = build_scene(BENCH, SCOPE, places=known["places"])
     systems = ["bm25", "dense"]
 
     with notebook(tmp_path, CELLS) as page:
@@ -72,7 +72,7 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         chosen = page.js(f"{select}.value")
         assert chosen != first
         (asked,) = DATA.questions.filter(query_id=chosen).iter_rows(named=True)
-        of_bench = answer(scene, BENCH, asked["text"], systems, query_id=chosen, evidence=asked["evidence"])
+        of_bench = answer_payload(scene, BENCH, asked["text"], systems, query_id=chosen, evidence=asked["evidence"])
         assert of_bench["evidence"]
         drawn(page, of_bench)
 
@@ -89,13 +89,13 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         page.click(*page.centre(".memlab-explorer .ask"), count=3)
         page.type(TYPED)
         page.key("Enter")
-        drawn(page, answer(scene, BENCH, TYPED, systems))
+        drawn(page, answer_payload(scene, BENCH, TYPED, systems))
         assert page.js(f"{select}.selectedOptions[0].textContent") == "pick a question…"
 
         page.click(*page.centre(".memlab-explorer input[title^=second]"), count=3)
         page.type("hybrid")
         page.key("Enter")
-        drawn(page, answer(scene, BENCH, TYPED, ["bm25", "hybrid"]))
+        drawn(page, answer_payload(scene, BENCH, TYPED, ["bm25", "hybrid"]))
         assert "△ returned by hybrid" in page.js("document.querySelector('.memlab-explorer .key').textContent")
 
         left, top = page.js("(b => [b.left, b.top])(document.querySelector('canvas.points').getBoundingClientRect())")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import memlab
 from memlab.errors import DataError
-from memlab.explorer import answer, lay_out, locate, snippet
+from memlab.explorer import answer_payload, build_scene, interpolate_positions, snippet
 from memlab.text.analysis import tokenize
 
 
@@ -22,25 +22,25 @@ def test_a_map_made_before_is_taken_as_it_is() -> None:
     assert np.corrcoef(scene().turns["x"], of_scope["x"])[0, 1] == pytest.approx(1)
     assert np.abs(scene().turns.select("x", "y").to_numpy()).max() <= 0.9501
     with pytest.raises(DataError, match=rf"{scene().turns.height - 1} turns of {SCOPE!r} have no place"):
-        lay_out(BENCH, SCOPE, places=of_scope.head(1))
+        build_scene(BENCH, SCOPE, places=of_scope.head(1))
     with pytest.raises(DataError, match="no scope 'nobody'"):
-        lay_out(BENCH, "nobody")
+        build_scene(BENCH, "nobody")
     with pytest.raises(DataError, match="no vectors"):
-        lay_out(memlab.Bench.of(DATA, encoder=None), SCOPE)
+        build_scene(memlab.Bench.of(DATA, encoder=None), SCOPE)
 
 
 def test_a_turn_asked_for_lands_among_its_nearest() -> None:
-    placed = locate(scene(), scene().vectors[:5])
+    placed = interpolate_positions(scene(), scene().vectors[:5])
     xy = scene().turns.select("x", "y").to_numpy()
     assert placed.shape == (5, 2)
     assert (placed >= xy.min(axis=0)).all()
     assert (placed <= xy.max(axis=0)).all()
-    np.testing.assert_array_equal(placed, locate(scene(), scene().vectors[:5]))
+    np.testing.assert_array_equal(placed, interpolate_positions(scene(), scene().vectors[:5]))
 
 
 def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
     run, asked = memlab.pipeline("bm25").run(BENCH), {"query_id": ASKED["query_id"], "evidence": ASKED["evidence"]}
-    known = answer(scene(), BENCH, ASKED["text"], [run, "dense"], k=5, **asked)
+    known = answer_payload(scene(), BENCH, ASKED["text"], [run, "dense"], k=5, **asked)
     ids = scene().turns["turn_id"].to_list()
     assert sorted(ids[i] for i in known["evidence"]) == sorted(ASKED["evidence"])
     for system, ranked in zip(known["systems"], (run, memlab.pipeline("dense").run(BENCH)), strict=True):
@@ -57,14 +57,14 @@ def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
 
 
 def test_a_new_question_is_ranked_as_one_of_the_bench_is_and_among_some_turns_where_asked() -> None:
-    known = answer(scene(), BENCH, ASKED["text"], ["dense"], query_id=ASKED["query_id"])
-    new = answer(scene(), BENCH, ASKED["text"], ["dense"])
+    known = answer_payload(scene(), BENCH, ASKED["text"], ["dense"], query_id=ASKED["query_id"])
+    new = answer_payload(scene(), BENCH, ASKED["text"], ["dense"])
     assert [row["i"] for row in new["systems"][0]["rows"]] == [row["i"] for row in known["systems"][0]["rows"]]
     among = np.array([row["i"] for row in known["systems"][0]["rows"]][3:6])
-    few = answer(scene(), BENCH, ASKED["text"], ["dense"], among=among)
+    few = answer_payload(scene(), BENCH, ASKED["text"], ["dense"], among=among)
     assert [row["i"] for row in few["systems"][0]["rows"]] == among.tolist()
     with pytest.raises(DataError, match=r"no question 'q\?'"):
-        answer(scene(), BENCH, "x", ["dense"], query_id="q?")
+        answer_payload(scene(), BENCH, "x", ["dense"], query_id="q?")
 
 
 @given(st.text(max_size=600), st.text(max_size=60), st.integers(20, 300))

@@ -13,7 +13,7 @@ from talk import write
 
 import memlab
 from memlab.errors import DataError
-from memlab.explorer.panels import unfold
+from memlab.explorer.panels import rollup_panel
 from memlab.figures.provenance import NOTEBOOK_VARIABLE
 from memlab.summaries import rollup
 
@@ -83,7 +83,7 @@ def test_where_no_screen_is_it_is_a_picture(explorer: Any, monkeypatch: pytest.M
 def test_a_node_opens_to_what_is_below_and_a_session_to_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = DATA.turns.filter(scope=SCOPE)
     nodes = rollup(turns)
-    panel = unfold(nodes, turns)
+    panel = rollup_panel(nodes, turns)
     assert {node for _, node in panel.node.options} == set(nodes["node_id"])
     panel.node.value = nodes.filter(kind="week")["node_id"][0]
     assert ">below<" in panel.html
@@ -92,4 +92,4 @@ def test_a_node_opens_to_what_is_below_and_a_session_to_its_turns(monkeypatch: p
     monkeypatch.setenv(NOTEBOOK_VARIABLE, "{}")
     assert set(panel._repr_mimebundle_()) == {"text/html", "text/plain"}
     with pytest.raises(DataError, match="no node"):
-        unfold(pl.DataFrame(), turns)
+        rollup_panel(pl.DataFrame(), turns)

@@ -125,16 +125,16 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "map": (lambda frame: maps.embedding_map(frame, terms=TERMS, question=(0, 0), title=NASTY), points(),
             [NASTY, "evidence, missed (2)", "the question", "word"]),
     "recall": (curves.recall_curves, recalls(), [LONG, "recall_all@k", "chance", "k (log scale)"]),
-    "over time": (lambda frame: curves.over_time(frame, events=[60]), path(),
+    "over time": (lambda frame: curves.confidence_curves(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),
     "sweep": (sweeps.sweep, swept(), ["min_cluster_size", "plain top-k", "(b) dpp"]),
     "forest": (lambda frame: intervals.forest(frame, measure="recall_all@k"), compared(),
                ["+.051 [+.001, +.111] p<.001", "−.100", "(n = 332)", "fill_sessions"]),
-    "means": (lambda frame: intervals.means(frame, between=" → "), measured(),
+    "means": (lambda frame: intervals.mean_intervals(frame, between=" → "), measured(),
               ["pronoun (n = 1,200)", "25% → 50% → 75%", "● as asked, ■ rewritten, ◆ stands <alone>"]),
     "ablation": (intervals.ablation, steps(),
                  ["● all questions (n = 1,137)", "BM25, 2.2 ms", ".400 −.100 [−.150, +.050] p<.001", "+ time"]),
-    "shares": (lambda frame: bars.shares(frame, xlabel="share of items"), caused(),
+    "shares": (lambda frame: bars.share_bars(frame, xlabel="share of items"), caused(),
                ["other words", "share of items", "≥ 2", "10"]),
     "icicle": (rollup.icicle, months(), ["month", "May: garden", "day 4"]),
     "trade-off": (systems.trade_off, side_by_side(), ["all evidence there", "(no time: read)", "memory 7", "1,000"]),
@@ -229,7 +229,7 @@ def test_only_what_is_significant_is_filled() -> None:
 
 def test_means_have_a_mark_a_series_within_the_axis() -> None:
     values = measured().filter(kind="pronoun").with_columns(pl.col("mean", "low", "high") * 40)
-    fig = intervals.means(values, digits=2)
+    fig = intervals.mean_intervals(values, digits=2)
     assert len({(mark.marker.symbol, mark.marker.color) for mark in fig.data}) == 3
     low, high = fig.layout.xaxis.range
     assert low < 8 < 32 < high
@@ -239,10 +239,10 @@ def test_means_have_a_mark_a_series_within_the_axis() -> None:
 
 
 def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
-    fig = bars.shares(caused())
+    fig = bars.share_bars(caused())
     assert list(fig.layout.yaxis.ticktext) == ["caption", "follow-on", "implied", "other words"]
     assert list(fig.data[0].x) == pytest.approx([0.15, 0.25, 0.1, 0.5])
-    assert len(bars.shares(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(CAUSES)
+    assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(CAUSES)
 
 
 @pytest.mark.parametrize("panels", [1, 3, 9])

@@ -28,7 +28,7 @@ ABOUT = {"dataset": "sample", "seed": 0, "path": Path("x")}
 
 
 def make(directory: Path, name: str = "evidence", **more: Any) -> ExportedFigure:
-    return export(bars.shares(DATA, xlabel="Evidence a question"), name, directory=directory, **more)
+    return export(bars.share_bars(DATA, xlabel="Evidence a question"), name, directory=directory, **more)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from memlab.figures.export import pictures
 
 
 def test_series_stay_apart_when_the_colours_start_again() -> None:
-    lines = [style.draw_marked_line([0], [0], str(i), i) for i in range(20)]
+    lines = [style.marked_line([0], [0], str(i), i) for i in range(20)]
     looks = {(line.line.color, line.line.dash, line.marker.symbol) for line in lines}
     assert len(looks) == 20
 

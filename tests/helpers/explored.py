@@ -8,7 +8,7 @@ import polars as pl
 from talk import excerpt
 
 import memlab
-from memlab.explorer import lay_out
+from memlab.explorer import build_scene
 from memlab.explorer.scene import Scene
 
 DATA = excerpt(120, scopes=["owen"])
@@ -22,4 +22,4 @@ ASKED = DATA.questions.filter((pl.col("scope") == SCOPE) & (pl.col("evidence").l
 
 @cache
 def scene() -> Scene:
-    return lay_out(BENCH, SCOPE, places=PLACES)
+    return build_scene(BENCH, SCOPE, places=PLACES)

@@ -16,7 +16,7 @@ from memlab.config import IndexSettings
 from memlab.embed.hashing import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
-from memlab.knowledge import active
+from memlab.knowledge import active_facts
 from memlab.llm import Service
 from memlab.store import MemoryStore
 
@@ -46,7 +46,7 @@ def kinds(events: pl.DataFrame) -> dict[str, int]:
 
 
 def objects(store: MemoryStore) -> set[str]:
-    return set(active(resolved_facts(store, NAME))["object"])
+    return set(active_facts(resolved_facts(store, NAME))["object"])
 
 
 def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore) -> None:

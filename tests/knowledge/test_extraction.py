@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from memlab.evaluate.fact_measures import measure_chat, outcome_totals, read_frozen_facts
-from memlab.evaluate.gold import json_lines, read_gold
-from memlab.knowledge import active, extraction, resolve
+from memlab.evaluate.fact_measures import facts_from_rows, measure_chat, outcome_totals
+from memlab.evaluate.gold import read_gold, read_json_lines
+from memlab.knowledge import active_facts, extraction, resolve
 from memlab.llm import Answer
 from memlab.records import Turn, frame
 
@@ -65,7 +65,7 @@ def test_a_change_is_found_by_the_second_question(model: Model) -> None:
     assert second.facts.select("predicate", "object", "evidence").row(0) == ("no longer works at", "Acme", ["u/s2/1"])
     shown = json.loads(model.asked[-1].prompt)["statements"]
     assert [statement["statement"] for statement in shown] == ["Mel works at Acme."]
-    assert active(resolve(pl.concat([first.facts, second.facts]))).is_empty()
+    assert active_facts(resolve(pl.concat([first.facts, second.facts]))).is_empty()
     # Read again, a session does not know what it said.
     again = extraction.extract(_turns("I work at Acme"), service="lab", known=first.facts)
     assert again.facts.equals(first.facts)
@@ -134,7 +134,7 @@ def test_recorded_answers_are_found_and_measured(monkeypatch: pytest.MonkeyPatch
     found = extraction.extract(gold.data.turns, service="recorded")
     assert set(found.outcomes["status"]) == {"ok"}
     assert found.facts["text"].null_count() == 0
-    for facts in (found.facts, read_frozen_facts(json_lines(FACTS / "frozen.jsonl"), gold)):
+    for facts in (found.facts, facts_from_rows(read_json_lines(FACTS / "frozen.jsonl"), gold)):
         measured = outcome_totals(measure_chat(gold, partial(resolve, facts)))
         shares = dict(measured.select("measure", "share").iter_rows())
         assert shares["current precision"] >= 0.8

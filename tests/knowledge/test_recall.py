@@ -62,7 +62,9 @@ def test_a_batch_is_its_questions() -> None:
         with pytest.raises(DataError, match=word):
             recall.search_facts(_asked("x"), facts, k=k)
     with pytest.raises(DataError, match="no question"):
-        recall.current_first(_asked().with_columns(now=DAY0), FACTS, resolve(FACTS), conditions={"c": (None, True)})
+        recall.current_first_shares(
+            _asked().with_columns(now=DAY0), FACTS, resolve(FACTS), conditions={"c": (None, True)}
+        )
 
 
 def test_supersession_puts_the_current_value_first() -> None:
@@ -71,5 +73,5 @@ def test_supersession_puts_the_current_value_first() -> None:
     labels = pl.DataFrame({"query_id": ["q", "q"], "fact_id": ["u0", "u4"], "current": [False, True]})
     still, fading = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings(decay=Exponential(60))
     ways = {"none": (still, False), "decay": (fading, False), "closed": (still, True)}
-    table = recall.current_first(asked, labels, resolved, conditions=ways)
+    table = recall.current_first_shares(asked, labels, resolved, conditions=ways)
     assert dict(table.select("condition", "share").iter_rows()) == {"none": 0, "decay": 1, "closed": 1}

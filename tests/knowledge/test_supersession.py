@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.knowledge.supersession import Resolved, active, resolve
+from memlab.knowledge.supersession import Resolved, active_facts, resolve
 from memlab.records import Fact, frame
 
 DAY0 = datetime(2025, 1, 1, tzinfo=UTC)
@@ -31,7 +31,7 @@ def _facts(*rows: tuple, late: dict[int, int] | None = None) -> pl.DataFrame:
 
 def _held(resolved: Resolved, day: float | None = None) -> list[str]:
     as_of = None if day is None else DAY0 + timedelta(days=day)
-    return active(resolved, as_of=as_of)["object"].to_list()
+    return active_facts(resolved, as_of=as_of)["object"].to_list()
 
 
 def _status(resolved: Resolved) -> list[str]:
@@ -58,7 +58,7 @@ def test_a_late_older_statement_is_superseded_from_the_start() -> None:
     assert (_held(resolved), _held(resolved, 30)) == (["Bolt"], ["Cord"])
     assert "arrived late" in resolved.log.filter(pl.col("old") == "f2")["rule"][0]
     then = DAY0 + timedelta(days=30)
-    assert active(resolve(facts, as_of=then), as_of=then)["object"].to_list() == ["Acme"]
+    assert active_facts(resolve(facts, as_of=then), as_of=then)["object"].to_list() == ["Acme"]
 
 
 STORIES = {
@@ -104,7 +104,7 @@ def test_a_correction_holds_in_the_past_too() -> None:
     resolved = resolve(facts)
     assert resolved.facts["superseded_by"][0] == "f1"
     assert resolved.facts["valid_from"][1] == DAY0
-    assert active(resolved, as_of=DAY0 + timedelta(days=1))["fact_id"].to_list() == ["f1"]
+    assert active_facts(resolved, as_of=DAY0 + timedelta(days=1))["fact_id"].to_list() == ["f1"]
     assert _held(resolve(facts, as_of=DAY0 + timedelta(days=1))) == ["Oslo"]
     ended = resolve(_facts((0, "works at", "Acme"), (5, "works at", "Cord"), (6, "works at", "not Acme but Bolt")))
     assert (_held(ended), _held(ended, 3)) == (["Cord"], ["not Acme but Bolt"])
@@ -138,7 +138,7 @@ def test_an_undone_closing_does_not_count(values: list[str], undone: tuple[str, 
     # Another scope's values are its own, and the order of rows does not matter.
     other = facts.with_columns(scope=pl.lit("v"), fact_id="v" + pl.col("fact_id"))
     both = resolve(pl.concat([other, facts.reverse()]), undone=[undone])
-    assert sorted(active(both).filter(scope="u")["object"]) == sorted(held)
+    assert sorted(active_facts(both).filter(scope="u")["object"]) == sorted(held)
     assert both.log.filter(scope="v").height == resolve(facts).log.height
 
 
@@ -170,7 +170,7 @@ def test_laws(rows: list[tuple], day: int) -> None:
     # Nothing holds before it began, one employer holds at a time, each closing is logged once and closes something
     # earlier.
     assert facts.filter(pl.col("valid_to") < pl.col("valid_from")).is_empty()
-    held = active(resolved, as_of=DAY0 + timedelta(days=day, hours=1))
+    held = active_facts(resolved, as_of=DAY0 + timedelta(days=day, hours=1))
     assert held.filter(pl.col("predicate").str.contains("works at")).height <= 1
     closed = facts.filter(pl.col("status").is_in(["superseded", "ended"]))["fact_id"].to_list()
     assert set(closed) <= set(resolved.log["old"])

@@ -15,7 +15,7 @@ from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, 
 from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
-from memlab.experiments.costs import price
+from memlab.experiments.costs import token_cost
 from memlab.llm import Answer, Request, Service
 
 
@@ -95,7 +95,7 @@ def test_passing_faults_are_retried_when_the_service_says(server: ModelServer, f
     assert answers[0].value == Length(n=1)
     assert time.monotonic() - begun >= pause
     assert answers[0].tokens == (7, 3)
-    assert price(7, 3, (service.input_price, service.output_price)) == pytest.approx(13e-6)
+    assert token_cost(7, 3, (service.input_price, service.output_price)) == pytest.approx(13e-6)
 
 
 def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -> None:

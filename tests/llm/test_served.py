@@ -12,11 +12,11 @@ from llama_server import llama_server
 from pydantic import BaseModel, ConfigDict
 
 from memlab import llm
-from memlab.conversation import Message, RollingBuffer, answer, extend, judge, rewrite
+from memlab.conversation import Message, RollingBuffer, answer, extend_buffer, judge, rewrite
 from memlab.knowledge import extract
 from memlab.llm import Request, Service
 from memlab.records import Question, Turn, frame
-from memlab.summaries import EXTRACTIVE, grow, rollup
+from memlab.summaries import EXTRACTIVE, build_raptor_tree, rollup
 
 DAY = datetime(2026, 5, 1, 9, tzinfo=UTC)
 SAID = ("I bought an oak desk.", "How much?", "It was $210.", "Nice.", "It wobbles.")
@@ -58,12 +58,12 @@ def test_every_prompt_is_served(address: str) -> None:
     asked = frame(Question, [Question("q", "a", "What did the desk cost?", "$210", "single-hop", None, [], [])])
     contexts = pl.DataFrame({"query_id": ["q"], "text": ["Ann: The oak desk was $210."]})
     nodes = rollup(TURNS.head(3), service=service)
-    clusters = grow(TURNS, encoder="hashing:64", service=service).nodes
+    clusters = build_raptor_tree(TURNS, encoder="hashing:64", service=service).nodes
     answered = answer(contexts, asked, service)
     verdicts = judge(asked, answered.with_columns(answer=pl.lit("$210")), service)
     stated = extract(TURNS.head(1), service=service).outcomes
     method = rewrite(["And when was it bought?"], history=[[SAID[1], SAID[2]]], service=service)["method"][0]
-    buffer = extend(RollingBuffer(), [Message("user", text) for text in SAID], service=service)
+    buffer = extend_buffer(RollingBuffer(), [Message("user", text) for text in SAID], service=service)
     # Each was read to its end, and cut at the longest output or answered.
     reasons = [*answered["error"], *verdicts["error"], *stated["reason"]]
     for made in (nodes, clusters):

@@ -16,7 +16,7 @@ import nbformat
 import pytest
 
 from memlab.errors import DataError, ExportError
-from memlab.notebooks import remake, results_page, run_notebooks
+from memlab.notebooks import remake_figure, run_notebooks, write_results_page
 from memlab.notebooks.execution import _is_unchanged, _strip_paths
 
 ROOT = Path(__file__).parents[2]
@@ -150,21 +150,21 @@ def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: py
     assert str(tmp_path) not in (tmp_path / "out" / "00_a.ipynb").read_text()
     before = {path.name: path.read_bytes() for path in target.iterdir()}
     (target / "wanted.column.svg").write_text("spoilt")
-    assert remake("wanted", target, source=".") == (["wanted.column.svg"], False)
+    assert remake_figure("wanted", target, source=".") == (["wanted.column.svg"], False)
     assert {path.name: path.read_bytes() for path in target.iterdir()} == before
 
     about["parameters"]["n"] = 9  # the cell after the figure would fail, and does not run
     (target / "wanted.json").write_text(json.dumps(known | {"made_by": about}))
-    assert "wanted.column.png" in remake("wanted", target, source=".")[0]
+    assert "wanted.column.png" in remake_figure("wanted", target, source=".")[0]
     write_notebook(tmp_path, "00_a.ipynb", "pass", plot="")
     with pytest.raises(ExportError, match=r"exported no figure 'wanted'; its cells have changed"):
-        remake("wanted", target, source=".")
+        remake_figure("wanted", target, source=".")
     (tmp_path / "00_a.ipynb").unlink()
     with pytest.raises(DataError, match=r"00_a\.ipynb: not found, and it made 'wanted'"):
-        remake("wanted", target, source=".")
+        remake_figure("wanted", target, source=".")
     (target / "wanted.json").write_text(json.dumps(known | {"made_by": {"script": "plot.py"}}))
     with pytest.raises(DataError, match=r"made by plot\.py outside of 'memlab notebooks'"):
-        remake("wanted", target, source=".")
+        remake_figure("wanted", target, source=".")
 
 
 @each
@@ -290,7 +290,7 @@ def test_the_page_of_results_leads_to_what_was_found(tmp_path: Path) -> None:
         cells=[nbformat.v4.new_markdown_cell("# How much?\n\nWords."), nbformat.v4.new_code_cell(outputs=[answer])]
     )
     nbformat.write(book, made / "notebooks" / "00_a.ipynb")
-    text = results_page(made, figures, made / "notebooks").read_text(encoding="utf-8")
+    text = write_results_page(made, figures, made / "notebooks").read_text(encoding="utf-8")
     assert 'href="notebooks/00_a.html">How much?</a>' in text
     assert "&lt;b&gt;Half" in text
     assert "best | learned</td>" in text

@@ -14,7 +14,7 @@ from memlab import DataError
 from memlab.embed.token_vectors import token_cosines
 from memlab.records import Dataset, Question, Session, Turn, frame
 from memlab.rerank._matches import MARGIN, rephrase_in_first_person, token_match_features
-from memlab.rerank.features import best_candidate_places, describe_candidates, ranking_to_places
+from memlab.rerank.features import best_candidate_places, candidate_features, ranking_to_places
 from memlab.retrieve import Bench, hybrid
 from memlab.retrieve.late_interaction import late_scores, query_tokens, scope_tokens
 
@@ -41,7 +41,7 @@ def talk(
 
 def column(bench: Bench, name: str) -> np.ndarray:
     """Give one feature of the first question's turns, in order of time."""
-    part = next(describe_candidates(bench, *best_candidate_places(bench, 200)))
+    part = next(candidate_features(bench, *best_candidate_places(bench, 200)))
     return part.value(name)[0][np.argsort(part.at[0])]
 
 
@@ -60,7 +60,7 @@ def test_odd_talk_gives_finite_numbers(speaker: str) -> None:
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for part in describe_candidates(bench, *best_candidate_places(bench, 200)):
+        for part in candidate_features(bench, *best_candidate_places(bench, 200)):
             assert (part.values.dtype, part.values.shape) == (np.float32, (*part.at.shape, len(set(part.names))))
             assert np.isfinite(part.values[part.mask]).all()
             seen += part.mask.sum(axis=1).tolist()

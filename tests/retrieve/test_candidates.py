@@ -94,7 +94,7 @@ def test_questions_are_taken_some_at_a_time_and_rank_as_together(bench: Bench, m
 
 
 def test_statistics_of_the_scope_are_those_of_the_sample(bench: Bench, data: Dataset) -> None:
-    part = candidates.around(bench.store, data.name, bench.queries[0], encoder=StandIn())  # type: ignore[arg-type]
+    part = candidates.read_candidate_bench(bench.store, data.name, bench.queries[0], encoder=StandIn())  # type: ignore[arg-type]
     span = slice(0, part.turns.height)
     some = part.documents("turn").words_in(span)
     whole = bench.documents("turn").words_in(slice(*bench.documents("turn").spans[LARGE]))
@@ -116,7 +116,7 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
     monkeypatch.setattr(
         encoder, "encode_tokens", lambda texts, **how: (asked.append(how["kind"]), tokens(texts, **how))[1]
     )
-    part = candidates.around(store, data.name, data.questions[0], encoder=encoder)
+    part = candidates.read_candidate_bench(store, data.name, data.questions[0], encoder=encoder)
     assert len(passages.cut_passages(part).texts) > part.turns.height
     assert pipeline("best").run(part).frame.height
     assert set(asked) == {"query"}

@@ -72,7 +72,7 @@ def test_writers_of_the_same_new_keys_make_no_copies(store: MemoryStore) -> None
 def test_without_locks_one_of_two_writers_is_told(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "locked", lambda *_, **__: files.locked(tmp_path / "no" / "folder"))
+    monkeypatch.setattr(databases, "lock_path", lambda *_, **__: files.lock_path(tmp_path / "no" / "folder"))
     store.ingest(build())
     with store.alone("small"):
         there = store.dataset("small")

@@ -12,7 +12,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from memlab.errors import DataError
-from memlab.summaries import period, rollup, summarize, to_markdown
+from memlab.summaries import rollup, summarize_period, summarize_sessions, to_markdown
 
 Make = Callable[..., pl.DataFrame]
 PIANO = ["Mel: I bought a piano for $900.", "Ann: Where will it stand?"]
@@ -92,14 +92,14 @@ def test_decisions_and_open_questions_go_up(year: pl.DataFrame, model: Any) -> N
 
 def test_one_period_is_that_of_the_rollup_and_only_what_is_new_is_asked_for(year: pl.DataFrame, model: Any) -> None:
     first, second = model(), model()
-    nodes, summaries = rollup(year, service=first), summarize(year, service=model())
+    nodes, summaries = rollup(year, service=first), summarize_sessions(year, service=model())
     for kind, asked in (("week", 1), ("month", 3)):
         lab = model()
-        made = period(year, kind, date(2026, 3, 5), summaries=summaries, service=lab)
+        made = summarize_period(year, kind, date(2026, 3, 5), summaries=summaries, service=lab)
         assert made["text"][0] == nodes.filter(kind=kind, node_id=made["node_id"][0])["text"].item()
         assert len(lab.asked) == asked
     with pytest.raises(DataError, match="no session in the week of 2020-01-01; its weeks go from 2026-02-23"):
-        period(year, "week", date(2020, 1, 1), summaries=summaries)
+        summarize_period(year, "week", date(2020, 1, 1), summaries=summaries)
     again = {"turn_id": pl.lit("u/s5/1"), "session_id": pl.lit("u/s5")}
     later = year.tail(1).with_columns(**again, timestamp=pl.col("timestamp") + pl.duration(days=14))
     rollup(pl.concat([year, later]), service=second)

@@ -19,7 +19,7 @@ from memlab.llm import recording
 from memlab.records import Dataset, Run, Turn, frame
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
-from memlab.summaries import GROUPS, grow, nearest_summaries, tree, tree_of
+from memlab.summaries import GROUPS, build_raptor_tree, nearest_summaries, summary_tree, tree
 from memlab.summaries.raptor import MAX_LAYERS, MAX_TOP_NODES
 
 Make = Callable[..., pl.DataFrame]
@@ -73,20 +73,22 @@ def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
     turns = frame(Turn, talked(n))
     vectors = np.random.default_rng(seed).normal(size=(n, 64)).astype(np.float32)
     vectors = np.ones_like(vectors) if equal else vectors
-    made = grow(turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    made = build_raptor_tree(
+        turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    )
     assert made.nodes.is_empty() == (n <= MAX_TOP_NODES)
     assert made.nodes["level"].max() in (None, *range(1, MAX_LAYERS + 1))
     assert len(made.vectors) == made.nodes.height
     check(made.nodes, turns)
     with pytest.raises(DataError, match="one for each"):
-        grow(turns, encoder="hashing:64", vectors=vectors[1:])
+        build_raptor_tree(turns, encoder="hashing:64", vectors=vectors[1:])
 
 
 def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_everywhere(
     model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, turns, lab = tmp_path / "recorded.jsonl", frame(Turn, talked(60)), model()
-    nodes = grow(turns, encoder="hashing:64", service=lab).nodes
+    nodes = build_raptor_tree(turns, encoder="hashing:64", service=lab).nodes
     check(nodes, turns)
     assert {asked.task for asked in lab.asked} == {"cluster", GROUPS}
     for each in lab.asked:
@@ -97,7 +99,7 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
     # Other vectors, as another machine has them, would make other groups; none are computed where all are recorded.
     monkeypatch.setattr("memlab.summaries.raptor.mixture_memberships", None)
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)
-    again = grow(turns, encoder="hashing:64", vectors=other, service=llm.RECORDED).nodes
+    again = build_raptor_tree(turns, encoder="hashing:64", vectors=other, service=llm.RECORDED).nodes
     assert again.drop("service").equals(nodes.drop("service"))
     assert again["service"].unique().to_list() == ["recorded"]
 
@@ -106,7 +108,7 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
 def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: str, turns: int, k: int) -> None:
     levels: Any = ("turn", "session")
     got, of_sessions = (ranking(tree(bench, over=over, turns=turns, k=k, level=level)) for level in levels)
-    documents, made = bench.documents("turn"), tree_of(bench, over)
+    documents, made = bench.documents("turn"), summary_tree(bench, over)
     check(made.nodes.filter(kind="cluster"), bench.turns)
     nearest = nearest_summaries(bench, over=over, k=2)
     home = dict(bench.turns.select("turn_id", "session_id").iter_rows())

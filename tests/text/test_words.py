@@ -14,9 +14,9 @@ from memlab.errors import DataError
 from memlab.text import sentences as splitter
 from memlab.text import words as classes
 from memlab.text.analysis import LANGUAGES, check_language, stop_words, tokenize
-from memlab.text.questions import FORMS, aggregation, question_form
+from memlab.text.questions import FORMS, asks_for_aggregation, question_form
 from memlab.text.sentences import sentence_spans, sentences
-from memlab.text.tokens import compared_form, tokens, words
+from memlab.text.tokens import normalize_word, tokens, words
 
 TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | st.characters(), max_size=60)
 
@@ -42,14 +42,14 @@ def test_places_hold_the_words_and_leave_no_letter_out(text: str) -> None:
     assert [token.key for token in read] == words(text)
     ends = zip([0, *(t.end for t in read)], [*(t.start for t in read), len(text)], strict=True)
     assert not any(c.isalpha() for a, b in ends for c in text[a:b])
-    assert all(compared_form(word) == word for word in words(text) if not word.endswith("'s"))
+    assert all(normalize_word(word) == word for word in words(text) if not word.endswith("'s"))
 
 
 def test_words_are_written_as_they_are_compared() -> None:
     sets = {name: value for name, value in vars(classes).items() if name.isupper() and name[0] != "_"}
     assert len(sets) > 20
     for name, members in sets.items():
-        assert all(compared_form(word) == word and word.strip() == word and word for word in members), name
+        assert all(normalize_word(word) == word and word.strip() == word and word for word in members), name
     # The former are on scikit-learn's list of stop words.
     telling = "move bill call computer fire interest system name show keep side cry empty detail describe mill top"
     assert not set(telling.split()) & classes.STOP_WORDS
@@ -105,7 +105,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("text", "form", "counted"), EXAMPLES)
 def test_forms_of_questions(text: str, form: str, counted: bool) -> None:
-    row = pl.DataFrame({"text": [text]}).select(question_form(), aggregation()).row(0)
+    row = pl.DataFrame({"text": [text]}).select(question_form(), asks_for_aggregation()).row(0)
     assert row == (form, counted)
     assert {form for _, form, _ in EXAMPLES} == set(FORMS)
 

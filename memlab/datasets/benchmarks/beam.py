@@ -41,7 +41,7 @@ def records(source: Source) -> Iterator[Record]:
                 continue
             with file.record(f"chat {number - 1}", raw):
                 row = Record(raw)
-                name = row.take("conversation_id", fields.name)
+                name = row.take("conversation_id", fields.check_name)
                 if name in seen:
                     raise BadField("conversation_id", f"{name!r} again", "an id of its own")
                 seen.add(name)
@@ -84,7 +84,7 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
         raise BadField("", "no messages", "batches with turns")
     abilities, asked, q = Record(probing, "probing_questions"), list[Record](), 0
     for ability in abilities:
-        fields.name(ability, "ability")
+        fields.check_name(ability, "ability")
         for i, raw in enumerate(abilities.take(ability, fields.check_list)):
             where = f"{name}: {ability}[{i}]"
             with file.record(where, raw):
@@ -94,11 +94,11 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
                     evidence = _resolve_evidence(file, [*numbers], places, f"{where}: source_chat_ids")
                 answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
                 more: dict[str, Any] = {
-                    "answer": record.take(answered, fields.answer, None),
+                    "answer": record.take(answered, fields.check_answer, None),
                     "abstention": ability == "abstention",
                 }
                 more |= {"rubric": record.take("rubric", fields.check_rubric, None), "evidence": evidence}
-                text, kind = record.take("question", fields.name), ability.replace("_", "-")
+                text, kind = record.take("question", fields.check_name), ability.replace("_", "-")
                 asked.append(question_record(name, q, text, type=kind, **more))
             q += 1
     yield from (*turns, *asked)
@@ -119,8 +119,8 @@ def _read_turns(file: Source, name: str, chat: list[Any], places: dict[int, list
         for n, raw in enumerate(messages, 1):
             with file.record(f"{label}[{n - 1}]", raw):
                 message = Record(raw)
-                number, role = message.take("id", fields.check_integer), message.take("role", fields.name)
-                text = _MARKER.sub("", message.take("content", fields.text))
+                number, role = message.take("id", fields.check_integer), message.take("role", fields.check_name)
+                text = _MARKER.sub("", message.take("content", fields.check_text))
                 time = message.take("time_anchor", parse_date, time)
                 if part != plan:  # BEAM's own script numbers a plan on from the one before
                     plan, shift = part, last + 1 if number <= last else 0
@@ -159,11 +159,11 @@ def _iterate_batches(chat: list[Any], part: str = "") -> Iterator[tuple[str, str
         if isinstance(raw, dict) and "turns" not in raw:
             for plan, inner in raw.items():
                 if inner is not None:  # a table gives every row the columns of all
-                    yield from _iterate_batches(fields.check_list(inner, plan), f"{fields.name(plan, 'plan')}.")
+                    yield from _iterate_batches(fields.check_list(inner, plan), f"{fields.check_name(plan, 'plan')}.")
             continue
         batch = Record(raw if isinstance(raw, dict) else {"turns": fields.check_list(raw, f"batch {number}")})
         turns = batch.take("turns", fields.check_list)
         messages = [message for turn in turns for message in (turn if isinstance(turn, list) else [turn])]
-        name = fields.name(batch.get("batch_number", number), "batch_number")
+        name = fields.check_name(batch.get("batch_number", number), "batch_number")
         anchors = [*(m.get("time_anchor") for m in messages if isinstance(m, dict)), batch.get("time_anchor")]
         yield part, f"batch_{name}", anchors, messages

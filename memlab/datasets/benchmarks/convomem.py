@@ -52,13 +52,13 @@ def _read_turns(scope: str, conversations: list[Any]) -> list[Record]:
     turns, sessions = list[Record](), set[str]()
     for c, raw in enumerate(conversations):
         conversation = Record(raw, f"conversations[{c}]")
-        session = conversation.take("id", fields.name, f"conversation_{c}")
+        session = conversation.take("id", fields.check_name, f"conversation_{c}")
         session = f"{session}-{c}" if session in sessions else session
         sessions.add(session)
         for n, said in enumerate(conversation.take("messages", fields.check_list), 1):
             message = Record(said, f"conversations[{c}].messages[{n - 1}]")
-            speaker = message.take("speaker", fields.name).strip().lower()
-            turns.append(turn_record(scope, session, n, speaker, message.take("text", fields.text)))
+            speaker = message.take("speaker", fields.check_name).strip().lower()
+            turns.append(turn_record(scope, session, n, speaker, message.take("text", fields.check_text)))
     if not turns:
         raise BadField("conversations", "no messages", "conversations with messages")
     return turns
@@ -71,12 +71,12 @@ def _read_questions(file: Source, scope: str, items: list[Any], turns: list[Reco
         item, evidence = Record(raw, f"evidence item {i}"), list[str]()
         for j, said in enumerate(item.take("message_evidences", fields.check_list)):
             message = Record(said, f"message_evidences[{j}]")
-            speaker, text = message.take("speaker", fields.name, "user"), message.take("text", fields.text)
+            speaker, text = message.take("speaker", fields.check_name, "user"), message.take("text", fields.check_text)
             if (said := (speaker.strip().lower(), text.strip())) in places:
                 evidence.append(places[said])
             else:
                 file.note(f"{scope}: message_evidences[{j}]", describe_value(text), "dropped evidence")
-        answer = item.take("answer", fields.answer)
+        answer = item.take("answer", fields.check_answer)
         more = {"answer": answer, "type": kind, "evidence": evidence, "abstention": kind == "abstention"}
         more["rubric"] = answer or None if kind in _RUBRICS else None
-        yield question_record(scope, i, item.take("question", fields.name), **more)
+        yield question_record(scope, i, item.take("question", fields.check_name), **more)

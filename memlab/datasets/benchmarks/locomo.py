@@ -36,7 +36,7 @@ def records(source: Source) -> Iterator[Record]:
         for number, raw in file.values():
             with file.record(f"conversation {number - 1}", raw):
                 record = Record(raw)
-                chat = ConversationReader(file, record.take("sample_id", fields.name), CATEGORIES)
+                chat = ConversationReader(file, record.take("sample_id", fields.check_name), CATEGORIES)
                 with file.record(chat.name, raw):
                     if chat.name in seen:
                         raise BadField("sample_id", f"{chat.name!r} again", "an id of its own")
@@ -64,9 +64,9 @@ def parse_citations(text: str) -> list[tuple[int, int]]:
     return turns
 
 
-def dia_id(message: Record) -> tuple[int, int]:
+def read_dia_id(message: Record) -> tuple[int, int]:
     """Read the session and the number that a message is cited by."""
-    written = message.take("dia_id", fields.text)
+    written = message.take("dia_id", fields.check_text)
     if (found := re.fullmatch(r"\s*D(\d{1,9}):(\d{1,9})\s*", written)) is None:
         raise BadField("dia_id", describe_value(written), '"D<k>:<n>"')
     return int(found[1]), int(found[2])
@@ -113,7 +113,10 @@ class ConversationReader:
                 category = record.take("category", fields.check_integer)
                 if category not in self.categories:
                     raise BadField("category", describe_value(category), f"a number from 1 to {max(self.categories)}")
-                text, answer = record.take("question", fields.name), record.take("answer", fields.answer, None)
+                text, answer = (
+                    record.take("question", fields.check_name),
+                    record.take("answer", fields.check_answer, None),
+                )
                 if answer is None and category != 5:
                     self.note(f"qa[{i}]: answer", "nothing", "kept without an answer")
                 evidence = self.evidence(record.get("evidence", []), f"qa[{i}]")
@@ -126,7 +129,7 @@ class ConversationReader:
             raise BadField("evidence", describe_value(raw), 'a list of turn ids such as "D1:3"')
         turns: list[str] = []
         for i, entry in enumerate([raw] if isinstance(raw, str) else raw):
-            text, at = fields.text(entry, f"evidence[{i}]"), f"{where}: evidence[{i}]"
+            text, at = fields.check_text(entry, f"evidence[{i}]"), f"{where}: evidence[{i}]"
             if len(text) > _LONGEST_CITED:
                 raise BadField(f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}")
             numbers = parse_citations(text)
@@ -157,7 +160,7 @@ class ConversationReader:
                         if part != "session_summary":
                             kind = "event" if part == "event_summary" else part
                             yield from self._annotations(about | {"kind": kind}, Record(said[key], f"{part}.{key}"))
-                        elif fields.text(said[key], f"{part}.{key}").strip():
+                        elif fields.check_text(said[key], f"{part}.{key}").strip():
                             yield Record(about | {"summary": said[key]})
 
     def _annotations(self, about: dict[str, Any], said: Record) -> Iterator[Record]:
@@ -166,14 +169,14 @@ class ConversationReader:
         for speaker in (key for key in said if key != "date"):
             where = f"{said.where}.{speaker}"
             with self.source.record(self.name, said[speaker]):
-                fields.name(speaker, f"{said.where}: speaker")
+                fields.check_name(speaker, f"{said.where}: speaker")
                 for i, raw in enumerate(said.take(speaker, fields.check_list)):
                     with self.source.record(f"{self.name}: {where}[{i}]", raw):
                         if kind != "event" and (not isinstance(raw, list) or len(raw) != 2):
                             raise BadField("", describe_value(raw), "a list of a text and its evidence")
                         text, evidence = (raw, []) if kind == "event" else raw
                         turns = self.evidence(evidence, f"{where}[{i}]")
-                        if fields.text(text, "text").strip():
+                        if fields.check_text(text, "text").strip():
                             number = f"{encode_id_part(self.name)}/{about['session']}/{kind}{n}"
                             one = {"annotation": text, "annotation_id": number, "speaker": speaker}
                             yield Record(about | one | {"evidence": turns})
@@ -193,9 +196,13 @@ def _read_turns(chat: ConversationReader, talk: Record, key: str) -> Iterator[Re
     for place, raw in enumerate(talk[key]):
         with chat.source.record(f"{chat.name}: {key}[{place}]", raw):
             said = Record(raw)
-            k, n = dia_id(said)
+            k, n = read_dia_id(said)
             if f"session_{k}" != key or n < 1:
                 raise BadField("dia_id", describe_value(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
-            speaker, text = said.take("speaker", fields.name), said.take("text", fields.text)
-            about = {"sender": speaker, "caption": said.take("blip_caption", fields.text, None), "timestamp": time}
+            speaker, text = said.take("speaker", fields.check_name), said.take("text", fields.check_text)
+            about = {
+                "sender": speaker,
+                "caption": said.take("blip_caption", fields.check_text, None),
+                "timestamp": time,
+            }
             yield chat.turn((k, n), key, n, text, **about)

@@ -28,7 +28,7 @@ def records(source: Source) -> Iterator[Record]:
         for number, raw in file.values():
             with file.record(f"question {number - 1}", raw):
                 record = Record(raw)
-                name = record.take("question_id", fields.name)
+                name = record.take("question_id", fields.check_name)
                 with file.record(label := f"question {number - 1} ({name!r})", raw):
                     if name in seen:
                         raise BadField(
@@ -52,7 +52,7 @@ def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
     haystack: _Haystack = {}
     for i, (raw_name, raw_date, raw_turns) in enumerate(zip(names, dates, sessions, strict=True)):
         where, place = f"haystack_sessions[{i}]", f"haystack_session_ids[{i}]"
-        name, turns = fields.name(raw_name, place), fields.check_list(raw_turns, where)
+        name, turns = fields.check_name(raw_name, place), fields.check_list(raw_turns, where)
         date = parse_date(raw_date, f"haystack_dates[{i}]")
         if not turns:
             file.note(f"{label}: {where}", f"session {name!r} without turns", "dropped empty session")
@@ -72,7 +72,7 @@ def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterato
     for session, (date, turns, where) in haystack.items():
         for n, raw in enumerate(turns, 1):
             said = Record(raw, f"{where}[{n - 1}]")
-            role, text = said.take("role", fields.name), said.take("content", fields.text)
+            role, text = said.take("role", fields.check_name), said.take("content", fields.check_text)
             given = turn_record(scope, session, n, role, text, timestamp=date)
             if said.take("has_answer", fields.check_flag, False):
                 evidence.append(turn_id(given))
@@ -86,8 +86,14 @@ def _read_question(record: Record, scope: str, haystack: _Haystack) -> Record:
             "answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids"
         )
     about = {"scope": scope, "query_id": encode_id_part(scope), "abstention": scope.endswith("_abs")}
-    about |= {"question": record.take("question", fields.name), "type": record.take("question_type", fields.name)}
-    about |= {"answer": record.take("answer", fields.answer), "timestamp": record.take("question_date", parse_date)}
+    about |= {
+        "question": record.take("question", fields.check_name),
+        "type": record.take("question_type", fields.check_name),
+    }
+    about |= {
+        "answer": record.take("answer", fields.check_answer),
+        "timestamp": record.take("question_date", parse_date),
+    }
     return Record(
         about | {"evidence_sessions": [f"{encode_id_part(scope)}/{encode_id_part(name)}" for name in answers]}
     )

@@ -35,7 +35,7 @@ def records(source: Source) -> Iterator[Record]:
                 for kind, topics in Record(raw).items():
                     group = Record(topics, kind)
                     for topic in group:
-                        within = f"{file.stem}/{fields.name(kind, 'kind')}/{fields.name(topic, 'topic')}"
+                        within = f"{file.stem}/{fields.check_name(kind, 'kind')}/{fields.check_name(topic, 'topic')}"
                         for i, trajectory in enumerate(group.take(topic, fields.check_list)):
                             with file.record(f"{within}/{i}", trajectory):
                                 yield from _read_trajectory(file, f"{within}/{i}", kind, Record(trajectory))
@@ -60,21 +60,24 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
             evidence.append(turn_id(steps[step]))
         else:
             file.note(f"{scope}: QA.target_step_id[{i}]", f"step {step} of {len(steps)}", "dropped evidence")
-    answer, time = asked.take("answer", fields.answer, None), _parse_time(asked.take("time", fields.text, ""))
+    answer, time = (
+        asked.take("answer", fields.check_answer, None),
+        _parse_time(asked.take("time", fields.check_text, "")),
+    )
     more = {"answer": answer, "type": kind.replace("_", "-"), "timestamp": time, "evidence": evidence}
-    return [*steps, question_record(scope, 0, asked.take("question", fields.name), **more)]
+    return [*steps, question_record(scope, 0, asked.take("question", fields.check_name), **more)]
 
 
 def _format_step(raw: Any, where: str) -> str:
     """Write a step as MemBench's script does, from any of its forms."""
     if isinstance(raw, str):
-        return fields.text(raw, where)
+        return fields.check_text(raw, where)
     message = Record(raw, where)
     keys = [next((key for key in names if message.get(key) is not None), None) for names in _SPEAKERS]
-    spoken = [message.take(key, fields.text) for key in keys if key]
+    spoken = [message.take(key, fields.check_text) for key in keys if key]
     if not spoken:
         raise BadField(where, describe_value(raw), "user and agent, or message")
-    place, time = message.take("place", fields.text, None), message.take("time", fields.text, None)
+    place, time = message.take("place", fields.check_text, None), message.take("time", fields.check_text, None)
     behind = f" (place: {place}; time: {time})" if place or time else ""
     return "\n".join(part + behind for part in spoken)
 

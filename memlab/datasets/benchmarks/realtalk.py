@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memlab.datasets import fields
-from memlab.datasets.benchmarks.locomo import ConversationReader, dia_id
+from memlab.datasets.benchmarks.locomo import ConversationReader, read_dia_id
 from memlab.datasets.fields import Record
 from memlab.datasets.reading import Source
 
@@ -41,9 +41,9 @@ def _read_messages(chat: ConversationReader, talk: Record, key: str) -> Iterator
     for n, raw in enumerate(talk[key], 1):
         with chat.source.record(f"{chat.name}: {key}[{n - 1}]", raw):
             message = Record(raw)
-            cited, text = dia_id(message), message.take("clean_text", fields.text, None)
-            caption = message.take("blip_caption", fields.text, None)
+            cited, text = read_dia_id(message), message.take("clean_text", fields.check_text, None)
+            caption = message.take("blip_caption", fields.check_text, None)
             if text is None and caption is None:
                 chat.note(f"{key}[{n - 1}]: clean_text", "nothing", "kept without a text")
-            sender, time = message.take("speaker", fields.name), message.take("date_time", parse_date, day)
+            sender, time = message.take("speaker", fields.check_name), message.take("date_time", parse_date, day)
             yield chat.turn(cited, key, n, text or "", sender=sender, caption=caption, timestamp=time)

@@ -82,7 +82,7 @@ def records(source: Source) -> Iterator[Record]:
                     what = f"{lost[0]!r}, which its scope does not hold"
                     folder.note(f"qrels: {query}", what, "dropped evidence")
                 evidence = [turns[doc_id]["id"] or turn_id(turns[doc_id]) for doc_id in cited if doc_id in turns]
-                text = record.take("text", fields.name)
+                text = record.take("text", fields.check_name)
                 said = {"scope": name, "query_id": record["query_id"], "question": text, "evidence": evidence}
                 yield Record(said | {key: record[key] for key in _KEPT if key in record})
 
@@ -96,7 +96,7 @@ def _add_questions(folder: Source, file: Source, of_scope: dict[str, list[str]],
         names.setdefault(tuple(members), scene)
     for number, record in _stream_unique_records(file):
         with file.record(f"line {number}", record):
-            query, scope = _read_id(record), record.take("scope", fields.name, None)
+            query, scope = _read_id(record), record.take("scope", fields.check_name, None)
             documents: list[str] | None = None
             if scope in of_scope:
                 documents = of_scope[scope]
@@ -112,7 +112,7 @@ def _add_questions(folder: Source, file: Source, of_scope: dict[str, list[str]],
                 scope = f"{kind}/{scope}"
             encoded = "/".join(encode_id_part(part) for part in [kind, *query.split("/")] if part)
             record["query_id"] = query if "scope" in record else encoded  # written from a dataset, it is its id
-            record["type"] = record.take("type", fields.name, kind.replace("_", "-") or "unspecified")
+            record["type"] = record.take("type", fields.check_name, kind.replace("_", "-") or "unspecified")
             scopes.setdefault(scope, _Scope(documents)).asked.append((query, record, evidence.pop(query, [])))
     if evidence:
         what = f"{len(evidence)} questions that {file.path.name} does not hold ({next(iter(evidence))!r} …)"
@@ -124,11 +124,11 @@ def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter
 
     :param counts: the turns that each session has.
     """
-    session = record.take("session", fields.name, "s1")
+    session = record.take("session", fields.check_name, "s1")
     counts[session] += 1
-    text, caption = record.take("text", fields.text), record.take("caption", fields.text, None)
-    speaker, role = record.take("speaker", fields.name, None), record.take("role", fields.name, "other")
-    title = record.take("title", fields.text, "")
+    text, caption = record.take("text", fields.check_text), record.take("caption", fields.check_text, None)
+    speaker, role = record.take("speaker", fields.check_name, None), record.take("role", fields.check_name, "other")
+    title = record.take("title", fields.check_text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
     own = "scope" in record and doc_id.startswith(f"{encode_id_part(scope)}/")  # written from a dataset, it is its id
     more = {
@@ -141,7 +141,7 @@ def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter
 
 def _read_id(record: Record) -> str:
     """Give the id; where both are there, LMEB means the one without an underscore."""
-    return record.take("id" if record.get("id") is not None else "_id", fields.name)
+    return record.take("id" if record.get("id") is not None else "_id", fields.check_name)
 
 
 def _stream_unique_records(file: Source) -> Iterator[tuple[int, Record]]:
@@ -185,5 +185,5 @@ def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:
         stream_json_lines(file := replace(folder, path=paths[0], name=paths[0].name)) if paths else ()
     ):
         with file.record(f"line {number}", record):
-            scenes[record.take("scene_id", fields.name)] = record.take("candidate_doc_ids", fields.check_names)
+            scenes[record.take("scene_id", fields.check_name)] = record.take("candidate_doc_ids", fields.check_names)
     return scenes

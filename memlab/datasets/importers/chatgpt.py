@@ -46,7 +46,9 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
         if dropped := _omission_reason(each, role, get_nested(each, "content", "content_type")):
             source.drop(dropped, OWNER_SCOPE)
             continue
-        text, caption = common.content(source, OWNER_SCOPE, list_or_empty(get_nested(each, "content", "parts")))
+        text, caption = common.text_and_caption(
+            source, OWNER_SCOPE, list_or_empty(get_nested(each, "content", "parts"))
+        )
         given = list_or_empty(get_nested(each, "metadata", "attachments"))
         files = [common.describe_attachment(file, called) for file in given if (called := first_field(file, "name"))]
         if files:  # They name the images that the text points to.
@@ -57,7 +59,7 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
             "caption": caption,
             "timestamp": common.first_time(each.get("create_time")),
         }
-        own = common.name(each.get("id"), key)
+        own = common.first_text(each.get("id"), key)
         yield from common.make_message(source, OWNER_SCOPE, role, _CITATION.sub("", text), id=own, **more)
 
 

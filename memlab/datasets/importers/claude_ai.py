@@ -40,7 +40,7 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         if not common.is_spoken_role(source, scope, role):
             continue
         blocks = list_or_empty(each.get("content"))
-        text, caption = common.content(source, scope, blocks or each.get("text"))
+        text, caption = common.text_and_caption(source, scope, blocks or each.get("text"))
         files = [file for key in ("attachments", "files", "files_v2") for file in list_or_empty(each.get(key))]
         names = dict.fromkeys(first_field(file, "file_name") for file in files)
         caption = "; ".join([caption] * bool(caption) + [f"file: {given}" for given in names if given])

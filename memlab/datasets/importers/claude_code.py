@@ -13,13 +13,13 @@ from typing import Any
 from memlab.datasets.importers.common import (
     OWNER_SCOPE,
     Message,
-    content,
     first_field,
+    first_text,
     first_time,
     get_nested,
     list_or_empty,
     make_message,
-    name,
+    text_and_caption,
 )
 from memlab.datasets.reading import Source
 
@@ -57,14 +57,14 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
     if any(line.get(key) is True for key in _MARKED):
         source.drop("system messages", OWNER_SCOPE)
         return
-    text, caption = content(source, OWNER_SCOPE, said.get("content"))
+    text, caption = text_and_caption(source, OWNER_SCOPE, said.get("content"))
     spoken = _TAGGED.sub("", text).strip()
     if (text.strip() and not spoken and not caption) or _META.match(spoken):
         source.drop("system messages", OWNER_SCOPE)
         return
     if not spoken and not caption and list_or_empty(said.get("content")):
         return  # Its parts are counted.
-    more = {"session": name(line.get("sessionId"), file), "id": first_field(line, "uuid"), "caption": caption}
+    more = {"session": first_text(line.get("sessionId"), file), "id": first_field(line, "uuid"), "caption": caption}
     yield from make_message(
         source, OWNER_SCOPE, role, spoken, role=role, timestamp=first_time(line.get("timestamp")), **more
     )

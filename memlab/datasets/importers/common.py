@@ -72,7 +72,7 @@ def list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def name(*values: Any) -> str:
+def first_text(*values: Any) -> str:
     """Give the first value that can name something, as text without white space around it; empty if none can."""
     for value in values:
         if isinstance(value, (str, int)) and not isinstance(value, bool) and (text := str(value).strip()):
@@ -82,7 +82,7 @@ def name(*values: Any) -> str:
 
 def first_field(value: Any, *keys: str) -> str:
     """Give the first field of an object that can name something; empty if none can."""
-    return name(*(get_nested(value, key) for key in keys))
+    return first_text(*(get_nested(value, key) for key in keys))
 
 
 def first_time(*values: Any) -> Any:
@@ -132,7 +132,7 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
     return list(path)[::-1]
 
 
-def content(source: Source, scope: str, parts: Any) -> tuple[str, str]:
+def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     """Join the texts of a message's content and describe its images and files; the rest is counted.
 
     :param parts: a string, a part, or a list of both, as OpenAI, Anthropic and LangChain write them.
@@ -151,17 +151,21 @@ def content(source: Source, scope: str, parts: Any) -> tuple[str, str]:
         elif re.search("tool|function_call|execution|code_interpreter", kind):
             source.drop("tool calls", scope)
         elif re.search("image|video|audio|file|document|media", kind):
-            if spoken := name(part.get("transcript"), get_nested(part, "input_audio", "transcript"), part.get("text")):
+            if spoken := first_text(
+                part.get("transcript"), get_nested(part, "input_audio", "transcript"), part.get("text")
+            ):
                 texts.append(spoken)
                 source.keep("recordings", scope, "kept as their transcripts")
                 continue
             what = next((word for word in ("image", "video", "audio") if word in kind), "file")
             source.keep(f"{what}s", scope, "described in captions")
             called = first_field(part, "alt", "title", "file_name", "filename", "name")
-            known = name(get_nested(part, "metadata", "dalle", "prompt"), called, get_nested(part, "file", "filename"))
+            known = first_text(
+                get_nested(part, "metadata", "dalle", "prompt"), called, get_nested(part, "file", "filename")
+            )
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
-            texts.append(said if isinstance(said, str) else name(said.get("value")))
+            texts.append(said if isinstance(said, str) else first_text(said.get("value")))
         elif kind:
             source.drop(f"parts of the kind {kind!r}", scope)
     return "\n".join(text for text in texts if text), "; ".join(captions)
@@ -194,11 +198,11 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         said = next((inner[key] for key in ("content", "value", "text", "parts") if inner.get(key) is not None), None)
         calls = list_or_empty(inner.get("tool_calls")) or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
-        text, caption = content(source, scope, said)
+        text, caption = text_and_caption(source, scope, said)
         if not text and not caption and (calls or list_or_empty(said)):
             continue  # its parts are counted
         when = first_time(*(inner.get(key) for key in ("timestamp", "created_at", "create_time")))
-        own = name(inner.get("id") or inner.get("uuid"))
+        own = first_text(inner.get("id") or inner.get("uuid"))
         yield {"role": role, "text": text, "caption": caption, "id": own or None, "timestamp": when}
 
 

@@ -14,11 +14,11 @@ from memlab.datasets.importers.common import (
     ChatNames,
     Message,
     first_field,
+    first_text,
     first_time,
     get_nested,
     list_or_empty,
     make_message,
-    name,
 )
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json
@@ -61,7 +61,9 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
         source.keep("forwarded messages", scope)
         text = "\n".join(filter(None, (text, first_field(forwarded, "content"))))
     embeds = [
-        name(get_nested(embed, key)) for embed in list_or_empty(each.get("embeds")) for key in ("title", "description")
+        first_text(get_nested(embed, key))
+        for embed in list_or_empty(each.get("embeds"))
+        for key in ("title", "description")
     ]
     text = text or "\n".join(filter(None, embeds))
     text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))

@@ -13,7 +13,6 @@ from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.common import (
     Message,
-    content,
     decode_json,
     first_field,
     first_time,
@@ -21,6 +20,7 @@ from memlab.datasets.importers.common import (
     is_spoken_role,
     list_or_empty,
     make_message,
+    text_and_caption,
 )
 from memlab.datasets.reading import Source
 
@@ -48,7 +48,9 @@ def _read_message(source: Source, scope: str, each: Any) -> Iterator[Message]:
     role = get_nested(each, "role")
     if not is_spoken_role(source, scope, role if role in ("user", "assistant", "tool") else "system" if role else None):
         return
-    text, caption = content(source, scope, each.get("text") if each.get("content") is None else each["content"])
+    text, caption = text_and_caption(
+        source, scope, each.get("text") if each.get("content") is None else each["content"]
+    )
     if role == "user":
         wrapped = decode_json(text)
         if get_nested(wrapped, "type") not in (None, "user_message"):

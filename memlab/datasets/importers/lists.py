@@ -14,10 +14,10 @@ from memlab.datasets.importers.common import (
     Message,
     decode_json,
     first_field,
+    first_text,
     first_time,
     get_nested,
     list_or_empty,
-    name,
     name_conversation,
     session_messages,
     turns,
@@ -89,7 +89,7 @@ def _read_conversation(
     """Give the messages of one conversation, whose time is that of messages without one; without a list, a message."""
     if listed is None:
         raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
-    scope = name(raw.get("user_id"), raw.get("user"), get_nested(raw, "metadata", "user_id")) or OWNER_SCOPE
+    scope = first_text(raw.get("user_id"), raw.get("user"), get_nested(raw, "metadata", "user_id")) or OWNER_SCOPE
     when = first_time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
     yield from session_messages(
         source, scope, session or name_conversation(source, file, number), turns(source, scope, listed), when

@@ -19,11 +19,11 @@ from memlab.datasets.importers.common import (
     Message,
     describe_attachment,
     first_field,
+    first_text,
     first_time,
     get_nested,
     list_or_empty,
     make_message,
-    name,
 )
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
@@ -49,7 +49,9 @@ def records(source: Source) -> Iterator[Message]:
     people = {key: called for key, called in named.items() if called}
     names, channels = ChatNames(), dict[str, str]()
     for each in (each for table in _LISTS for each in _read_list(source, tables, table)):
-        members = ", ".join(people.get(name(user), name(user)) for user in list_or_empty(get_nested(each, "members")))
+        members = ", ".join(
+            people.get(first_text(user), first_text(user)) for user in list_or_empty(get_nested(each, "members"))
+        )
         channels[first_field(each, "id")] = channels[first_field(each, "name")] = first_field(each, "name") or members
     for file in source.members:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
@@ -75,7 +77,7 @@ def _read_list(source: Source, tables: dict[str, Source], table: str) -> list[An
 
 def _user_name(user: Any) -> str:
     profile, keys = get_nested(user, "profile"), ("real_name", "display_name")
-    return name(*(get_nested(about, key) for key in keys for about in (user, profile)), get_nested(user, "name"))
+    return first_text(*(get_nested(about, key) for key in keys for about in (user, profile)), get_nested(user, "name"))
 
 
 def _read_message(

@@ -18,10 +18,10 @@ from memlab.datasets.importers.common import (
     Message,
     decode_json,
     first_field,
+    first_text,
     first_time,
     get_nested,
     list_or_empty,
-    name,
     session_messages,
     turns,
 )
@@ -137,8 +137,10 @@ def langfuse(source: Source) -> Iterator[Message]:
 
 def _make_steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
     everything = [trace, *runs]
-    session = name(*(run.get(each) for run in everything for each in ("sessionId", "session_id"))) or f"trace {key}"
-    scope = name(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or OWNER_SCOPE
+    session = (
+        first_text(*(run.get(each) for run in everything for each in ("sessionId", "session_id"))) or f"trace {key}"
+    )
+    scope = first_text(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or OWNER_SCOPE
     kinds = [first_field(run, "type").upper() for run in runs]
     talk = [run for run, kind in zip(runs, kinds, strict=True) if kind in _MODELS]
     models = [run for run, kind in zip(runs, kinds, strict=True) if kind == "GENERATION"] or talk

@@ -68,7 +68,7 @@ def records(source: Source) -> Iterator[Message]:
         lines = _join_continuations(_parse_lines(file.text()))
         if not lines:
             file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
-        _date_lines(file, lines)
+        _assign_times(file, lines)
         lines = list(_merge_pasted_lines(lines))
         people = _find_senders(lines)
         scope = _name_chat(file, lines, people)
@@ -107,7 +107,7 @@ def _join_continuations(lines: Iterator[_Line | str]) -> list[_Line]:
     return messages
 
 
-def _date_lines(file: Source, lines: list[_Line]) -> None:
+def _assign_times(file: Source, lines: list[_Line]) -> None:
     """Date the lines in the order that fits the whole file best; where two fit equally, say which was taken."""
     wanted = file.date_order
     misfits = {order: _count_misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
@@ -141,7 +141,7 @@ def _line_datetime(line: _Line, order: str) -> datetime | None:
         year += 2000
     if 2400 < year < 2700:  # the Buddhist calendar
         year -= 543
-    hour, half = line.clock[0], words.day_half(line.half)
+    hour, half = line.clock[0], words.day_period(line.half)
     if half and hour <= 12:
         hour = hour % 12 + 12 * (half == "pm")
     try:

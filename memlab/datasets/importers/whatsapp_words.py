@@ -13,11 +13,11 @@ _PM = r"p\.?\s?m|下午|晚上|午後|오후|م|ب\.ظ|ч\.пл|μ\.μ|ös|ch\b|
 _AM = r"a\.?\s?m|上午|凌晨|早上|清晨|午前|오전|ص|ق\.ظ|π\.μ|öö|sa\b|vorm|fm\.|de\b|ap\.|לפנה״צ|ก่อนเที่ยง|पूर्वाह्न|中午"
 
 
-def day_half(words: str) -> str:
+def day_period(words: str) -> str:
     """Give the half of the day that stands beside a time: ``am``, ``pm`` or nothing.
 
-    >>> from memlab.datasets.importers.whatsapp_words import day_half
-    >>> day_half("p.\\xa0m."), day_half("上午"), day_half("à")
+    >>> from memlab.datasets.importers.whatsapp_words import day_period
+    >>> day_period("p.\\xa0m."), day_period("上午"), day_period("à")
     ('pm', 'am', '')
     """
     said = words.lower().strip()
