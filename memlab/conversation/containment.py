@@ -105,10 +105,10 @@ def parse_gold(answer: str | None) -> tuple[tuple[Content, ...], ...]:
     sides += [counted for side in sides if (counted := _RELATIVE_TO.sub(r"\1:", side)) != side]
     clauses = (clause for side in sides for clause in _CLAUSE.split(_ASIDE.sub(" ", side)))
     long = any(len(parse_content(clause).words) > MAX_ITEM_WORDS for clause in clauses)
-    return () if long else tuple(_split_items(side) for side in sides)
+    return () if long else tuple(_split_list(side) for side in sides)
 
 
-def _split_items(text: str) -> tuple[Content, ...]:
+def _split_list(text: str) -> tuple[Content, ...]:
     """Split a list into its items, not within a date or an amount; an aside in brackets is not asked for."""
     outside = _ASIDE.sub(" ", text)
     text = outside if re.search(r"\w", outside) else text

@@ -54,10 +54,10 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
 def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
-    ids, normalised = turns["turn_id"].to_list(), [_normalise_text(text) for text in turns["text"]]
+    ids, normalised = turns["turn_id"].to_list(), [_space_separated_words(text) for text in turns["text"]]
     hows, found, unmatched = list[str](), list[list[str]](), list[tuple[int, str]]()
     for row, text in enumerate(texts["text"]):
-        plain = _normalise_text(text)
+        plain = _space_separated_words(text)
         found.append([turn for turn, other in zip(ids, normalised, strict=True) if _contains_verbatim(plain, other)])
         hows.append("span" if found[-1] else "none")
         unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
@@ -75,7 +75,7 @@ def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
     return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
 
 
-def _normalise_text(text: str) -> str:
+def _space_separated_words(text: str) -> str:
     return " " + " ".join(re.findall(r"[^\W_]+", text.lower())) + " "
 
 

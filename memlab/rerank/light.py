@@ -58,7 +58,7 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     rows = rows.with_columns(score=total * pl.when("fits").then(LIFT).otherwise(1.0))
     if run.level == "turn":
         rows = rows.with_columns(
-            score=pl.col("score") * pl.when(_find_covered_turns(rows, window)).then(covered).otherwise(1.0)
+            score=pl.col("score") * pl.when(_has_better_neighbour(rows, window)).then(covered).otherwise(1.0)
         )
     return rerank_by_scores(run, bench, rows)
 
@@ -94,7 +94,7 @@ def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
     return best.select("query_id", session_id="doc_id", fits=True)
 
 
-def _find_covered_turns(rows: pl.DataFrame, window: int) -> pl.Series:
+def _has_better_neighbour(rows: pl.DataFrame, window: int) -> pl.Series:
     """Find the turns that have a better one of their session within ``window`` turns."""
     ranked = rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
     found = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)

@@ -68,7 +68,7 @@ class Model:
             version, added = about.pop("format", None), about.get("sum", dict.fromkeys(LEVELS, 0.0))
             parts = {p: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(p + ".")} for p in NETWORKS}
             whole = {"features", "encoder", "header", "scopes"} <= set(about) and all(
-                map(_is_complete_network, parts.values())
+                map(_is_valid_network, parts.values())
             )
             whole &= all(math.isfinite(added[level]) for level in LEVELS)
         except Exception as error:
@@ -80,7 +80,7 @@ class Model:
         return cls(**parts, about=about)
 
 
-def _is_complete_network(network: Network) -> bool:
+def _is_valid_network(network: Network) -> bool:
     """Say whether a network has every array, in its shape and finite."""
     wanted = array_shapes(network["mean"].size if "mean" in network else 0)
     return {n: w.shape for n, w in network.items()} == wanted and all(np.isfinite(w).all() for w in network.values())

@@ -152,7 +152,7 @@ def build_documents(
     of_sessions = Documents(
         order["session_id"].to_numpy(), np.arange(order.height), _scope_spans(order["scope"]),
         write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
-        embed=embed and (lambda: _group_means(of_turns.vectors(), session, order.height)),
+        embed=embed and (lambda: _unit_group_means(of_turns.vectors(), session, order.height)),
         language=language, weight=weight,
     )  # fmt: skip
     return {"turn": of_turns, "session": of_sessions}
@@ -165,7 +165,7 @@ def _scope_spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
     return dict(zip(runs["value"], zip(ends - runs["len"], ends, strict=True), strict=True))
 
 
-def _group_means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
+def _unit_group_means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
     """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
     from scipy.sparse import csr_array
 

@@ -16,7 +16,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
 from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts
-from memlab.summaries.writing import Row, Writer, add_topics, node_frame, turn_rows, write_summaries
+from memlab.summaries.writing import Row, Writer, fill_missing_topics, node_frame, turn_rows, write_summaries
 
 
 def summarize_sessions(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
@@ -51,7 +51,7 @@ def summarize_sessions(turns: pl.DataFrame, *, service: Writer = None, language:
     ]  # fmt: skip
     columns = schema(Summary) | {"dropped": pl.Int64(), "reason": pl.String()}
     summary_frame = pl.DataFrame(rows, schema={**columns, "turns": pl.List(pl.String())})
-    return add_topics(summary_frame, turns, language).select(*columns)
+    return fill_missing_topics(summary_frame, turns, language).select(*columns)
 
 
 def rollup(

@@ -114,11 +114,11 @@ def fallback_note(rows: pl.DataFrame, what: str) -> str:
 def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Give rows as a frame of nodes, with topics."""
     lists = pl.col(pl.List(pl.String), pl.List(pl.List(pl.String)))
-    nodes = add_topics(pl.DataFrame(rows, schema=NODES), turns, language)
+    nodes = fill_missing_topics(pl.DataFrame(rows, schema=NODES), turns, language)
     return nodes.with_columns(lists.fill_null([]))
 
 
-def add_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
+def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Fill in topics that no model gave: phrases that set a row's turns apart from those of the scope's others.
 
     What an assistant says is left out, unless nobody else speaks. See :func:`memlab.cluster.cluster_terms`.
