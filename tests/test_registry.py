@@ -16,6 +16,7 @@ import pytest
 from talk import excerpt, write
 
 import memlab
+from memlab.cli import _options
 from memlab.errors import DataError, ModelError, PipelineError, StoreError
 
 CELL = """
@@ -227,6 +228,7 @@ def test_a_module_named_on_the_command_line_or_in_the_settings(
     missing = memlab_cli("--plugin", "nowhere", *evaluated, cwd=tmp_path)
     assert missing.code == 2
     assert "plugin 'nowhere' cannot be imported (ModuleNotFoundError" in missing.err
+    assert _options.settings()[0].plugins == (), "a plugin is of its command alone"
 
 
 @pytest.mark.slow

@@ -83,6 +83,7 @@ _plugins: list[str] = []  # what --plugin gave: it stands before the verb
 
 @app.callback()
 def _main(
+    context: typer.Context,
     plugin: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,6 +96,7 @@ def _main(
     ] = False,
 ) -> None:  # fmt: skip
     _plugins[:] = plugin or []
+    context.call_on_close(_plugins.clear)
 
 
 def _version() -> None:

@@ -174,7 +174,7 @@ def test_the_demo_ran_it_on_the_sample_and_found_what_its_opening_says(path: Pat
     if not executed.exists():
         pytest.skip("make demo was not run")
     sources = ["".join(cell["source"]) for cell in cells(path)]
-    ran = {"".join(cell["source"]).replace("](../../figures", "](../figures") for cell in cells(executed)}
+    ran = {"".join(cell["source"]).replace("](../../", "](../") for cell in cells(executed)}
     if [source for source in sources if source not in ran]:
         pytest.skip("make demo ran an older notebook")
     assert_finished(executed, ROOT / "figures")
