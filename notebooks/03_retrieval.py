@@ -113,9 +113,7 @@ export(fig, "ladder-turns", data=tested, caption=caption, **made)
 
 # %%
 missed = done.misses(k=k)
-parts = [
-    evaluate.count_by_cause(missed.filter(where)).with_columns(group=pl.lit(name)) for name, where in groups.items()
-]
+parts = [evaluate.count_by_cause(missed.filter(part)).with_columns(group=pl.lit(name)) for name, part in groups.items()]
 causes = pl.concat(parts)
 fig = bars.share_bars(causes, xlabel="share of the missed evidence items (their number beside the bar)")
 caption = f"Why “{list(steps)[-1]}” misses evidence in the first {k} turns ({data.name}, n = {missed.height:,} items)."

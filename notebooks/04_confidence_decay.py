@@ -79,9 +79,7 @@ labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fa
 # %%
 losses = tuning.compare(labels, seed=seed).sort("log_loss")
 shown = losses.with_columns(mean="log_loss", fit=pl.lit("gold facts"))
-fig = intervals.mean_intervals(
-    shown, rows="family", series="fit", measure="held-out log-loss, less is better", digits=3
-)
+fig = intervals.mean_intervals(shown, rows="family", series="fit", measure="held-out log-loss (low is good)", digits=3)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts; 90 % intervals)."
 made = {"provenance": {"labels": "gold facts", "seed": seed}, "directory": figures}
 export(fig, "decay-compared", data=losses, caption=caption, **made)

@@ -27,7 +27,7 @@ from typing import Any
 from memlab import Dataset, MemoryStore, datasets, evaluate, llm, memories, pipeline, sample
 from memlab.config import settings
 from memlab.errors import MemlabError
-from memlab.figures import gallery
+from memlab.figures import write_gallery
 from memlab.memories.returned_rows import Failure, list_returned_rows, select_usable_rows
 from memlab.rerank.learned import BUNDLED_MODEL
 from memlab.rerank.model import Model
@@ -85,7 +85,7 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         "pipeline.txt": lambda path: pipeline(path.read_text(errors="replace").strip()),
         "reply.json": lambda path: llm.reply.read_completion(path.read_bytes(), Session),
         "recorded.jsonl": lambda path: llm.recording.read_recording(path),
-        "sidecar.json": lambda path: gallery(path.parent),
+        "sidecar.json": lambda path: write_gallery(path.parent),
         BUNDLED_MODEL.name: Model.load,
         "store": store,
     }

@@ -32,8 +32,9 @@ def parse_messages(history: Sequence[Any]) -> tuple[Message, ...]:
         that alternate between user and assistant, the newest from the assistant.
     :raises DataError: for another form, naming the message.
 
-    >>> from memlab.conversation import messages
-    >>> messages(["Who painted it?", "Ann did."]) == messages([("user", "Who painted it?"), ("assistant", "Ann did.")])
+    >>> from memlab.conversation import parse_messages
+    >>> pairs = [("user", "Who painted it?"), ("assistant", "Ann did.")]
+    >>> parse_messages(["Who painted it?", "Ann did."]) == parse_messages(pairs)
     True
     """
     if isinstance(history, str | Mapping) or not isinstance(history, Iterable):

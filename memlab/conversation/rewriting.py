@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.conversation.parse_messages import Message, parse_messages
+from memlab.conversation.messages import Message, parse_messages
 from memlab.errors import DataError
 from memlab.text.tokens import Token, bare_word, tokens
 from memlab.text.words import FINITE_AUXILIARIES, HE, QUESTION_WORDS, SHE, STOP_WORDS, THIRD_PERSON
@@ -141,9 +141,9 @@ def needs_history(question: str) -> bool:
 def append_context(question: str, history: Sequence[Message]) -> str:
     """Append the content words of the last question that stood alone, and of the last question and its answer.
 
-    >>> from memlab.conversation import messages
+    >>> from memlab.conversation import parse_messages
     >>> from memlab.conversation.rewriting import append_context
-    >>> append_context("And when was that?", messages(["How much did the oak desk cost?", "$210."]))
+    >>> append_context("And when was that?", parse_messages(["How much did the oak desk cost?", "$210."]))
     'And when was that? (oak desk cost 210)'
     """
     asked = [message.content for message in history if message.role == "user"]

@@ -12,7 +12,7 @@ import polars as pl
 from pydantic import BaseModel, Field
 
 from memlab import llm
-from memlab.conversation.parse_messages import Message
+from memlab.conversation.messages import Message
 from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve import Bench

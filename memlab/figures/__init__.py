@@ -14,7 +14,7 @@ with require_extra("figures", "a figure"):
 
 from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
 from memlab.figures.export import ExportedFigure, export
-from memlab.figures.write_gallery import write_gallery
+from memlab.figures.gallery import write_gallery
 
 __all__ = [
     "ExportedFigure",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab.figures.export import write_files_atomically
-from memlab.figures.write_gallery import STYLE, render_markdown
+from memlab.figures.gallery import STYLE, render_markdown
 
 _MODEL = re.compile(r"\(model='[^']*'\)")
 _CELLS = """

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model_server import UNUSABLE, ModelServer, say
 
 from memlab import DataError
-from memlab.conversation import Message, messages, read_history, rewrite
+from memlab.conversation import Message, parse_messages, read_history, rewrite
 from memlab.conversation.rewriting import is_valid_rewrite, needs_history
 
 DESK = [
@@ -34,20 +34,20 @@ DESK = [
     ],
 )
 def test_histories_in_every_form_are_the_same(history: Any) -> None:
-    assert messages(history) == (Message("user", "What did the oak desk cost?"), Message("assistant", "$210."))
+    assert parse_messages(history) == (Message("user", "What did the oak desk cost?"), Message("assistant", "$210."))
 
 
 def test_a_history_is_read_from_a_file_and_another_form_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
     for text in (json.dumps(DESK), "\n".join(map(json.dumps, DESK))):
         path.write_text(text)
-        assert read_history(path) == messages(DESK)
+        assert read_history(path) == parse_messages(DESK)
     path.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"history\.json"):
         read_history(path)
     for wrong in ("one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], 5):
         with pytest.raises(DataError, match="histor"):
-            messages(wrong)  # type: ignore[arg-type]
+            parse_messages(wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memlab.errors import ExportError
-from memlab.figures import gallery
+from memlab.figures import write_gallery
 
 
 def sidecar(directory: Path, file: str, **fields: object) -> None:
@@ -59,7 +59,7 @@ def test_gallery_shows_every_figure_by_notebook_in_its_order_with_relative_links
         sidecar(tmp_path, name, made_by={"notebook": made_by, "commit": "abc123"})
     sidecar(tmp_path, "by-hand", caption="drawn", provenance={"dataset": "sample", "seeds": [0, 1]})
     (tmp_path / "report.json").write_text("[1]")
-    page = gallery(tmp_path, notebooks=tmp_path)
+    page = write_gallery(tmp_path, notebooks=tmp_path)
     html = page.read_text(encoding="utf-8")
     assert "<strong>Half</strong>" in html
     assert "<script" not in html
@@ -80,11 +80,11 @@ def test_gallery_shows_every_figure_by_notebook_in_its_order_with_relative_links
 def test_a_broken_sidecar_is_named(tmp_path: Path, field: dict[str, object]) -> None:
     sidecar(tmp_path, "a", **field)
     with pytest.raises(ExportError, match=r"a\.json is not a figure's sidecar"):
-        gallery(tmp_path)
+        write_gallery(tmp_path)
     for text in ("{", "[" * 100_000):
         (tmp_path / "a.json").write_text(text)
         with pytest.raises(ExportError, match=r"a\.json is not a figure's sidecar"):
-            gallery(tmp_path)
+            write_gallery(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +93,6 @@ def test_a_broken_sidecar_is_named(tmp_path: Path, field: dict[str, object]) -> 
 def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
     sidecar(tmp_path, "a", files=[file, 5], made_by={"notebook": "/etc/passwd"})
     sidecar(tmp_path, "b", made_by={"notebook": "n" * 5000})
-    links = read(gallery(tmp_path)).links
+    links = read(write_gallery(tmp_path)).links
     assert not [link for link in links if not link.startswith("#") and re.search("[:/]", link)]
-    assert "n" * 5000 in gallery(tmp_path).read_text(encoding="utf-8"), "a name that no disk takes"
+    assert "n" * 5000 in write_gallery(tmp_path).read_text(encoding="utf-8"), "a name that no disk takes"
