@@ -161,7 +161,7 @@ export(fig, "memories-why", data=stages, caption=caption, **made)
 # %%
 of = {row["system"]: row for row in done.systems.to_dicts()}
 lines = [f"- `{baseline}` completes {of[baseline]['recall_all@10']:.3f} of {done.systems['n'][0]} in ten turns."]
-for name, which in (("Significantly different", pl.col("p_holm") < 0.05), ("Not told apart", pl.col("p_holm") >= 0.05)):
+for name, which in (("Significantly different", pl.col("p_holm") < 0.05), ("Not significantly different", pl.col("p_holm") >= 0.05)):
     names = [f"{system} ({of[system]['recall_all@10']:.3f})" for system in tests.filter(which)["system"]]
     lines += [f"- {name} from it: {', '.join(names) or 'none'}."]
 
