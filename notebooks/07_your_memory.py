@@ -161,9 +161,9 @@ export(fig, "memories-why", data=stages, caption=caption, **made)
 # %%
 of = {row["system"]: row for row in done.systems.to_dicts()}
 lines = [f"- `{baseline}` completes {of[baseline]['recall_all@10']:.3f} of {done.systems['n'][0]} in ten turns."]
-for name, which in (("Significantly different", pl.col("p_holm") < 0.05), ("Not significantly different", pl.col("p_holm") >= 0.05)):
+for name, which in (("Significant difference", pl.col("p_holm") < 0.05), ("Not significant", pl.col("p_holm") >= 0.05)):
     names = [f"{system} ({of[system]['recall_all@10']:.3f})" for system in tests.filter(which)["system"]]
-    lines += [f"- {name} from it: {', '.join(names) or 'none'}."]
+    lines += [f"- {name}: {', '.join(names) or 'none'}."]
 
 # %%
 few, ten, many = (of["my function"][f"recall_all@{cut}"] for cut in ("200 tokens", "10", "4000 tokens"))
