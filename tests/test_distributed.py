@@ -64,6 +64,7 @@ def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")  # else they wait for the other tests
+        patch.setenv("RAY_raylet_start_wait_time_s", "120")  # a busy machine takes longer than 30 s
         ray.init(num_cpus=4, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
         yield
         ray.shutdown()

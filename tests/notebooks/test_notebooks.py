@@ -136,7 +136,7 @@ def write_notebook(folder: Path, name: str, *codes: str, plot: str = PLOT, kerne
 def test_a_figure_is_made_again_from_its_sidecar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its parameters, as far as the figure; what else the notebook exports stays as it was."""
     monkeypatch.chdir(tmp_path)
-    draw = "fig = bars.shares(frame)\n"
+    draw = "fig = bars.share_bars(frame)\n"
     write_notebook(
         tmp_path, "00_a.ipynb", draw + 'export(fig, "first", directory=figures)',
         draw + 'export(fig, "wanted", directory=figures)', "if n == 9: raise ValueError(n)",
