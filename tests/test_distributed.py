@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -64,8 +65,12 @@ def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")  # else they wait for the other tests
-        patch.setenv("RAY_raylet_start_wait_time_s", "120")  # a busy machine takes longer than 30 s
-        ray.init(num_cpus=4, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+        about = {"num_cpus": 4, "log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+        with suppress(Exception):  # Ray gives a node 30 s to start, a busy machine may need more
+            ray.init(**about)
+        if not ray.is_initialized():
+            ray.shutdown()
+            ray.init(**about)
         yield
         ray.shutdown()
 
