@@ -81,9 +81,8 @@ def rerank_llm(
     enough = (pl.col("grade") >= least).fill_null(least == 0)
     graded = graded.filter(enough | ((pl.col("rank") == 1) & ~enough.any().over("query_id")))
     if blend:
-        return blend_by_position(
-            run, rerank_by_scores(run, bench, graded.with_columns(score=pl.col("grade").fill_null(0))), bench
-        )
+        by_grade = rerank_by_scores(run, bench, graded.with_columns(score=pl.col("grade").fill_null(0)))
+        return blend_by_position(run, by_grade, bench)
     # The places of the graded turns are dealt out again among them; one without a grade keeps its own.
     graded = graded.with_columns(question=pl.col("query_id").rle_id())
     judged = graded.filter(pl.col("grade").is_not_null())
