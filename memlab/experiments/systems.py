@@ -24,7 +24,7 @@ from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, measure_system, 
 from memlab.experiments.running import measurable_levels
 from memlab.experiments.system_rankings import AskingOptions
 from memlab.records import Dataset
-from memlab.terminal import escape_markdown
+from memlab.terminal import escape_markdown, shorten_line
 
 SCHEMA_VERSION = 1
 _ANSWER = f"answer@{ANSWER_BUDGET} tokens"
@@ -92,7 +92,8 @@ class Comparison(Experiment):
         if self.per_query.filter(of_it).is_empty():
             raise DataError(f"no question with evidence is called {query_id!r}")
         asked = self.data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
-        returned, cut = self.returned.filter(of_it), pl.col("text").str.slice(0, 100)
+        returned = self.returned.filter(of_it)
+        cut = pl.col("text").map_elements(lambda text: shorten_line(text, 100), return_dtype=pl.String)
         hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
         missed = self.missed.filter(of_it).with_columns(pl.col("cause").replace_strict(CAUSES))
         said = self.data.turns.select("turn_id", missed=cut)

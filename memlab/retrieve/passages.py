@@ -52,7 +52,7 @@ def best_passage_scores(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     return best
 
 
-@lru_cache(maxsize=20_000)  # the questions of a large scope read the same turns again and again
+@lru_cache(maxsize=4_000)  # the questions of a large scope read the same turns again and again
 def split_text(text: str, size: int = SIZE) -> tuple[str, ...]:
     """Cut a text between sentences into parts of at most so many words and signs; only a longer sentence is cut.
 
