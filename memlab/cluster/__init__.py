@@ -5,9 +5,8 @@ embeddings out in few dimensions, ``terms`` names clusters, ``evidence_spread`` 
 them. scikit-learn and UMAP load when they are first used.
 """
 
-from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels, scope_labels
+from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels, mixture_memberships, scope_labels
 from memlab.cluster.evidence_spread import observed_and_null_spread, pair_similarity
-from memlab.cluster.mixture import mixture_memberships
 from memlab.cluster.projection import project
 from memlab.cluster.terms import cluster_terms
 

@@ -8,12 +8,11 @@
 
 from memlab.conversation.answering import answer, judge
 from memlab.conversation.containment import answer_presence, contains_answer
-from memlab.conversation.contexts import Budget, Contexts, assemble_contexts
+from memlab.conversation.contexts import Budget, Contexts, assemble_contexts, minilm_tokens
 from memlab.conversation.messages import Message, parse_messages, read_follow_ups, read_history
 from memlab.conversation.rewriting import rewrite
 from memlab.conversation.session_memory import RollingBuffer, SessionMemory, bias, extend_buffer, remember
 from memlab.conversation.sources import gather_lines
-from memlab.conversation.token_counts import minilm_tokens
 
 __all__ = [
     "Budget",

@@ -19,7 +19,7 @@ from memlab.retrieve import Bench
 from memlab.retrieve.ranking import rerank_by_scores
 from memlab.summaries.extractive import extract_sentences
 from memlab.summaries.prompts import Item
-from memlab.text.sentences import sentences
+from memlab.text.tokens import sentences
 
 BIAS_FACTOR = 1.15
 """The factor by which scores of sessions in play are multiplied."""

@@ -57,7 +57,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets import fields, questions, streams
+from memlab.datasets import fields, identity, streams
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import encode_names, merge_stored_turns, with_session_ids, with_turn_ids
 from memlab.datasets.reading import Source, escape_surrogates
@@ -286,17 +286,17 @@ class _Log:
                     source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
                 whole = self._assign_places(merge_stored_turns(there.turns, own))
         asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(self.asked.get(scope, ()))]
-        names = questions.build_citation_index(placed, whole, [record for *_, record in asked])
-        taken = questions.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
+        names = identity.build_citation_index(placed, whole, [record for *_, record in asked])
+        taken = identity.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
         said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
         for scope, i, where, record in asked:
             with source.record(where, record):
                 if self.by_place and "summary" in record:
                     summaries[f"{encode_id_part(scope)}/{encode_id_part(record['session'])}"] = record["summary"]
                 elif self.by_place and "annotation" in record:
-                    annotations.append(questions.read_annotation(record, encode_id_part(scope)))
+                    annotations.append(identity.read_annotation(record, encode_id_part(scope)))
                 else:
-                    question = questions.read_question(record, scope, names, self._read_time(record, where))
+                    question = identity.read_question(record, scope, names, self._read_time(record, where))
                     said.append(taken.named(question, i, where))
         sessions = sessions_of(whole, summaries=summaries)
         order = sessions.select("session_id").with_row_index("place")

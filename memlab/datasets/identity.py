@@ -1,16 +1,21 @@
-"""Who a message of a chat log is, whatever stands around it: its own id, else a digest of time, speaker and text.
+"""Who a message of a chat log is, whatever stands around it, and which messages its questions cite.
 
-A session that the log names keeps that name; another is named by its first message. Places are columns, not ids: a
-message that comes late, is edited or deleted changes no other's id.
+A message has its own id, else a digest of time, speaker and text. A session that the log names keeps that name; another
+is named by its first message. Places are columns, not ids: a message that comes late, is edited or deleted changes no
+other's id.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from datetime import datetime
 
 import polars as pl
 
-from memlab.records import decode_id_part, encode_id_part
+from memlab.datasets import fields
+from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.records import Annotation, Dataset, Question, decode_id_part, encode_id_part
 
 _DIGEST, _BEGUN = "~", "@"
 """What the last part of an id begins with where it is a digest, or a session is named by its first message."""
@@ -81,3 +86,98 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     both = pl.concat([old.select(columns), new.select(columns)]).with_row_index("_at")
     first = both.group_by("turn_id").agg(_first=pl.col("_at").min())
     return both.unique("turn_id", keep="last").join(first, on="turn_id").sort("_first").drop("_at", "_first")
+
+
+CitationIndex = dict[tuple[str, str], tuple[str, str]]
+"""(scope, what a question may call a turn or a session) to the turn's id and its session's."""
+_CITED = ("evidence", "stale", "evidence_sessions")
+
+
+class TakenQuestionIds:
+    """The ids of questions that are taken, in the dataset that is there and in the file.
+
+    :param seen: the ids of the file, with where they stand.
+    :param as_they_are: whether ids are parts of ids already, as those of benchmarks.
+    """
+
+    def __init__(self, there: Dataset | None, seen: dict[str, str], *, as_they_are: bool) -> None:
+        rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
+        self.same, self.ids = {(of, text): name for of, text, name in rows}, {name for *_, name in rows}
+        self.seen, self.as_they_are = seen, as_they_are
+
+    def named(self, question: Question, i: int, where: str) -> Question:
+        """Name a question by its id, as the same question where it is there, else by the next number that is free."""
+        name = question.query_id
+        if not self.as_they_are:
+            name = "/".join(part and encode_id_part(part) for part in name.split("/"))
+        name = name or self.same.get((question.scope, question.text), "")
+        while not name:
+            name = f"{question.scope}/q{i}" if f"{question.scope}/q{i}" not in self.ids else ""
+            i += 1
+        self.ids.add(name)
+        if (first := self.seen.setdefault(name, where)) != where:
+            raise BadField("query_id", f"{name!r} again (first on {first})", "an id of its own")
+        return replace(question, query_id=name)
+
+
+def build_citation_index(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]) -> dict[str, CitationIndex]:
+    """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
+    places = placed.with_columns(encode_names(placed["session"]).alias("part"))
+    first = places.filter(pl.col("n") == 1)
+    forms = [(places, ("session", "n")), (places, ("part", "n")), (places, ("scope", "part", "n"))]
+    of_turns = [*forms, (whole, ("turn_id",)), (whole, ("id",))]
+    of_sessions = [(whole, ("session_id",)), (first, ("scope", "part")), (first, ("part",)), (first, ("session",))]
+    now, found = whole.select("turn_id", "session_id"), dict[str, CitationIndex]()
+    for field in _CITED:
+        cited = [value for record in asked if isinstance(record.get(field), list) for value in record[field]]
+        wanted = {str(name) for name in cited if isinstance(name, (str, int))}
+        # A lone surrogate names no turn, and no frame can take it.
+        wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
+        hits = [
+            table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/"))
+            for table, form in (of_sessions if field == "evidence_sessions" else of_turns)
+            if wanted
+        ]
+        rows = [hit.filter(pl.col("name").is_in(wanted)).join(now, on="turn_id", maintain_order="left") for hit in hits]
+        named = [row for hit in rows for row in hit.select("raw_scope", "name", *now.columns).iter_rows()]
+        found[field] = {(scope, name): (turn, session) for scope, name, turn, session in named}
+    return found
+
+
+def read_question(record: Record, scope: str, names: dict[str, CitationIndex], time: datetime | None) -> Question:
+    """Read a question; one without an id has an empty one.
+
+    :param time: when it is asked, in UTC.
+    """
+    cited, stale, sessions = (_resolve_citations(record, field, scope, names) for field in _CITED)
+    if both := stale.keys() & cited.keys():
+        raise BadField("stale", describe_value(min(both)), "no turn that is evidence too")
+    return Question(
+        query_id=record.take("query_id", fields.check_name, ""),
+        scope=encode_id_part(scope),
+        text=record.take("question", fields.check_name),
+        answer=record.take("answer", fields.check_answer, None),
+        question_type=record.take("type", fields.check_name, "unspecified"),
+        timestamp=time,
+        evidence=[*cited],
+        evidence_sessions=[*dict.fromkeys((sessions or cited).values())],
+        abstention=record.take("abstention", fields.check_flag, False),
+        rubric=record.take("rubric", fields.check_rubric, None),
+        stale=[*stale] or None,
+    )
+
+
+def _resolve_citations(record: Record, field: str, scope: str, names: dict[str, CitationIndex]) -> dict[str, str]:
+    """Give the ids of what a question cites, each with its session's."""
+    cited = record.take(field, fields.check_names, [])
+    for i, value in enumerate(cited):
+        if (scope, value) not in names[field]:
+            what = "a session" if field == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
+            raise BadField(f"{field}[{i}]", describe_value(value), f"{what} of scope {scope!r}")
+    return dict(names[field][scope, value] for value in cited)
+
+
+def read_annotation(record: Record, scope: str) -> Annotation:
+    session = f"{scope}/{encode_id_part(record['session'])}"
+    about = record["annotation_id"], scope, session, record["kind"], record["speaker"], record["annotation"]
+    return Annotation(*about, record["evidence"])

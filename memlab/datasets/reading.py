@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from memlab.datasets import archives, streams
+from memlab.datasets import streams
 from memlab.datasets.fields import BadField, Record
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, frame
@@ -115,12 +115,12 @@ class Source:
         if not os.path.isdir(self.path):
             if patterns or not self.holds_files:
                 return [alone]
-            found = archives.list_text_entries(self.path, self.fail)
+            found = streams.list_text_entries(self.path, self.fail)
         else:
             for pattern in patterns or ("**/*",):
                 paths = self.path.glob(pattern) if not found else ()
                 found |= {path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()}
-        names = (name for name in found if patterns or archives.may_hold_text(name))
+        names = (name for name in found if patterns or streams.may_hold_text(name))
         order = sorted(names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
         return [replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order]
 
@@ -140,7 +140,7 @@ class Source:
                     self.fail("is empty, expected conversations; check that it was written or downloaded whole")
                 file.read(3 * start.startswith(codecs.BOM_UTF8))
                 yield file
-        except archives.FAULTS as error:
+        except streams.FAULTS as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             self.fail(f"cannot be read ({why}); check the path, and that it was downloaded whole", error)
 
@@ -203,7 +203,7 @@ class Source:
             if not parquet:
                 return pl.read_csv(raw, separator=self._separator(), infer_schema=False, n_rows=rows)
             n = pl.scan_parquet(raw).select(pl.len()).collect().item()
-            if archives.is_zip_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
+            if streams.is_zip_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
                 self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
             return pl.read_parquet(raw, n_rows=rows)
         except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:

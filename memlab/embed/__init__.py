@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from memlab.config import settings
 from memlab.embed.base import Encoder, EncoderIdentity
-from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
+from memlab.embed.plain import DEFAULT_DIM, HashingEncoder
 from memlab.errors import ModelError
 from memlab.registry import encoders
 
@@ -80,7 +80,7 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
         return load_folder(path, name=model, revision=revision)
     parameters = inspect.signature(function).parameters
     if "texts" in parameters:
-        from memlab.embed.function import FunctionEncoder
+        from memlab.embed.plain import FunctionEncoder
 
         return FunctionEncoder(name, function, encoders.digest(name) or "")
     options = {"services": services} if "services" in parameters else {}
@@ -114,7 +114,7 @@ def hashing(argument: str | None) -> Encoder:
 @encoders.register
 def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = None) -> Encoder:
     """Give an OpenAI-compatible embeddings service of that name."""
-    from memlab.embed.endpoint import EndpointEncoder
+    from memlab.embed.plain import EndpointEncoder
     from memlab.llm import Service
 
     if services is None:

@@ -9,11 +9,10 @@ from typing import Any
 import polars as pl
 
 from memlab.conversation.answering import PROMPTS, VERSION, answer_requests
+from memlab.conversation.contexts import add_token_counts, single_line
 from memlab.conversation.sources import turn_lines
-from memlab.conversation.token_counts import add_token_counts, single_line
 from memlab.errors import DataError
-from memlab.experiments.outcomes import ANSWER_BUDGET
-from memlab.experiments.system_rankings import AskingOptions
+from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions
 from memlab.memories import dated_lines, fit_to_budget
 from memlab.records import Dataset
 

@@ -25,8 +25,15 @@ from memlab.evaluate import evaluate
 from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.folds import has_untrained_stage, train_folds, with_models
-from memlab.experiments.replaying import code_version, load_run_bench, load_run_dataset, run_key
+from memlab.experiments.replaying import (
+    code_version,
+    has_untrained_stage,
+    load_run_bench,
+    load_run_dataset,
+    run_key,
+    train_folds,
+    with_models,
+)
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.rerank import bundled_model_fits

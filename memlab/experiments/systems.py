@@ -20,9 +20,8 @@ from memlab.evaluate.significance import compare_paired
 from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.outcomes import ANSWER_BUDGET, BUDGETS, measure_system, missed_evidence
 from memlab.experiments.running import measurable_levels
-from memlab.experiments.system_rankings import AskingOptions
+from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system, missed_evidence
 from memlab.records import Dataset
 from memlab.terminal import escape_markdown, shorten_line
 

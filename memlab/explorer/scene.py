@@ -15,7 +15,7 @@ from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.text.analysis import tokenize
-from memlab.text.sentences import sentences
+from memlab.text.tokens import sentences
 
 NEIGHBOURS = 15
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memlab.errors import ExportError, require_extra
-from memlab.figures._font import font_face_rules
+from memlab.figures._text import font_face_rules
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -17,8 +17,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.figures._font import FAMILY
-from memlab.figures._text import escape, printable_line, text_px, wrap
+from memlab.figures._text import FAMILY, escape, printable_line, text_px, wrap
 
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.records import Fact
-from memlab.text.sentences import sentences
+from memlab.text.tokens import sentences
 
 RECALL_NOTE = "patterns for facts, which find 3 of 515 in ordinary chats (a large model 6 of 10)"
 _PROPER = r"[A-ZÀ-Þ0-9][\w'&-]*(?: (?:of |the |and |& )?[A-ZÀ-Þ0-9][\w'&-]*){0,4}"

@@ -1,4 +1,7 @@
-"""Asking a language model for answers of a given shape: recorded ones first, then a service."""
+"""Asking a language model for answers of a given shape: recorded ones first, then a service.
+
+Judgements are asked for in lists and kept one by one, so that a changed list asks only for what is new.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ValidationError
@@ -15,12 +18,12 @@ from tqdm import tqdm
 
 from memlab.errors import ModelError
 from memlab.llm import recording
-from memlab.llm.reply import read_completion, token_counts
-from memlab.llm.service import Service, resolve_service
-from memlab.llm.spending import CHARS, WRITTEN, add_to_spending, is_estimating
+from memlab.llm.client import read_completion, token_counts
+from memlab.llm.service import CHARS, WRITTEN, Service, add_to_spending, is_estimating, resolve_service
 
 if TYPE_CHECKING:
     from memlab.llm.client import Client
+
 
 MISFIT = "the answer does not fit"
 ATTEMPTS, PATIENCE = 2, 8
@@ -227,3 +230,42 @@ async def _post_request(client: Client, request: Request, repair: list[dict[str,
             raise
     client.takes_schema = False
     return await _post_request(client, request, repair)
+
+
+def collect_judgements(
+    items: Sequence[tuple[str, int, tuple[str, ...]]],
+    lists: Callable[[list[int]], Iterable[tuple[list[int], Request]]],
+    read: Callable[[Any, int], list[Any]],
+    service: str | Service,
+) -> tuple[list[Any | None], str]:
+    """Read recorded judgements, and ask a model for those that are missing.
+
+    :param items: task, version and what is asked about of each judgement, as of :class:`memlab.llm.Request`.
+    :param lists: given the items that are missing, gives the lists in which to ask for them: the items of each list
+        and its request.
+    :param read: given a list's answer and its length, gives the judgement of each of its items, as JSON values.
+    :param service: see :func:`memlab.llm.ask`; each judgement is recorded for itself.
+    :returns: a judgement for each item, ``None`` where there is none; and why the first of those has none.
+    """
+    model, rows = resolve_service(service), recording.recorded_rows(service)
+    keys = [recording.recording_key(*item) for item in items]
+    known = {(item[0], key): rows[key] for item, key in zip(items, keys, strict=True) if key in rows}
+    found = {key: row["answer"] for (_, key), row in known.items()}
+    missing = [at for at, key in enumerate(keys) if key not in found]
+    if not is_estimating():
+        lacking = len(missing) if model is None else 0  # lists are counted where they are asked
+        add_to_spending({name: token_counts(row["tokens"]) for name, row in known.items()}, unanswered=lacking)
+    error = "not recorded"
+    if missing and model is not None:
+        asked = list(lists(missing))
+        # The lists themselves are not recorded: another ranking would make others.
+        answers = ask([request for _, request in asked], replace(model, record=None), progress="judgements")
+        for (members, _), answer in zip(asked, answers, strict=True):
+            if answer.value is None:
+                error = answer.error
+                continue
+            share = (answer.tokens[0] // len(members), answer.tokens[1] // len(members))
+            for at, judgement in zip(members, read(answer.value, len(members)), strict=True):
+                found[keys[at]] = judgement
+                recording.record(model, (*items[at][:2], keys[at]), judgement, share)
+    return [found.get(key) for key in keys], error

@@ -13,7 +13,7 @@ from memlab.embed.text import turn_texts
 from memlab.memories.collecting import ReturnedTexts
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.text.analysis import tokenize
-from memlab.text.sentences import sentences
+from memlab.text.tokens import sentences
 
 LEAST_SIMILARITY = 0.5
 """Least similarity of a sentence and its source; chosen on the observations of LoCoMo, see ``docs/memories.md``."""

@@ -12,21 +12,22 @@ question  ``<scope>/q<i>`` or native  ``conv-26/q0``
 ========  ==========================  ==============================================================
 """
 
-from memlab.records.dataset import Dataset, concat
-from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Node, Summary
-from memlab.records.row_types import (
+from memlab.records.dataset import (
     TIMESTAMP,
     Annotation,
+    Dataset,
     Issue,
     Question,
     Session,
     Turn,
+    concat,
     decode_id_part,
     encode_id_part,
     frame,
     resolve_scope_name,
     schema,
 )
+from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Node, Summary
 from memlab.records.runs import (
     LEVELS,
     RUN_SCHEMA,

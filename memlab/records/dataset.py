@@ -1,16 +1,201 @@
-"""Conversations and the questions over them, as frames."""
+"""Conversations and the questions over them: row types, their frames, and the parts of ids."""
 
 from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from functools import cache
+from operator import attrgetter
+from typing import Any, get_type_hints
+from urllib.parse import unquote
 
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.records.row_types import Annotation, Issue, Question, frame
+
+TIMESTAMP = pl.Datetime("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a conversation.
+
+    :param scope: the memory that the turn belongs to (one user, one chat); retrieval never crosses scopes.
+    :param n: place within the session, from 1.
+    :param speaker: the name of who speaks; the role where no name is known.
+    :param role: ``user``, ``assistant``, ``system`` or ``other``.
+    :param caption: a description of an image that came with the message.
+    :param timestamp: when, in UTC; ``None`` where the source does not say.
+    """
+
+    turn_id: str
+    scope: str
+    session_id: str
+    n: int
+    speaker: str
+    role: str
+    text: str
+    caption: str | None = None
+    timestamp: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Consecutive turns without a long silence, or what the source calls a session.
+
+    :param n: place within the scope in order of time, from 1.
+    :param start: time of the first turn; the session's own date where turns have none.
+    :param participants: the speakers, in order of first appearance.
+    :param status: ``summarized`` where the source carries a summary, else ``closed``.
+    :param summary: a summary that the source carries or a model wrote.
+    """
+
+    session_id: str
+    scope: str
+    n: int
+    start: datetime | None
+    end: datetime | None
+    n_turns: int
+    participants: list[str]
+    status: str = "closed"
+    summary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question over a scope, with the evidence that answers it.
+
+    :param question_type: the source's own kind (LoCoMo's five categories by name, LongMemEval's types …).
+    :param timestamp: when the question was asked, in UTC.
+    :param evidence: ids of every turn that the answer needs.
+    :param evidence_sessions: ids of every session that the answer needs.
+    :param abstention: true where the conversations do not hold the answer.
+    :param rubric: what a good answer says, point by point, where the source tells it.
+    :param stale: ids of turns that must not come back: what they say was superseded, corrected or has ended.
+    """
+
+    query_id: str
+    scope: str
+    text: str
+    answer: str | None
+    question_type: str
+    timestamp: datetime | None
+    evidence: list[str]
+    evidence_sessions: list[str]
+    abstention: bool = False
+    rubric: list[str] | None = None
+    stale: list[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A statement about a session that the source carries beside the turns.
+
+    :param kind: ``observation`` (a fact with evidence) or ``event``.
+    :param speaker: whom the statement is about.
+    :param evidence: ids of the turns that support it; empty where the source names none.
+    """
+
+    annotation_id: str
+    scope: str
+    session_id: str
+    kind: str
+    speaker: str
+    text: str
+    evidence: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Something in a source that was not as expected, and what was done about it.
+
+    :param where: file, record and field.
+    :param action: what was done: ``quarantined``, ``dropped evidence``, ``repaired`` …
+    """
+
+    where: str
+    found: str
+    action: str
+
+
+_DTYPES: dict[Any, Any] = {
+    str: pl.String(),
+    int: pl.Int32(),
+    bool: pl.Boolean(),
+    float: pl.Float64(),
+    str | None: pl.String(),
+    datetime | None: TIMESTAMP,
+    list[str]: pl.List(pl.String()),
+    list[str] | None: pl.List(pl.String()),
+    list[list[str]]: pl.List(pl.List(pl.String())),
+}
+
+
+@cache
+def schema(row_type: type) -> dict[str, Any]:
+    """Give the polars schema of a row type.
+
+    >>> from memlab.records import Issue, schema
+    >>> schema(Issue)
+    {'where': String, 'found': String, 'action': String}
+    """
+    hints = get_type_hints(row_type)
+    return {f.name: _DTYPES[hints[f.name]] for f in fields(row_type)}
+
+
+def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
+    """Turn rows of one type into a frame with that type's schema; no rows give an empty frame.
+
+    >>> from memlab.records import Issue, frame
+    >>> frame(Issue, [Issue("a.json: record 3: text", "null", "quarantined")]).shape
+    (1, 3)
+    """
+    columns = schema(row_type)
+    return pl.DataFrame([*map(attrgetter(*columns), rows)], schema=columns, orient="row")
+
+
+_UNSAFE = re.compile(r"[\s/%\x00-\x1f\x7f\ud800-\udfff]")
+
+
+def encode_id_part(raw: str) -> str:
+    """Make one part of an id: what would break ``<scope>/<session>/<n>`` or a TREC file is percent-encoded.
+
+    Injective, so two different names never meet; :func:`decode_id_part` undoes it.
+
+    >>> from memlab.records import encode_id_part
+    >>> encode_id_part("work/2026 plan")
+    'work%2F2026%20plan'
+    >>> encode_id_part("'; --")
+    "';%20--"
+    """
+    if not raw:
+        raise DataError("an id is empty; give every scope, session and question a name")
+    return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), raw)
+
+
+def resolve_scope_name(given: str, scopes: Sequence[str]) -> str:
+    """Give the scope of a name: as conversations have it, or else as memlab prints it, with slashes encoded.
+
+    >>> from memlab.records import resolve_scope_name
+    >>> resolve_scope_name("a%2Fb", ["a%2Fb", "a%252Fb"]), resolve_scope_name("a/b", ["a%2Fb"])
+    ('a%252Fb', 'a%2Fb')
+    """
+    encoded = encode_id_part(given) if given else given
+    return given if given in scopes and encoded not in scopes else encoded
+
+
+def decode_id_part(part: str) -> str:
+    """Undo :func:`encode_id_part`.
+
+    >>> from memlab.records import encode_id_part, decode_id_part
+    >>> decode_id_part(encode_id_part("50 % off/today"))
+    '50 % off/today'
+    """
+    return unquote(part, errors="surrogatepass")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,15 +13,29 @@ import numpy as np
 import polars as pl
 
 from memlab.embed.token_vectors import TokenVectors
-from memlab.rerank._matches import ABSOLUTE_FEATURES, rephrase_in_first_person, token_match_features
-from memlab.rerank._words import neighbour_values, question_features, turn_features, word_overlaps
+from memlab.rerank._words import (
+    ABSOLUTE_FEATURES,
+    neighbour_values,
+    question_features,
+    rephrase_in_first_person,
+    token_match_features,
+    turn_features,
+    word_overlaps,
+)
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import best_per_group, cosines, group_starts, lower_scores, rank_columns, standardise_rows
 from memlab.retrieve.best import best
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
+from memlab.retrieve.documents import (
+    best_per_group,
+    cosines,
+    group_starts,
+    lower_scores,
+    rank_columns,
+    standardise_rows,
+)
+from memlab.retrieve.fusion import assistant_penalty
 from memlab.retrieve.late_interaction import ScopeTokens, query_tokens, scope_tokens, sum_per_question
-from memlab.retrieve.speakers import assistant_penalty
 from memlab.retrieve.two_stage import summary_vectors
 
 BLOCK_CELLS = 1_000_000

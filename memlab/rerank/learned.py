@@ -17,8 +17,7 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import features
 from memlab.rerank.features import Candidates, ranking_to_places
-from memlab.rerank.listwise import predict
-from memlab.rerank.model import Model, scope_fingerprints
+from memlab.rerank.model import Model, predict, scope_fingerprints
 from memlab.retrieve import Bench
 from memlab.retrieve.candidates import PATH
 from memlab.retrieve.ranking import rank_scored_pairs, require_turn_run
@@ -44,7 +43,7 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     :raises ModelError: for a model that was trained with another encoder, header or memlab.
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information Retrieval, 2009) over
-    conversations; what is learned, and how, :func:`memlab.rerank.listwise.fit`.
+    conversations; what is learned, and how, :func:`memlab.rerank.model.fit`.
 
     >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists

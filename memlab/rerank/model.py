@@ -1,12 +1,14 @@
-"""A trained reranker and its file."""
+"""A trained reranker and its file: an ensemble of small networks that learn to rank a list, with a listwise loss."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,137 @@ import polars as pl
 from memlab.errors import ModelError
 from memlab.files import open_atomically
 from memlab.records import LEVELS
-from memlab.rerank.listwise import Network, array_shapes
+
+ENSEMBLE, HIDDEN, DROPOUT, CLIP = 4, 64, (0.1, 0.3, 0.3), 4.0
+EPOCHS, BATCH, RATE, DECAY = 12, 32, 2e-3, 0.05
+
+Network = Mapping[str, np.ndarray]
+"""The weights of an ensemble by name, with the mean and the spread of every feature."""
+
+
+def fit(
+    values: np.ndarray, positive: np.ndarray, mask: np.ndarray, *, group: np.ndarray | None = None, seed: int = 0
+) -> Network:
+    """Learn to put the positive items of each list first.
+
+    The loss of a list is the cross-entropy between its positives, at equal weight, and the softmax of the scores:
+    what matters is the order within a list, and a list counts the same however long it is. With groups, such as the
+    sessions that turns stand in, the same loss over groups is added; the softmax of a group is the sum of its items'.
+
+    :param values: (q, c, f) features, padded to one length.
+    :param positive: (q, c) which items are to come first; each list needs one.
+    :param mask: (q, c) whether there is an item.
+    :param group: (q, c) number of each item's group within its list.
+    :returns: what :func:`predict` reads.
+
+    Source: Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach (ICML 2007), top-one ListNet.
+
+    >>> import numpy as np
+    >>> from memlab.rerank.model import fit, predict
+    >>> values = np.random.default_rng(0).normal(size=(40, 8, 2)).astype(np.float32)
+    >>> best = values[..., 0] == values[..., 0].max(axis=1, keepdims=True)
+    >>> scores = predict(fit(values, best, np.ones_like(best)), values)
+    >>> float((scores.argmax(axis=1) == values[..., 0].argmax(axis=1)).mean()) > 0.5
+    True
+    """
+    import torch
+
+    seen = values[mask]
+    mean, spread = seen.mean(axis=0), seen.std(axis=0) + 1e-6
+    items = torch.from_numpy(_scale_features(values, mean, spread))
+    wanted, group_of, of_groups = _target_distribution(positive & mask), None, None
+    if group is not None:
+        row, column = np.nonzero(positive & mask)
+        there = np.zeros((len(group), int(group.max(initial=0)) + 1), bool)
+        there[row, group[row, column]] = True
+        group_of, of_groups = torch.from_numpy(group.astype(np.int64)), _target_distribution(there)
+    empty = torch.from_numpy(np.where(mask, 0.0, -1e4).astype(np.float32))
+    generator = torch.Generator().manual_seed(seed)
+    weights = {
+        name: ((torch.rand(shape, generator=generator) * 2 - 1) / inputs**0.5).requires_grad_()
+        for name, (shape, inputs) in _layer_shapes(values.shape[2]).items()
+    }
+    optimiser = torch.optim.AdamW(weights.values(), lr=RATE, weight_decay=DECAY)
+    steps = EPOCHS * -(-len(items) // BATCH)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
+    with _use_one_thread():
+        for rows in (r for _ in range(EPOCHS) for r in torch.randperm(len(items), generator=generator).split(BATCH)):
+            shares = torch.log_softmax(_forward(weights, items[rows], generator) + empty[rows], dim=-1)
+            loss = -(shares * wanted[rows]).sum(-1).mean(1).sum()
+            if group_of is not None and of_groups is not None:
+                sums = torch.zeros((*shares.shape[:2], of_groups.shape[1]))
+                sums = sums.scatter_add(2, group_of[rows].expand_as(shares), shares.exp())
+                loss = loss - (torch.log(sums + 1e-9) * of_groups[rows]).sum(-1).mean(1).sum()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            schedule.step()
+    return {"mean": mean, "spread": spread} | {name: w.detach().numpy() for name, w in weights.items()}
+
+
+def predict(network: Network, values: np.ndarray) -> np.ndarray:
+    """Score items by the mean over the ensemble: (q, c, f) → (q, c) float32. Only differences within a list count."""
+    import torch
+
+    weights = {name: torch.from_numpy(np.array(w)) for name, w in network.items() if name not in ("mean", "spread")}
+    items = torch.from_numpy(_scale_features(values, network["mean"], network["spread"]))
+    with torch.inference_mode():
+        parts = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
+        return torch.cat(parts).numpy() if parts else np.zeros(values.shape[:2], np.float32)
+
+
+def array_shapes(n_features: int) -> dict[str, tuple[int, ...]]:
+    """Give the shapes of all arrays of a network."""
+    of_weights = {name: shape for name, (shape, _) in _layer_shapes(n_features).items()}
+    return {"mean": (n_features,), "spread": (n_features,), **of_weights}
+
+
+def _layer_shapes(n_features: int) -> dict[str, tuple[tuple[int, ...], int]]:
+    """Give the shape of the weights of each layer, with its inputs: (members, in, out) and (members, 1, out)."""
+    made: dict[str, tuple[tuple[int, ...], int]] = {}
+    for i, (n, m) in enumerate(itertools.pairwise((n_features, HIDDEN, HIDDEN // 2, 1))):
+        made |= {f"weight_{i}": ((ENSEMBLE, n, m), n), f"bias_{i}": ((ENSEMBLE, 1, m), n)}
+    return made
+
+
+def _target_distribution(wanted: np.ndarray) -> Any:
+    """Give what is wanted of each list equal shares: (q, n) float32."""
+    import torch
+
+    shares = torch.from_numpy(wanted.astype(np.float32))
+    return shares / shares.sum(1, keepdim=True)
+
+
+def _scale_features(values: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    return np.clip((values - mean) / spread, -CLIP, CLIP).astype(np.float32)
+
+
+@contextmanager
+def _use_one_thread() -> Iterator[None]:
+    """Keep torch to one thread: on small arrays threads wait for each other, and sums would depend on their number."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _forward(weights: Mapping[str, Any], items: Any, generator: Any) -> Any:
+    """Score lists by every member: (q, c, f) → (members, q, c); with a generator, some inputs are dropped."""
+    import torch
+
+    hidden = items.reshape(1, -1, items.shape[2]).expand(ENSEMBLE, -1, -1)
+    for layer, rate in enumerate(DROPOUT):
+        if layer:
+            hidden = torch.nn.functional.gelu(hidden)
+        if generator is not None:
+            hidden = hidden * (torch.rand(hidden.shape, generator=generator) >= rate) / (1 - rate)
+        hidden = torch.baddbmm(weights[f"bias_{layer}"], hidden, weights[f"weight_{layer}"])
+    return hidden.reshape(ENSEMBLE, *items.shape[:2])
+
 
 FORMAT = 2
 NETWORKS = ("turns", "sessions")

@@ -13,8 +13,7 @@ from memlab.distributed import parallel_map
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
 from memlab.rerank.features import Candidates, best_candidate_places, candidate_features
-from memlab.rerank.listwise import fit, predict
-from memlab.rerank.model import Model, scope_fingerprints
+from memlab.rerank.model import Model, fit, predict, scope_fingerprints
 from memlab.retrieve import Bench
 
 CANDIDATES, HARD, SOME = 200, 50, 0.15

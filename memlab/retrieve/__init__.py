@@ -16,12 +16,10 @@ from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.decompose import decompose
 from memlab.retrieve.dense import dense
 from memlab.retrieve.documents import Documents
-from memlab.retrieve.enough import enough
-from memlab.retrieve.expansion import expand, hyde
-from memlab.retrieve.feedback import prf
+from memlab.retrieve.expansion import expand, hyde, prf
 from memlab.retrieve.fusion import combsum, hybrid, rrf
 from memlab.retrieve.late_interaction import late
-from memlab.retrieve.multi_hop import multi_hop
+from memlab.retrieve.multi_hop import enough, multi_hop
 from memlab.retrieve.ranking import sessions_from_turns
 from memlab.retrieve.two_stage import two_stage
 

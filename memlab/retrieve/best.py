@@ -7,8 +7,7 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
-from memlab.retrieve.fusion import combsum
-from memlab.retrieve.speakers import ASSISTANT
+from memlab.retrieve.fusion import ASSISTANT, combsum
 
 DEFAULT = "best"
 """The pipeline that ranks wherever none is named."""

@@ -12,8 +12,7 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run, run_depth
 from memlab.retrieve.subqueries import fuse_hits, generate_per_question, search_subqueries
 from memlab.text.analysis import english_rules_apply
-from memlab.text.coordination import split_question
-from memlab.text.questions import asks_for_aggregation
+from memlab.text.questions import asks_for_aggregation, split_question
 
 WINDOWS, TURNS, MOST = 8, 5, 8
 """Stretches of equally many sessions that the time of each scope is cut into, turns that a part of a question may
@@ -38,7 +37,7 @@ def decompose(
 ) -> Run:
     """Search for the parts of a question and fuse the results with the run.
 
-    A question that joins, compares or lists several things (:mod:`memlab.text.coordination`) is asked once for each, so
+    A question that joins, compares or lists several things (:mod:`memlab.text.questions`) is asked once for each, so
     that one of them cannot fill the first places alone. An aggregation also brings the best turn of each of eight
     stretches of the scope's time. A turn that several parts find gains from each. Every other question keeps its
     ranking.

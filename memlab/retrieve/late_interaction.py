@@ -12,8 +12,8 @@ from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_toke
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_per_group
 from memlab.retrieve.bench import Bench, cache_per_bench
+from memlab.retrieve.documents import best_per_group
 from memlab.retrieve.passages import best_passage_scores, cut_passages
 from memlab.retrieve.ranking import Scored, rank
 from memlab.retrieve.word_statistics import idf

@@ -1,8 +1,9 @@
-"""Multi-hop retrieval: a language model reads the first turns, says what is missing, and it is searched for."""
+"""A language model reads the first turns: it says what is missing (``multi_hop``), or where to stop (``enough``)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import polars as pl
 from pydantic import BaseModel
@@ -12,8 +13,8 @@ from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.passages import format_passages
 from memlab.retrieve.ranking import require_turn_run, run_depth
-from memlab.retrieve.shown_passages import format_passages
 from memlab.retrieve.subqueries import fuse_hits, generate_per_question, search_subqueries
 
 READS, MOST_HOPS = 10, 3
@@ -103,3 +104,29 @@ def read_first_turns(
     hops = generate_per_question(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)
     rows = [(q, hop.complete, hop.query) for q, hop in zip(shown["query_id"], hops, strict=True) if hop is not None]
     return pl.DataFrame(rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row")
+
+
+@stage
+def enough(run: Run, bench: Bench, *, k: int = READS, service: str = llm.RECORDED) -> Run:
+    """End a ranking after its first turns, where a language model that reads them calls the answer complete.
+
+    Every other question keeps its whole ranking: a memory reads on there. Compare precision and complete recall with
+    a fixed number of turns, see ``n_retrieved`` of a report.
+
+    :param k: turns that are read; recorded answers of :func:`multi_hop` are those of its first hop for 10.
+    :param service: what reads, see :func:`memlab.llm.ask`.
+    :raises DataError: for a ranking of sessions, or a number of turns below 1.
+    :raises ModelError: when no such service is set.
+
+    >>> from memlab import retrieve, sample
+    >>> from memlab.retrieve import enough
+    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
+    >>> plain = retrieve.bm25(bench, k=3)
+    >>> enough(plain, bench).frame.height == plain.frame.height
+    True
+    """
+    require_turn_run(run, "enough")
+    check_at_least(1, k=k)
+    done = read_first_turns(run.frame, bench, service, searched={}, k=k).filter("complete")
+    ends = pl.col("query_id").is_in(done["query_id"].implode())
+    return replace(run, frame=run.frame.filter(~ends | (pl.col("rank") <= k)))

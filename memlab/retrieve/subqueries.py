@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from memlab import llm
 from memlab.errors import DataError
 from memlab.records import Run
-from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.dense import dense
+from memlab.retrieve.documents import cosines
 from memlab.retrieve.fusion import combsum, hybrid, rank_by_gains, reciprocal_rank_gain
 from memlab.retrieve.late_interaction import late
 from memlab.retrieve.ranking import rank

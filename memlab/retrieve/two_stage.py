@@ -8,10 +8,10 @@ import polars as pl
 from memlab.errors import check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
-from memlab.retrieve.arrays import best_per_group, cosines, rank_columns, standardise_rows
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.dense import dense_scores
+from memlab.retrieve.documents import best_per_group, cosines, rank_columns, standardise_rows
 from memlab.retrieve.ranking import Scored, rank
 
 

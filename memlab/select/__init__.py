@@ -6,10 +6,9 @@ clusters, ``coverage`` covers the parts of a question, ``order`` puts new sessio
 cuts the ranking.
 """
 
-from memlab.select.budget import budget
 from memlab.select.clusters import by_cluster, expand_cluster
 from memlab.select.coverage import coverage
 from memlab.select.diversity import dpp, mmr, msd
-from memlab.select.order import current, fill_sessions
+from memlab.select.order import budget, current, fill_sessions
 
 __all__ = ["budget", "by_cluster", "coverage", "current", "dpp", "expand_cluster", "fill_sessions", "mmr", "msd"]

@@ -5,8 +5,7 @@ requests and the check of citations, ``writing`` asks a model and makes the rows
 where it does not answer. ``tree`` searches through them, ``digest`` prints one.
 """
 
-from memlab.summaries.digest import period_name, to_markdown
-from memlab.summaries.periods import rollup, summarize_period, summarize_sessions
+from memlab.summaries.periods import period_name, rollup, summarize_period, summarize_sessions, to_markdown
 from memlab.summaries.raptor import GROUPS, Tree, build_raptor_tree
 from memlab.summaries.second_keys import second_keys
 from memlab.summaries.tree import nearest_summaries, summary_tree, tree

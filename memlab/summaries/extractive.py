@@ -11,7 +11,7 @@ import numpy as np
 from memlab.embed.text import ROLES
 from memlab.summaries.prompts import Item, Supported, deduplicate_texts
 from memlab.text.analysis import tokenize
-from memlab.text.sentences import sentences
+from memlab.text.tokens import sentences
 
 MAX_SENTENCES, MIN_SENTENCES, SENTENCES_PER_PICK = 6, 2, 4
 _MAX_TERMS, _SAME_TOPIC_COSINE = 8, 0.3

@@ -1,4 +1,4 @@
-"""Summaries of sessions, weeks and months.
+"""Summaries of sessions, weeks and months, and their digest as Markdown.
 
 A session is summarised by its turns; a week by the summaries of its sessions and a month by those of its weeks, with
 what goes on from the period before.
@@ -6,17 +6,69 @@ what goes on from the period before.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import date, timedelta
 from itertools import groupby
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts
+from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts, evidence_column
 from memlab.summaries.writing import Row, Writer, fill_missing_topics, node_frame, turn_rows, write_summaries
+from memlab.terminal import escape_markdown
+
+_HEADINGS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
+
+
+def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
+    """Write a row of :class:`memlab.records.Node` as Markdown, each sentence with the turns that it stands on.
+
+    :param tz: as the node was made with.
+
+    >>> import memlab
+    >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "I moved to *Oslo*.")
+    >>> nodes = memlab.summaries.rollup(memlab.records.frame(memlab.Turn, [turn]))
+    >>> print(memlab.summaries.to_markdown(nodes.row(1, named=True)))
+    # u: week, undated
+    <BLANKLINE>
+    1 turns in 1 sessions; written by: extractive; topics: Oslo
+    <BLANKLINE>
+    - Mel: I moved to \\*Oslo\\*. (u/s/1)
+    """
+    lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", ""]
+    below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
+    counted = f"{len(node['turns']):,} turns in {len(node['children']):,} {below}; written by: {node['service']}"
+    topics = escape_markdown(", ".join(node["topics"]))
+    lines += [
+        counted + (f"; topics: {topics}" if topics else ""),
+        "",
+        *_bullet_lines(node["sentences"], node["evidence"]),
+    ]
+    for name, head in _HEADINGS.items():
+        if node[name]:
+            lines += ["", f"## {head}", "", *_bullet_lines(node[name], node[evidence_column(name)])]
+    return "\n".join(lines)
+
+
+def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
+    """Give the name of a node's period: ``week of 2 March 2026``, ``March 2026``, ``session of 4 March 2026``."""
+    if node["start"] is None:
+        return f"{node['kind']}, undated"
+    day = node["start"].astimezone(ZoneInfo(tz)).date()
+    monday = day - timedelta(days=day.weekday())
+    if node["kind"] == "month":
+        return f"{monday + timedelta(days=3):%B %Y}"
+    return f"{node['kind']} of {monday if node['kind'] == 'week' else day:%-d %B %Y}"
+
+
+def _bullet_lines(texts: list[str], evidence: list[list[str]]) -> list[str]:
+    return [
+        f"- {escape_markdown(text)} ({escape_markdown(', '.join(ids))})"
+        for text, ids in zip(texts, evidence, strict=True)
+    ]
 
 
 def summarize_sessions(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:

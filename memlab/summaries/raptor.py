@@ -11,7 +11,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from memlab import llm
-from memlab.cluster.mixture import mixture_memberships
+from memlab.cluster.clusterers import mixture_memberships
 from memlab.embed import Encoder, load
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError

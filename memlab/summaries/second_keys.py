@@ -14,8 +14,8 @@ from memlab.knowledge.recall import fact_sentences
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bench import cache_per_bench
+from memlab.retrieve.documents import cosines
 from memlab.retrieve.ranking import Scored, rank, require_turn_run, run_depth
 from memlab.retrieve.subqueries import fuse_hits
 from memlab.summaries.periods import summarize_sessions

@@ -13,8 +13,8 @@ from memlab.errors import DataError, check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.arrays import cosines, group_starts
 from memlab.retrieve.bench import cache_per_bench
+from memlab.retrieve.documents import cosines, group_starts
 from memlab.retrieve.ranking import rank_scored_pairs
 from memlab.summaries.periods import rollup
 from memlab.summaries.raptor import Tree, build_raptor_tree

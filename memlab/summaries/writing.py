@@ -15,7 +15,7 @@ from memlab.records import Node, schema
 from memlab.summaries import prompts
 from memlab.summaries.extractive import extract_sentences, find_continued_sentences
 from memlab.summaries.prompts import Group, Item, Supported, Task, deduplicate_texts, evidence_column
-from memlab.text.sentences import sentences
+from memlab.text.tokens import sentences
 
 NODES = pl.Schema(schema(Node))
 EXTRACTIVE = "extractive"
