@@ -226,14 +226,16 @@ def _measure_questions(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataF
 def missed_evidence(done: SystemOutcome, data: Dataset) -> pl.DataFrame:
     """List the evidence that a system misses, why, and what it returned that is nearest."""
 
-    def words(texts: pl.Series) -> pl.Series:
-        return pl.Series(tokenize(texts.to_list(), language=data.language), dtype=pl.List(pl.String))
+    def with_words(frame: pl.DataFrame) -> pl.DataFrame:
+        texts = frame["text"].unique(maintain_order=True)
+        words = pl.Series(tokenize(texts.to_list(), language=data.language), dtype=pl.List(pl.String))
+        return frame.join(pl.DataFrame({"text": texts, "word": words}), on="text", maintain_order="left").drop("text")
 
     items = misses(done.ranking, data, k=10).rename({"doc_id": "turn_id"})
     items = items.select(pl.lit(done.row["system"]).alias("system"), "query_id", "turn_id", "rank", "cause")
     turns = data.turns.filter(pl.col("turn_id").is_in(items["turn_id"].implode()))
-    of_turns = turns.select("turn_id", word=words(turns["text"]))
-    of_texts = done.texts.select("query_id", "rank", word=words(done.texts["text"]))
+    of_turns = with_words(turns.select("turn_id", "text"))
+    of_texts = with_words(done.texts.select("query_id", "rank", "text"))
     shared = (
         items.select("query_id", "turn_id")
         .join(of_turns, on="turn_id")
