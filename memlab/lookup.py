@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import polars as pl
@@ -17,6 +18,7 @@ from memlab.terminal import choose_one
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.llm import Service
     from memlab.store import MemoryStore
 
 _log = logging.getLogger("memlab")
@@ -32,6 +34,8 @@ def search(
     k: int = 10,
     pipeline: str | None = None,
     encoder: str = "settings",
+    history: Sequence[Any] = (),
+    service: str | Service | None = "recorded",
 ) -> pl.DataFrame:
     """Find the messages that answer a question; warns where no message matches.
 
@@ -40,6 +44,8 @@ def search(
     :param k: how many messages at most.
     :param pipeline: :data:`memlab.retrieve.DEFAULT` by default.
     :param encoder: see :func:`memlab.embed.load`; by default that of the settings, as the contextual header is.
+    :param history: the messages before the question, which :func:`memlab.conversation.rewrite` makes stand alone.
+    :param service: the model that does so.
     :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and ``turn_id``.
     :raises DataError: for a question without a word, an unknown scope, or none of several.
 
@@ -52,10 +58,13 @@ def search(
     from memlab.embed import encoder_name
     from memlab.pipelines import pipeline as read
 
-    if not any(letter.isalnum() for letter in question):
-        raise DataError(f"the question {question!r} holds no word; ask for something that was said")
+    check_question(question)
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
+    if len(history):
+        from memlab.conversation import rewrite
+
+        question = rewrite(question, history=history, service=service)
     stages = read(pipeline or DEFAULT)
     encoder, header = encoder_name(encoder), settings()[0].header
     if isinstance(data, Dataset):
@@ -80,6 +89,12 @@ def search(
     elif not has_word_match(bench):
         _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", chosen_scope, question)
     return result
+
+
+def check_question(question: str) -> None:
+    """Raise :class:`DataError` for a question without a word."""
+    if not any(letter.isalnum() for letter in question):
+        raise DataError(f"the question {question!r} holds no word; ask for something that was said")
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:

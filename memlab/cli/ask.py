@@ -65,6 +65,7 @@ def search(
     from memlab.records import LEVELS
 
     place, stages = open_memory(dataset, scope, store, encoder), read(pipeline)
+    lookup.check_question(query)
     if history is not None:
         from memlab.conversation import read_history, rewrite
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -152,6 +153,8 @@ def _request_answers(
 ) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
     answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
+    if line := llm.describe_unanswered(answers, "answers" if shape is Reply else "verdicts"):
+        warnings.warn(line, stacklevel=3)
     types = {name: field.annotation for name, field in shape.model_fields.items()}
     fields: Any = {name: pl.Boolean() if of is bool else pl.String() for name, of in types.items()}
     costs = {"error": pl.String(), "seconds": pl.Float64(), "tokens_read": pl.Int64(), "tokens_written": pl.Int64()}

@@ -89,6 +89,8 @@ def rewrite(
         results[i] = _apply_answer(answer, questions[i], before[i])
     if service is not None and (line := llm.describe_unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
+    if refused := sum(how == "refused" for _, how in results):
+        warnings.warn(f"{refused} of {len(answers)} rewrites were refused, no form of their questions", stacklevel=2)
     rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
     table = pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
     return table["rewritten"][0] if single else table

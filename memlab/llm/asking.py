@@ -264,8 +264,9 @@ def collect_judgements(
             if answer.value is None:
                 error = answer.error
                 continue
-            share = (answer.tokens[0] // len(members), answer.tokens[1] // len(members))
-            for at, judgement in zip(members, read(answer.value, len(members)), strict=True):
+            n, (tokens_read, written) = len(members), answer.tokens
+            for i, (at, judgement) in enumerate(zip(members, read(answer.value, n), strict=True)):
                 found[keys[at]] = judgement
+                share = tokens_read * (i + 1) // n - tokens_read * i // n, written * (i + 1) // n - written * i // n
                 recording.record(model, (*items[at][:2], keys[at]), judgement, share)
     return [found.get(key) for key in keys], error

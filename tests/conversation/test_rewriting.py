@@ -31,6 +31,8 @@ DESK = [
         (text for text in ("What did the oak desk cost?", "$210.")),
         [{**DESK[1], "content": [{"type": "text", "text": DESK[1]["content"]}, {"type": "image_url"}]}, DESK[2]],
         [DESK[1], {"role": "assistant", "content": None, "tool_calls": []}, {"role": "tool", "content": "x"}, DESK[2]],
+        [("What did the oak desk cost?", "$210.")],
+        [{"role": "Human", "content": "What did the oak desk cost?"}, ("ai", [{"text": "$210."}, {"text": None}])],
     ],
 )
 def test_histories_in_every_form_are_the_same(history: Any) -> None:
@@ -39,13 +41,22 @@ def test_histories_in_every_form_are_the_same(history: Any) -> None:
 
 def test_a_history_is_read_from_a_file_and_another_form_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
-    for text in (json.dumps(DESK), "\n".join(map(json.dumps, DESK))):
+    lines = "\n \n".join(map(json.dumps, DESK))
+    for text in (json.dumps(DESK), lines, "\ufeff" + json.dumps({"messages": DESK}, indent=1)):
         path.write_text(text)
         assert read_history(path) == parse_messages(DESK)
     path.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"history\.json"):
         read_history(path)
-    for wrong in ("one text", {"role": "user"}, [5], [("user", 5)], [{"content": "x"}], 5):
+    for wrong in (
+        "one text",
+        {"role": "user"},
+        [5],
+        [("user", 5)],
+        [{"content": "x"}],
+        [{"role": "x", "content": "x"}],
+        5,
+    ):
         with pytest.raises(DataError, match="histor"):
             parse_messages(wrong)  # type: ignore[arg-type]
 
@@ -88,7 +99,8 @@ def test_a_model_rewrites_what_the_gate_lets_in(server: ModelServer) -> None:
     assert json.loads(prompt) == {"conversation": DESK[1:], "last question": asked[0]}
     for answer in ("It was bought in May.", "x" * 900 + "?"):
         server.modes = [say(json.dumps({"question": answer}))]
-        refused = rewrite(asked[:1], history=[DESK], service=server.service())
+        with pytest.warns(UserWarning, match="1 of 1 rewrites were refused"):
+            refused = rewrite(asked[:1], history=[DESK], service=server.service())
         assert refused.row(0) == (asked[0], asked[0], "refused")
 
 
