@@ -106,26 +106,21 @@ SAID = [
 TURNS = frame(Turn, [Turn(f"{SCOPE}/{s}/{n}", SCOPE, f"{SCOPE}/{s}", n, *rest) for s, n, *rest in SAID])
 
 
-def test_names_are_written_and_roles_are_not() -> None:
-    assert turn_texts(TURNS) == [
-        "Mel: Guitar guitar lesson tomorrow Mel shared a red guitar.",
-        "Caro: Which teacher?",
-        "The garden wants water a hose.",  # of a speaker who is only a role, the caption alone is left
-        "",
-    ]
-
-
 @pytest.mark.parametrize(
-    ("field", "expected"),
+    ("header", "expected"),
     [
-        ("scope", ["[scope: work/50 % 漢] "] * 4),
-        ("time", ["[time: 8 May 2023] "] * 2 + [""] * 2),
-        ("participants", ["[participants: Mel, Caro] "] * 2 + ["[participants: user, assistant] "] * 2),
+        ((), [""] * 4),
+        (("scope",), ["[scope: work/50 % 漢] "] * 4),
+        (("time",), ["[time: 8 May 2023] "] * 2 + [""] * 2),
+        (("participants",), ["[participants: Mel, Caro] "] * 2 + ["[participants: user, assistant] "] * 2),
     ],
 )
-def test_every_field_of_the_header(field: str, expected: list[str]) -> None:
-    written = [head + body for head, body in zip(expected, turn_texts(TURNS), strict=True)]
-    assert turn_texts(TURNS, header=(field,)) == written
+def test_names_are_written_and_roles_are_not_below_each_field_of_the_header(
+    header: tuple[str, ...], expected: list[str]
+) -> None:
+    said = ["Mel: Guitar guitar lesson tomorrow Mel shared a red guitar.", "Caro: Which teacher?"]
+    said += ["The garden wants water a hose.", ""]  # of a speaker who is only a role, the caption alone is left
+    assert turn_texts(TURNS, header=header) == [head + text for head, text in zip(expected, said, strict=True)]
 
 
 def test_a_session_is_its_date_and_its_turns() -> None:
