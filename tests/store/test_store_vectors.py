@@ -1,14 +1,15 @@
-"""Vectors are made once, belong to the text that they stand beside, and come back in the order of the turns."""
+"""Vectors of turns and of tokens are made once, belong to their texts, and come back in the order of the turns."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from store_data import FakeEncoder, build, edited
+from store_data import FakeEncoder, Words, build, edited
 
 from memlab.embed.text import turn_texts
+from memlab.embed.token_vectors import TokenVectors, compress_tokens
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, vectors
+from memlab.store import MemoryStore, caches, token_vectors, vectors
 
 
 def test_the_cache_gives_what_the_encoder_gave(store: MemoryStore) -> None:
@@ -68,3 +69,40 @@ def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore) ->
             store.vectors.backfill(encoder, "small", progress=False)
     encoder.spoil = None
     assert store.vectors.backfill(encoder, "small", progress=False) == 24
+
+
+TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
+
+
+def assert_equal(one: TokenVectors, two: TokenVectors) -> None:
+    for name in ("ids", "vectors", "start"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+
+
+def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(token_vectors, "CHUNK", 1)
+    store.tokens.arrange(Words())  # nothing yet
+    first, again = Words(), Words()
+    made = store.tokens.encode(first, TEXTS)
+    assert len(first.asked) == 5  # one text stands twice
+    assert_equal(made, compress_tokens(Words().encode_tokens(TEXTS)))
+    assert_equal(MemoryStore.open(store.uri).tokens.encode(again, TEXTS), made)
+    store.tokens.arrange(Words())
+    table = store.table("tokens_fake_8")
+    assert table.stats()["fragment_stats"]["num_fragments"] == 1
+    assert [index.columns for index in table.list_indices()] == [["key"]]
+    monkeypatch.setattr(caches, "LOOKUP", 2)  # many texts are read without a list of keys
+    assert_equal(store.tokens.encode(again, TEXTS), made)
+    assert again.asked == []
+
+
+def test_other_words_before_another_kind_and_another_encoder_are_other_keys(store: MemoryStore) -> None:
+    encoder, other = Words(), Words(name="other")
+    alone = store.tokens.encode(encoder, ["hi"])
+    after = store.tokens.encode(encoder, ["hi", "hi"], before=["", "we met"])
+    store.tokens.encode(encoder, ["hi"], kind="query")
+    assert [asked for _, asked in encoder.asked] == ["document:|hi", "document:we met|hi", "query:|hi"]
+    assert_equal(after.take(np.array([0])), alone)
+    assert not np.array_equal(after.vectors[0], after.vectors[1])
+    store.tokens.encode(other, ["hi"])
+    assert len(other.asked) == 1
