@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import memlab
 from memlab.datasets import load, stream
 from memlab.errors import DataError
 from memlab.records import Dataset, concat
@@ -158,3 +159,12 @@ def test_a_question_stays_with_its_scope_and_an_issue_with_the_last_batch(tmp_pa
     parts = list(stream(path, batch_turns=1, on_error="quarantine", quarantine_dir=tmp_path))
     assert [part.questions["query_id"].to_list() for part in parts] == [["u0/q0"], ["u1/q0"], ["u2/q0"]]
     assert [part.issues.height for part in parts] == [0, 0, 1]
+
+
+def test_a_scope_is_taken_by_the_name_that_was_given(tmp_path: Path) -> None:
+    """As the conversations name it, or, where none is called so, as memlab prints it."""
+    path = write(tmp_path, *(message(scope=name, text=name) for name in ("a/b", "a%2Fb", "a b")))
+    for called, scope in (("a/b", "a/b"), ("a%2Fb", "a%2Fb"), ("a%252Fb", "a%2Fb"), ("a%20b", "a b")):
+        assert memlab.load(path, scope=called).turns["text"].to_list() == [scope]
+    with pytest.raises(DataError, match="has no scope 'a'"):
+        memlab.load(path, scope="a")
