@@ -15,7 +15,7 @@ from stand_in import StandIn
 from memlab import DataError
 from memlab.embed.token_vectors import TokenVectors
 from memlab.records import Dataset, Question, Session, Turn, frame
-from memlab.rerank._matches import rephrase_in_first_person, token_match_features
+from memlab.rerank._words import rephrase_in_first_person, token_match_features
 from memlab.rerank.features import best_candidate_places, candidate_features, ranking_to_places
 from memlab.retrieve import Bench, hybrid
 

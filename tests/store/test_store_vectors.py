@@ -9,7 +9,7 @@ from store_data import FakeEncoder, Words, build, edited
 from memlab.embed.text import turn_texts
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
 from memlab.errors import StoreError
-from memlab.store import MemoryStore, caches, token_vectors, vectors
+from memlab.store import MemoryStore, caches, vectors
 
 
 def test_the_cache_gives_what_the_encoder_gave(store: MemoryStore) -> None:
@@ -80,7 +80,7 @@ def assert_equal(one: TokenVectors, two: TokenVectors) -> None:
 
 
 def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_vectors, "CHUNK", 1)
+    monkeypatch.setattr(caches, "CHUNK", 1)
     store.tokens.arrange(Words())  # nothing yet
     first, again = Words(), Words()
     made = store.tokens.encode(first, TEXTS)
