@@ -21,12 +21,10 @@ REFUSALS: list[tuple[str, tuple[Any, ...], Any, str, int | None]] = [
     # the case, the place in its file, what is put there, the place in the message, and how many turns are left
     ("locomo/talk", (0, "qa", 0, "answer"), True, "conv-1: qa[0]: answer", 3),
     ("locomo/talk", (0, "qa", 0, "category"), 6, "conv-1: qa[0]: category", 3),
-    ("locomo/talk", (0, "qa", 0), "?", "conv-1: qa[0]", 3),
     ("locomo/talk", (*TALK, "session_1", 1, "text"), None, "conv-1: session_1[1]: text", 2),
     ("locomo/talk", (*TALK, "session_1", 1, "dia_id"), "D2:2", "conv-1: session_1[1]: dia_id", 2),
     ("locomo/talk", (*TALK, "session_2"), {}, "conv-1: session_2", 2),
     ("locomo/talk", (*TALK, "session_1_date_time"), "May", "session_1_date_time", 3),
-    ("locomo/talk", (0, "session_summary", "session_1_summary"), 1, "session_summary.session_1_summary", 3),
     ("locomo/talk", (0, "sample_id"), GONE, "conversation 0: sample_id", None),
     ("locomo/talk", (0, "conversation"), {"session_1": []}, "no turns", None),
     ("longmemeval/haystacks", (1, "question_id"), None, "question 1: question_id", 4),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -37,8 +36,7 @@ def test_messages_become_turns_in_sessions(tmp_path: Path) -> None:
     said = message(45, sender="assistant", text="Hi"), message(50, sender="Bob", role="tool")
     data = read(tmp_path, message(0, caption="a cat"), *said)
     assert (data.name, data.format) == ("log", "chatlog")
-    ids = data.turns["turn_id"].to_list()
-    assert all(re.fullmatch("ann/~[0-9a-f]{16}", turn) for turn in ids)
+    ids = data.turns["turn_id"]
     assert data.turns["session_id"].to_list() == [ids[n].replace("/", "/@") for n in (0, 1, 1)]
     assert data.turns.select("speaker", "role", "caption").rows() == [
         ("Ann", "user", "a cat"),

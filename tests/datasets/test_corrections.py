@@ -60,11 +60,7 @@ def test_the_question_that_cites_the_error_is_the_one_that_is_meant(data: Datase
 
 def test_what_cannot_be_used_is_said(data: Dataset, tmp_path: Path) -> None:
     for wrong, word in (
-        ({"question": "Is a here?", "cited_evidence": []}, r"errors.json: error 0: correct_evidence: found nothing"),
-        (
-            error("Is a here?", [], ["the third"]),
-            r'error 0: correct_evidence: found .*, expected turn ids such as "D1:3"',
-        ),
+        (error("Is a here?", [], ["the third"]), "error 0: correct_evidence: found .*, expected turn ids"),
         (error("Who?", [], []), "corrects no question of locomo"),
     ):
         with pytest.raises(DataError, match=word):

@@ -6,9 +6,9 @@ import hashlib
 import re
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,10 @@ from memlab.errors import DataError
 CONTENT = np.random.default_rng(0).bytes(300_000)
 
 
-@dataclass
-class Server:
-    """What the server does, and the ranges that it was asked for."""
-
-    ranges: bool = True
-    status: int = 200
-    drop_after: list[int] = field(default_factory=list)
-    asked: list[str | None] = field(default_factory=list)
-
-
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    state = Server()
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Serve a file by what the test sets here; ``asked`` lists the ranges that were asked for."""
+    state = SimpleNamespace(ranges=True, status=200, drop_after=[], asked=[])
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -57,16 +48,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     url = f"http://127.0.0.1:{listening.server_port}/files/tiny.json"
-    monkeypatch.setitem(
-        SOURCES, "tiny", Published(url, "none", "all", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
-    )
+    published = Published(url, "none", "all", hashlib.sha256(CONTENT).hexdigest(), len(CONTENT))
+    monkeypatch.setitem(SOURCES, "tiny", published)
     yield state
     listening.shutdown()
     thread.join()
     listening.server_close()
 
 
-def test_downloads_once_and_leaves_nothing_else(server: Server, tmp_path: Path) -> None:
+def test_downloads_once_and_leaves_nothing_else(server: Any, tmp_path: Path) -> None:
     path = fetch("tiny", directory=tmp_path / "new")
     assert path.read_bytes() == CONTENT
     assert [file.name for file in path.parent.iterdir()] == ["tiny.json"]
@@ -81,7 +71,7 @@ def test_downloads_once_and_leaves_nothing_else(server: Server, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_later_call_goes_on_where_an_earlier_one_stopped(server: Server, tmp_path: Path, ranges: bool) -> None:
+def test_a_later_call_goes_on_where_an_earlier_one_stopped(server: Any, tmp_path: Path, ranges: bool) -> None:
     server.ranges, server.drop_after = ranges, [100_000]
     with pytest.raises(DataError, match=r"what came so far is kept in .*tiny\.json\.part"):
         fetch("tiny", directory=tmp_path)
@@ -91,7 +81,7 @@ def test_a_later_call_goes_on_where_an_earlier_one_stopped(server: Server, tmp_p
     assert [file.name for file in tmp_path.iterdir()] == ["tiny.json"]
 
 
-def test_a_refusal_says_what_to_do_instead(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_says_what_to_do_instead(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for begun in (CONTENT[::-1], b"of an older file", CONTENT + b"more"):
         (tmp_path / "tiny.json.part").write_bytes(begun)
         with pytest.raises(DataError, match="not the published one"):
@@ -108,7 +98,7 @@ def test_a_refusal_says_what_to_do_instead(server: Server, tmp_path: Path, monke
             fetch("tiny", directory=tmp_path)
 
 
-def test_a_fetched_file_is_read_by_its_name(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetched_file_is_read_by_its_name(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match="memlab fetch tiny"):
         load("tiny")

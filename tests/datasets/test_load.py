@@ -23,11 +23,6 @@ from memlab.errors import DataError
         ('[{"haystack_sessions": [[{"role": "user", "content": "scope", "text": 1', "longmemeval"),
         ('{"scope": "a", "text": "x"}\n{"scope": "b"}', "chatlog"),
         ('{"question": "x", "scope": "a"}', "chatlog"),
-        ('[{"batch_number": 1, "turns": [[{"role": "user"', "beam"),
-        ('{"name": {"speaker_1": "Emi"}, "session_1": [{"clean_text"', "realtalk"),
-        ('{"evidence_items": [{"question"', "convomem"),
-        ('{"simple": {"roles": [{"tid": 0', "membench"),
-        ('{"_id": "q1", "text": "Who?"}', "retrieval"),
         *((text, None) for text in ('{"a": 1}', "[]", "hello", '{"data": {"scope": 1, "text": 2}}', "\x00\x01")),
     ],
 )

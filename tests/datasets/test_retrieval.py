@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -49,23 +48,15 @@ def test_a_dataset_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_what_is_written_is_what_lmeb_and_mteb_read(tmp_path: Path) -> None:
     folder = folders.write(memlab.sample(turns=1000), tmp_path / "out")
-
-    def rows(name: str, key: str) -> dict[str, dict[str, str]]:
-        return {row[key]: row for row in map(json.loads, (folder / name).open())}
-
-    corpus, queries, scenes = (
-        rows("corpus.jsonl", "id"),
-        rows("queries.jsonl", "id"),
-        rows("candidates.jsonl", "scene_id"),
-    )
-    bare = [row.rstrip("\n").split("\t") for row in (folder / "qrels.tsv").open()]
-    named = [row.rstrip("\n").split("\t") for row in (folder / "qrels" / "test.tsv").open()]
-    assert named == [["query-id", "corpus-id", "score"], *bare]
-    assert {row[0] for row in bare} == queries.keys()
-    for query, doc, _ in bare:
-        scene = query if query in scenes else "_".join(query.split("_")[:2])
-        assert doc in scenes[scene]["candidate_doc_ids"]
-        assert corpus[doc]["text"]
+    bare, named = ((folder / name).read_text() for name in ("qrels.tsv", "qrels/test.tsv"))
+    assert named == f"query-id\tcorpus-id\tscore\n{bare}"
+    corpus, queries = (pl.read_ndjson(folder / name) for name in ("corpus.jsonl", "queries.jsonl"))
+    scenes = dict(pl.read_ndjson(folder / "candidates.jsonl").select("scene_id", "candidate_doc_ids").iter_rows())
+    judged = [row.split("\t") for row in bare.splitlines()]
+    assert {query for query, _, _ in judged} == {*queries["id"]}
+    assert {doc for _, doc, _ in judged} <= {*corpus.filter(pl.col("text") != "")["id"]}
+    scene = {query: query if query in scenes else "_".join(query.split("_")[:2]) for query in queries["id"]}
+    assert all(doc in scenes[scene[query]] for query, doc, _ in judged)
 
 
 @pytest.mark.parametrize(

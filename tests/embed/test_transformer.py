@@ -1,4 +1,4 @@
-"""Transformer encoders against sentence-transformers, on MiniLM and on tiny models."""
+"""Transformer encoders and their tokens against sentence-transformers and transformers, on MiniLM and tiny models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memlab import ModelError
 from memlab.embed import load, models, transformer
 from memlab.embed.models import weights_digest
+from memlab.embed.token_vectors import TokenVectors, _rotation, compress_tokens, token_cosines
 
 LONG = " ".join(f"item {i} of a long list that goes on" for i in range(60))
 TEXTS = [
@@ -75,7 +79,7 @@ def tiny(tmp_path: Path, saved: Path) -> Make:
     return make
 
 
-def reference(path: Path, texts: list[str], kind: str = "document") -> np.ndarray:
+def by_library(path: Path, texts: list[str], kind: str = "document") -> np.ndarray:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(path), device="cpu", local_files_only=True)
@@ -115,8 +119,8 @@ def test_minilm_agrees_with_sentence_transformers_and_its_stored_vectors_are_fou
 def test_pooling_and_prompts_are_the_models_own(tiny: Make, pooling: dict[str, Any]) -> None:
     path = tiny(pooling=pooling, prompts={"prompts": {"query": "find an answer: ", "document": "passage: "}})
     encoder = load(str(path))
-    assert_same(encoder.encode(TEXTS), reference(path, TEXTS))
-    assert_same(encoder.encode(TEXTS[:5], kind="query"), reference(path, TEXTS[:5], "query"))
+    assert_same(encoder.encode(TEXTS), by_library(path, TEXTS))
+    assert_same(encoder.encode(TEXTS[:5], kind="query"), by_library(path, TEXTS[:5], "query"))
     assert encoder.dim == 32 * len(encoder.identity.pooling.split("+"))
     assert (encoder.identity.query_prompt, encoder.identity.document_prompt) == ("find an answer: ", "passage: ")
 
@@ -152,10 +156,6 @@ def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Harm:
     return harm
 
 
-def without_a_layer(weights: dict[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in weights.items() if "layer.1." not in name}
-
-
 def with_own_code(path: Path) -> None:
     rows = json.loads((path / "modules.json").read_text())
     write(path, "modules.json", [{**rows[0], "type": "mine.Transformer"}, *rows[1:]])
@@ -169,7 +169,7 @@ def with_own_code(path: Path) -> None:
         (lambda p: write(p, "modules.json", {"a": 1}), "cannot load"),
         (lambda p: (p / "model.safetensors").unlink(), "holds no weights"),
         (lambda p: (p / "model.safetensors").write_bytes(b"not weights"), "cannot load"),
-        (change_weights(without_a_layer), "its weights lack 'encoder.lay"),
+        (change_weights(lambda w: {k: w[k] for k in w if "layer.1." not in k}), "its weights lack 'encoder.lay"),
         (change_weights(lambda w: {k: v[..., :7].contiguous() for k, v in w.items()}), "cannot load"),
         (lambda p: (p / "tokenizer.json").write_text("{}"), "cannot load"),
         (lambda p: [f.unlink() for f in p.glob("*.json")], "is no model"),
@@ -194,22 +194,95 @@ def test_minilm_is_the_published_one_or_an_error(saved: Path, monkeypatch: pytes
 
 
 def test_hub_models_come_from_the_cache_first(tiny: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    import huggingface_hub
-
-    path, calls = tiny(pooling={}), list[dict]()
-
-    def cached(**options: Any) -> str:
-        calls.append(options)
-        return str(path)
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", cached)
+    hub = Mock(return_value=str(tiny(pooling={})))
+    monkeypatch.setattr("huggingface_hub.snapshot_download", hub)
     identity = load("owner/model@v1").identity
     assert (identity.model, identity.revision) == ("owner/model", "tiny")
-    assert [(c["repo_id"], c["revision"], c.get("local_files_only")) for c in calls] == [("owner/model", "v1", True)]
-
-    def offline(**options: Any) -> str:
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
+    (asked,) = hub.call_args_list
+    assert {"repo_id": "owner/model", "revision": "v1", "local_files_only": True}.items() <= asked.kwargs.items()
+    hub.side_effect = OSError("no route to host")
     with pytest.raises(ModelError, match=r"no encoder 'owner/model'.*no route to host.*give its directory"):
         load("owner/model")
+
+
+SAID = [*TEXTS[:3], "the the the", LONG]
+
+
+@pytest.fixture(scope="module")
+def minilm() -> transformer.TransformerEncoder:
+    encoder = transformer.load_minilm()
+    encoder._read_light = transformer._FEW  # read by torch from the first text on
+    return encoder
+
+
+class Reference:
+    """Tokens by transformers alone: one text at a time, without padding."""
+
+    def __init__(self, path: Path) -> None:
+        from transformers import AutoModel, AutoTokenizer
+
+        self.tokenizer, self.model = AutoTokenizer.from_pretrained(path), AutoModel.from_pretrained(path).eval()
+
+    def ids(self, text: str) -> list[int]:
+        return self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+
+    def __call__(self, text: str, before: str = "") -> tuple[list[int], np.ndarray]:
+        """Give the ids and the unit vectors of the tokens of a text that hold a letter or a digit."""
+        import torch
+
+        lead = [self.tokenizer.cls_token_id, *self.ids(before)[-128:]]
+        body = self.ids(text)[: 256 - len(lead) - 1]
+        with torch.inference_mode():
+            whole = torch.tensor([[*lead, *body, self.tokenizer.sep_token_id]])
+            hidden = self.model(input_ids=whole).last_hidden_state[0, len(lead) : -1].numpy()
+        keep = [any(map(str.isalnum, name)) for name in self.tokenizer.convert_ids_to_tokens(body)]
+        hidden = (hidden / np.linalg.norm(hidden, axis=1, keepdims=True))[keep]
+        return [i for i, kept in zip(body, keep, strict=True) if kept], hidden
+
+
+@pytest.fixture(scope="module")
+def reference(minilm_files: Path) -> Reference:
+    return Reference(minilm_files)
+
+
+@pytest.mark.parametrize("before", [None, ["What did you buy?", LONG, "", " ", LONG]], ids=["alone", "after others"])
+def test_tokens_are_the_models_last_hidden_states_and_what_is_read_before_gives_none(
+    minilm: Any, reference: Reference, before: list[str] | None
+) -> None:
+    tokens = minilm.encode_tokens(SAID, before=before)
+    assert (tokens.ids.dtype, tokens.vectors.dtype, len(tokens)) == (np.int32, np.float16, len(SAID))
+    for i, text in enumerate(SAID):
+        place = slice(tokens.start[i], tokens.start[i + 1])
+        ids, vectors = reference(text, before[i] if before else "")
+        assert tokens.ids[place].tolist() == ids
+        # float16 keeps 11 bits of a number below 1
+        np.testing.assert_allclose(tokens.vectors[place].astype(np.float32), vectors, atol=2e-3)
+
+
+def test_a_text_without_tokens_has_none(minilm: Any) -> None:
+    texts = ["", "hi", "   \n", "\x00\x01"]
+    for before in (None, ["a", "b", LONG, ""]):
+        assert np.diff(minilm.encode_tokens(texts, before=before).start).tolist() == [0, 1, 0, 0]
+    assert minilm.encode_tokens([""]).vectors.shape == (0, 384)
+
+
+def test_a_few_texts_are_read_in_numpy_with_the_same_numbers(minilm: Any) -> None:
+    few = transformer.load_minilm()
+    assert np.abs(few.encode(SAID) - minilm.encode(SAID)).max() < 1e-6
+    few._read_light = 0
+    some, every = few.encode_tokens(SAID), minilm.encode_tokens(SAID)
+    assert ("_model" in vars(few), "_model" in vars(minilm)) == (False, True), "without torch"
+    assert np.array_equal(some.ids, every.ids)
+    assert np.array_equal(some.start, every.start)
+    assert np.abs(some.vectors.astype(np.float32) - every.vectors).max() < 1e-3
+
+
+@given(st.integers(1, 40), st.integers(0, 30), st.integers(0, 2**32 - 1))
+def test_codes_are_the_signs_of_a_rotation(dim: int, n: int, seed: int) -> None:
+    rows = np.random.default_rng(seed).normal(size=(n + 2, dim))
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
+    codes = compress_tokens(TokenVectors(np.arange(n, dtype=np.int32), rows[2:], np.array([0, n])))
+    assert (codes.vectors.shape, compress_tokens(codes)) == ((n, (dim + 7) // 8), codes)
+    signs = np.where(rows[2:].astype(np.float32) @ _rotation(dim).T >= 0, 1.0, -1.0)
+    expected = rows[:2].astype(np.float32) @ _rotation(dim).T @ signs.T * np.sqrt(np.pi / 2 / dim)
+    np.testing.assert_allclose(token_cosines(rows[:2], codes.vectors), expected, atol=1e-5)

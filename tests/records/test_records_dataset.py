@@ -1,4 +1,4 @@
-"""Datasets: fingerprints, parts and sums."""
+"""Datasets: fingerprints, parts and sums; ids."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import memlab
 from memlab.errors import DataError
@@ -63,3 +65,23 @@ def test_the_view_in_a_notebook_is_escaped() -> None:
     shown = with_value(replace(SMALL, name=bad), "questions", "text", bad)._repr_html_()
     assert "<script" not in shown
     assert shown.count(html.escape("<script>")) == 2
+
+
+ANYTHING = st.text(st.characters(), min_size=1)  # st.characters() includes lone surrogates
+
+
+@given(ANYTHING, ANYTHING)
+@example("\ud83d\ude00", "😀")
+@example("a b", "a%20b")
+@example("%2F", "..")
+@example("\x00\x7f\x85\u00a0\u3000", "\ud800")
+def test_id_parts_are_reversible_and_fit_an_id_and_a_trec_line(one: str, other: str) -> None:
+    part = memlab.records.encode_id_part(one)
+    assert memlab.records.decode_id_part(part) == one
+    assert part
+    assert "/" not in part
+    assert part.split() == [part]
+    part.encode()  # no lone surrogate is left
+    assert (part == memlab.records.encode_id_part(other)) == (one == other)
+    with pytest.raises(DataError, match="an id is empty"):
+        memlab.records.encode_id_part("")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -11,12 +13,11 @@ import pytest
 from stand_in import StandIn
 
 from memlab import DataError
-from memlab.embed.token_vectors import token_cosines
+from memlab.embed.token_vectors import TokenVectors
 from memlab.records import Dataset, Question, Session, Turn, frame
-from memlab.rerank._words import MARGIN, rephrase_in_first_person, token_match_features
+from memlab.rerank._words import rephrase_in_first_person, token_match_features
 from memlab.rerank.features import best_candidate_places, candidate_features, ranking_to_places
 from memlab.retrieve import Bench, hybrid
-from memlab.retrieve.late_interaction import late_scores, query_tokens, scope_tokens
 
 Said = dict[str, list[list[str]]]
 
@@ -148,41 +149,30 @@ def test_questions_in_the_first_person(speakers: tuple[str, ...], asked: str, ex
     assert other.queries.drop("text").equals(bench.queries.drop("text"))
 
 
-def test_token_matches_are_those_of_a_loop(bench: Bench) -> None:
-    asked, ((rows, turns), *_) = query_tokens(bench), bench.by_scope("turn")
-    tokens, part, session = scope_tokens(bench, turns), asked.take(rows), bench.documents("turn").session[turns]
-    found = token_match_features(tokens, part, session)
-    np.testing.assert_allclose(found["late"], next(late_scores(bench, level="turn"))[2], atol=1e-6)
-    texts = [tokens.texts.take(np.array([i])).vectors for i in tokens.inverse]
-    for q in range(0, len(rows), 7):
-        one = part.take(np.array([q]))
-        weight = tokens.idf[one.ids].astype(np.float64)
-        weight /= weight.sum()
-        best = np.array([[max(token_cosines(v[None], t)[0]) for t in texts] for v in one.vectors])
-        rare = np.argsort(-weight, kind="stable")[: max(2, len(weight) // 3)]
-        for n in range(len(session)):
-            same = np.flatnonzero(session == session[n])
-            near = {d: n + d for d in (-2, -1, 1) if n + d in same}
-
-            def widest(*steps: int, n: int = n, near: dict[int, int] = near, best: np.ndarray = best) -> np.ndarray:
-                widened = best[:, [n, *(near[d] for d in steps if d in near)]].max(axis=1)
-                return widened if near.keys() >= set(steps) else np.maximum(widened, 0)  # no neighbour, no match
-
-            whole = best[:, same].max(axis=1)
-            expected = {
-                "late_with_previous": weight @ widest(-1),
-                "late_with_next": weight @ widest(1),
-                "late_within_one": weight @ widest(-1, 1),
-                "late_with_two_before": weight @ widest(-1, -2),
-                "late_of_session_words": weight @ whole,
-                "late_rarest": best[rare, n].mean(),
-                "late_rarest_least": best[rare, n].min(),
-                "late_equal": best[:, n].mean(),
-                "late_share_60": weight @ (best[:, n] > 0.6),
-                "late_share_75": weight @ (best[:, n] > 0.75),
-                "late_near_best_of_session": weight @ np.maximum(best[:, n] - whole + MARGIN, 0),
-            }
-            assert {name: found[name][q, n] for name in expected} == pytest.approx(expected, abs=1e-4)
+def test_token_matches_by_hand() -> None:
+    """Three tokens of one question, the rarest first, and four turns, the last of them alone in its session."""
+    best = np.array([[0.8, 0.1, 0.0, 0.7], [0.2, 0.9, 0.0, 0.1], [0.0, 0.0, 0.65, -0.2]], np.float32)
+    weights = np.array([0.5, 0.3, 0.2], np.float32)
+    tokens: Any = SimpleNamespace(best=lambda asked: best, weights=lambda asked: weights)
+    asked = TokenVectors(np.arange(3), best, np.array([0, 3]))
+    found = token_match_features(tokens, asked, np.array([0, 0, 0, 1]))
+    expected = {
+        "late": [0.46, 0.32, 0.13, 0.34],
+        "late_with_previous": [0.46, 0.67, 0.45, 0.38],  # without a neighbour a token matches at least 0
+        "late_with_next": [0.67, 0.45, 0.13, 0.38],
+        "late_within_one": [0.67, 0.8, 0.45, 0.38],
+        "late_with_two_before": [0.46, 0.67, 0.8, 0.38],
+        "late_of_session_words": [0.8, 0.8, 0.8, 0.34],
+        "late_rarest": [0.5, 0.5, 0.0, 0.4],
+        "late_rarest_least": [0.2, 0.1, 0.0, 0.1],
+        "late_equal": [1 / 3, 1 / 3, 0.65 / 3, 0.2],
+        "late_share_60": [0.5, 0.3, 0.2, 0.5],
+        "late_share_75": [0.5, 0.3, 0.0, 0.0],
+        "late_near_best_of_session": [0.025, 0.015, 0.01, 0.05],
+    }
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name][0], values, atol=1e-6, err_msg=name)
 
 
 def test_candidates_of_another_bench_are_refused(small: Dataset, bench: Bench) -> None:

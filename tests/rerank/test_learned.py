@@ -19,7 +19,7 @@ from memlab import DataError, ModelError
 from memlab.records import Dataset, Run
 from memlab.rerank import Model, cross_validate, learned, train, training_lists
 from memlab.rerank.learned import score_candidates
-from memlab.rerank.model import predict, scope_fingerprints
+from memlab.rerank.model import predict
 from memlab.rerank.training import TrainingLists
 from memlab.retrieve import Bench, hybrid
 
@@ -50,14 +50,11 @@ def ranking(run: Run) -> dict[str, list[str]]:
 
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], model: str) -> None:
     trained, found = Model.load(model), lists[0].candidates
-    turns = predict(trained.sessions, found.values).astype(np.float64)
-    for row, ours in enumerate(score_candidates(trained, found, level="session")):
-        held, sums = found.mask[row], np.zeros(found.n_sessions)
-        np.add.at(sums, found.session[row][held], np.exp(turns[row][held]))
-        with np.errstate(divide="ignore"):
-            theirs = np.log(sums)
-        np.testing.assert_allclose(ours - ours.max(), theirs - theirs.max(), atol=1e-6)
-    assert np.array_equal(np.isfinite(score_candidates(trained, found)), found.mask)
+    turns = np.where(found.mask, np.exp(predict(trained.sessions, found.values)), 0)
+    sums = (turns[:, :, None] * (found.session[:, :, None] == np.arange(found.n_sessions))).sum(axis=1)
+    ours = np.exp(score_candidates(trained, found, level="session"))
+    theirs = sums / sums.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(ours / ours.sum(axis=1, keepdims=True), theirs, atol=1e-6)
 
 
 def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[TrainingLists]) -> None:
@@ -71,19 +68,6 @@ def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Trainin
     ):
         with pytest.raises(DataError, match=said):
             learn()
-
-
-def test_each_conversation_is_ranked_by_a_model_that_did_not_learn_from_it(
-    small: Dataset, bench: Bench, folder: Path
-) -> None:
-    prints, seen = scope_fingerprints(small.turns, small.scopes), list(folder.glob("*.safetensors"))
-    assert len(seen) == len(prints) == 3
-    whole = ranking(learned(hybrid(bench), bench, model=str(folder)))
-    for scope, name in prints.items():
-        (file,) = (file for file in seen if name not in Model.load(file).about["scopes"])
-        by_it = ranking(learned(hybrid(bench), bench, model=str(file)))
-        queries = small.questions.filter(scope=scope)["query_id"]
-        assert {q: whole[q] for q in queries} == {q: by_it[q] for q in queries}
 
 
 def test_labels_of_a_conversation_do_not_reach_its_own_ranking(
@@ -131,13 +115,10 @@ def change(tensors: Callable[[dict[str, Any]], Any] = lambda held: None, **about
     ("harm", "said"),
     [
         (lambda p: p.unlink(), "no model .* memlab train DATASET"),
-        (lambda p: p.write_bytes(b""), "cannot be read"),
         (lambda p: p.write_bytes(p.read_bytes()[:-1000]), "cannot be read"),
         (lambda p: save_file({"weight": np.ones(3)}, p), "cannot be read .*expected what memlab train writes"),
-        (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": "[1]"}), "cannot be read"),
         (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": '{"format": 2}'}), "lacks a part; train it again"),
         (change(format=1), "another version of memlab"),
-        (change(sum=0.5), "cannot be read"),
         (change(sum={"turn": 1.0, "session": float("nan")}), "lacks a part"),
         (change(lambda held: held.pop("sessions.weight_1")), "lacks a part"),
         (change(lambda held: held.update({"sessions.mean": np.ones(3, np.float32)})), "lacks a part"),

@@ -105,17 +105,14 @@ def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> No
     assert encoder.asked == []
 
 
-def test_other_questions(odd: Bench, world: Dataset) -> None:
+def test_other_questions(odd: Bench) -> None:
     asked = pl.DataFrame({"scope": ["cyd", "ann"], "text": ["roses roses doctor", "How many doctors did I see?"]})
     other, whole = odd.with_queries(asked), hybrid(odd).frame
-    assert other.queries["query_id"].to_list() == ["query-0", "query-1"]
     assert other.queries.schema == odd.queries.schema
+    assert other.documents("turn") is odd.documents("turn")
     for new, old in (("query-0", "cyd/q0"), ("query-1", "ann/q0")):
         rows = hybrid(other).frame.filter(query_id=new).drop("query_id")
         assert rows.equals(whole.filter(query_id=old).drop("query_id"))
     assert "✔" in (shown := bm25(odd)._repr_html_())
     assert "I saw the doctor today" in shown
     assert "✔" not in bm25(other)._repr_html_()
-    kept = odd.with_queries(world.questions.reverse())
-    assert kept.queries["query_id"].to_list() == world.questions["query_id"].to_list()[::-1]
-    assert kept.documents("turn") is odd.documents("turn")

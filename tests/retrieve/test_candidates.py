@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from remembering import Remembering
 from stand_in import StandIn
 from store_data import build
 
@@ -15,7 +16,6 @@ from memlab import Bench, Dataset, MemoryStore, pipeline
 from memlab.errors import DataError
 from memlab.records import Question, concat, frame
 from memlab.retrieve import candidates, passages
-from memlab.retrieve.late_interaction import scope_tokens
 
 LARGE, N = "scope-0", 480
 
@@ -93,33 +93,17 @@ def test_questions_are_taken_some_at_a_time_and_rank_as_together(bench: Bench, m
     assert apart.provenance == together.provenance
 
 
-def test_statistics_of_the_scope_are_those_of_the_sample(bench: Bench, data: Dataset) -> None:
-    part = candidates.read_candidate_bench(bench.store, data.name, bench.queries[0], encoder=StandIn())  # type: ignore[arg-type]
-    span = slice(0, part.turns.height)
-    some = part.documents("turn").words_in(span)
-    whole = bench.documents("turn").words_in(slice(*bench.documents("turn").spans[LARGE]))
-    assert some.n == pytest.approx(whole.n)
-    known = dict(zip(whole.number, whole.idf, strict=True))
-    assert max(abs(rare - known[word]) for word, rare in zip(some.number, some.idf, strict=True)) < 0.5
-    assert len(scope_tokens(part, span).start) == part.turns.height
-
-
 @pytest.mark.usefixtures("bench")
 def test_what_a_question_would_wait_for_is_encoded_beforehand(
     data: Dataset, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passages, "LONG", 50)
     assert candidates.encode_large_scopes(store, data.name, StandIn(), progress=False) == N
-    asked, encoder = list[str](), StandIn()
-    encode, tokens = encoder.encode, encoder.encode_tokens
-    monkeypatch.setattr(encoder, "encode", lambda texts, **how: (asked.append(how["kind"]), encode(texts, **how))[1])
-    monkeypatch.setattr(
-        encoder, "encode_tokens", lambda texts, **how: (asked.append(how["kind"]), tokens(texts, **how))[1]
-    )
+    encoder = Remembering(StandIn(), {})
     part = candidates.read_candidate_bench(store, data.name, data.questions[0], encoder=encoder)
     assert len(passages.cut_passages(part).texts) > part.turns.height
     assert pipeline("best").run(part).frame.height
-    assert set(asked) == {"query"}
+    assert {kind for kind, *_ in encoder.asked} == {"query"}
 
 
 def test_models_of_folds_are_refused_where_their_scope_cannot_be_told(bench: Bench, tmp_path: Path) -> None:

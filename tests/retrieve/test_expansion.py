@@ -50,23 +50,19 @@ def test_each_kind_has_its_own_search(odd: Bench, played: dict[str, Any], rankin
     assert found["hyde"][query].index(best[0]) <= 1
 
 
-def test_a_question_without_an_answer_keeps_its_ranking(odd: Bench, played: dict[str, Any], ranking: Ranking) -> None:
-    played["say"] = lambda text: None if "doctor" in text else Expansion(lex="water", vec="water", hyde="water")
+def test_a_question_without_an_answer_keeps_its_ranking_and_the_first_places_are_guarded(
+    odd: Bench, played: dict[str, Any], ranking: Ranking
+) -> None:
+    rain = Expansion(lex="rain again", vec="rain again", hyde="rain again")
+    played["say"] = lambda text: None if "doctor" in text else rain
     run = hybrid(odd, k=5)
     with pytest.warns(UserWarning, match="expansions came from no model"):
-        after = ranking(expand(run, odd, weight=5.0, k=5))
+        guarded, heavy = (ranking(expand(run, odd, weight=weight, k=5)) for weight in (0.5, 50.0))
     before = ranking(run)
     silent = odd.queries.filter(pl.col("text").str.contains("doctor"))["query_id"]
-    assert {q: after[q] for q in silent} == {q: before[q] for q in silent}
-    assert after != before
-
-
-def test_the_first_places_are_guarded(odd: Bench, played: dict[str, Any], ranking: Ranking) -> None:
-    played["say"] = lambda text: Expansion(lex="rain again", vec="rain again", hyde="rain again")
-    run = hybrid(odd, k=5)
-    first = {q: ids[0] for q, ids in ranking(run).items()}
-    assert {q: ids[0] for q, ids in ranking(expand(run, odd)).items()} == first
-    assert ranking(expand(run, odd, weight=50.0))["ann/q1"][0] != first["ann/q1"]
+    assert {q: heavy[q] for q in silent} == {q: before[q] for q in silent}
+    assert {q: ids[0] for q, ids in guarded.items()} == {q: ids[0] for q, ids in before.items()}
+    assert heavy["ann/q1"][0] != before["ann/q1"][0]
 
 
 def test_prf_finds_what_shares_words_with_the_first_results(world: Dataset) -> None:

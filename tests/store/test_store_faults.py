@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from store_data import FakeEncoder, build, work
-from talk import excerpt
 
 from memlab.errors import StoreError
 from memlab.store import MemoryStore
@@ -80,8 +78,8 @@ def test_a_place_that_cannot_be_written(little_disk: Path, caplog: pytest.LogCap
 def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool
 ) -> None:
-    whole, store = excerpt(100), MemoryStore.open(tmp_path / "store")
-    one, two, three = (replace(whole.take([scope]), name="log") for scope in whole.scopes[:3])
+    store = MemoryStore.open(tmp_path / "store")
+    one, two, three = (build(name="log").take([f"scope-{n}"]) for n in range(3))
     if not first:
         store.ingest(one)
     write = Database.write

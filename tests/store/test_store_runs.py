@@ -7,12 +7,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 import numpy as np
-import polars as pl
 import pytest
-from store_data import NOW, FakeEncoder, build
+from store_data import NOW, FakeEncoder, build, edited
 
 from memlab.errors import StoreError
-from memlab.records import Dataset, Run, run_from_scores
+from memlab.records import Run, run_from_scores
 from memlab.store import MemoryStore, opening
 
 
@@ -22,10 +21,6 @@ def a_run(store: MemoryStore, *, name: str = "dense", seed: int = 0) -> Run:
     run = run_from_scores(queries, documents, rng.random(10), level="turn", k=4)
     provenance = {"versions": store.versions(), "seed": np.int64(seed), "dataset": {"fingerprint": "é"}}
     return replace(run, name=name, provenance=provenance)
-
-
-def edited(data: Dataset) -> Dataset:
-    return replace(data, turns=data.turns.with_columns(text=pl.lit("all is new")))
 
 
 def test_a_run_comes_back_as_it_was_and_is_kept_once(store: MemoryStore) -> None:
@@ -50,10 +45,11 @@ def test_a_run_comes_back_as_it_was_and_is_kept_once(store: MemoryStore) -> None
 
 def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
     data, encoder = build(), FakeEncoder()
+    changed = edited(data, "scope-1/session_0/2", text="something else")
     store.ingest(data)
     view = store.at(store.versions())
     writes = {
-        "ingest": lambda: view.ingest(edited(data)),
+        "ingest": lambda: view.ingest(changed),
         "backfill": lambda: view.vectors.backfill(encoder, "small"),
         "create_indexes": view.search.create_indexes,
         "optimize": view.optimize,
@@ -65,7 +61,7 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
             write()
     assert view.encode(encoder, ["a"]).shape == view.encode(encoder, ["a"]).shape == (1, 8)
     assert len(encoder.asked) == 2, "a view remembers nothing"
-    store.ingest(edited(data))
+    store.ingest(changed)
     assert view.dataset("small").fingerprint() == data.fingerprint()
     for wrong, word in (({**store.versions(), "turns": 99}, "turns .* has no version 99; it has 1 to "),
                         ({"turns": 1}, "sessions .* has no version None")):  # fmt: skip

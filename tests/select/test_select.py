@@ -1,14 +1,13 @@
-"""Reorderings: diversity, budgets, coverage of the question, new sessions in front, of like turns the latest."""
+"""Selectors: diversity, budgets, coverage of the question, new sessions, clusters, and of like turns the latest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -16,16 +15,38 @@ import memlab
 from memlab import datasets
 from memlab.datasets import chatlog
 from memlab.evaluate.stale import stale_table
-from memlab.records import Run, run_from_scores
+from memlab.records import Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
-from memlab.select import budget, current, dpp, fill_sessions, mmr, msd
-from memlab.select.coverage import _choose_greedily, _match_question_parts, coverage
+from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
+from memlab.select.coverage import _choose_greedily, coverage
 
-Make = Callable[..., tuple[Run, Bench]]
 DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
 PLAIN = memlab.pipeline("dense").run(BENCH)
-few = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=12)
+
+
+def random_run(
+    n: int = 40, queries: int = 3, *, seed: int = 0, dim: int = 8, copies: int = 1, levels: int = 0
+) -> tuple[Run, Bench]:
+    """Make a bench of ``n`` random unit vectors in one scope, and a run of random scores over some of them.
+
+    :param copies: how many documents share a vector.
+    :param levels: how many different scores there are; 0 for all different.
+    """
+    rng = np.random.default_rng(seed)
+    vectors = rng.standard_normal((-(-n // copies), dim)).astype(np.float32)
+    vectors = np.tile(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), (copies, 1))[:n]
+    ids = [f"u/s/{i + 1}" for i in range(n)]
+    turns = [Turn(d, "u", "u/s", i + 1, "user", "user", "word " * (i % 7)) for i, d in enumerate(ids)]
+    asked = frame(Question, [Question(f"q{q}", "u", "?", None, "t", None, [], []) for q in range(queries)])
+    sessions = frame(Session, [Session("u/s", "u", 1, None, None, n, [])])
+    questions = asked.select("query_id", "scope", "text", "timestamp")
+    bench = Bench("random", frame(Turn, turns), sessions, questions, vectors, provenance={"a": 1})
+    pairs = [(f"q{q}", ids[d]) for q in range(queries) for d in rng.permutation(n)[: n - 5 * q]]
+    scores = rng.integers(0, levels, len(pairs)) if levels else rng.standard_normal(len(pairs))
+    columns = [np.array(c, dtype=object) for c in zip(*pairs, strict=True)]
+    return run_from_scores(*columns, scores.astype(float), level="turn", k=n), bench
 
 
 @few
@@ -33,9 +54,7 @@ few = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scop
     seed=st.integers(0, 1000), copies=st.sampled_from([1, 4]), levels=st.sampled_from([0, 1, 3]),
     diversity=st.floats(0, 1), k=st.integers(1, 45),
 )  # fmt: skip
-def test_diversity_keeps_the_first_and_the_rest(
-    random_run: Make, seed: int, copies: int, levels: int, diversity: float, k: int
-) -> None:
+def test_diversity_keeps_the_first_and_the_rest(seed: int, copies: int, levels: int, diversity: float, k: int) -> None:
     run, bench = random_run(30, 2, seed=seed, copies=copies, levels=levels)
     for stage in (mmr, dpp, msd):
         strength = {"lambda_": 1 - diversity} if stage is mmr else {"diversity": diversity}
@@ -48,7 +67,7 @@ def test_diversity_keeps_the_first_and_the_rest(
             assert after[k:] == [d for d in before if d in set(after[k:])]
 
 
-def test_copies_come_last(random_run: Make) -> None:
+def test_copies_come_last() -> None:
     run, bench = random_run(40, 1, copies=4, dim=16)
     documents = bench.documents("turn")
     for got in (mmr(run, bench, lambda_=0.0, k=10), dpp(run, bench, diversity=0.8, k=10)):
@@ -58,7 +77,7 @@ def test_copies_come_last(random_run: Make) -> None:
 
 @few
 @given(seed=st.integers(0, 100), tokens=st.integers(1, 140))
-def test_a_budget_keeps_the_longest_beginning_that_fits(random_run: Make, seed: int, tokens: int) -> None:
+def test_a_budget_keeps_the_longest_beginning_that_fits(seed: int, tokens: int) -> None:
     run, bench = random_run(40, 3, seed=seed)
     length = dict(zip(bench.documents("turn").ids, bench.documents("turn").n_tokens.tolist(), strict=True))
     got = budget(run, bench, tokens=tokens)
@@ -113,16 +132,6 @@ def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
 MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(0, 4)), elements=st.integers(0, 4).map(float))
 
 
-def small(texts: list[str], asked: list[str], *, encoder: str | None = "hashing:32") -> tuple[Run, Bench]:
-    """One scope of given turns, and a run over all of them in that order."""
-    rows = [{"scope": "u", "session": "s", "id": str(i), "sender": "user", "text": t} for i, t in enumerate(texts)]
-    rows += [{"scope": "u", "question": text, "evidence": ["0"]} for text in asked]
-    bench = Bench.of(chatlog.dataset(rows, "small"), encoder=encoder)
-    ids, queries = bench.documents("turn").ids, bench.queries["query_id"].to_numpy()
-    columns = np.repeat(queries, len(ids)), np.tile(ids, len(queries))
-    return run_from_scores(*columns, -np.tile(np.arange(len(ids)), len(queries)) * 1.0, level="turn", k=99), bench
-
-
 @given(MATCHES, st.integers(1, 7))
 def test_each_choice_adds_most_to_the_best_match_of_every_part(matches: np.ndarray, k: int) -> None:
     relevance, taken = np.linspace(1, 0, len(matches)), list[int]()
@@ -135,20 +144,54 @@ def test_each_choice_adds_most_to_the_best_match_of_every_part(matches: np.ndarr
 
 
 def test_a_part_that_is_covered_lets_another_through() -> None:
+    """A run ranks all in the order of the conversation."""
     said = ["the piano again", "piano lessons", "a piano concert", "we sold the car", "nothing"]
-    run, bench = small(said, ["Did we sell the car or the piano?"])
+    rows = [{"scope": "u", "session": "s", "id": str(i), "sender": "user", "text": text} for i, text in enumerate(said)]
+    asked = {"scope": "u", "question": "Did we sell the car or the piano?", "query_id": "q"}
+    bench = Bench.of(chatlog.dataset([*rows, asked], "small"), encoder="hashing:32")
+    ids = bench.documents("turn").ids
+    run = run_from_scores(["q"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
     for parameters, expected in (({"k": 2, "lambda_": 0.3}, [0, 3, 1, 2, 4]), ({"lambda_": 1.0}, [0, 1, 2, 3, 4])):
         got = coverage(run, bench, **parameters).frame
         assert bench.documents("turn").at(got["doc_id"]).tolist() == expected
 
 
-@pytest.mark.parametrize("encoder", ["hashing:32", None])
-def test_words_weigh_half_and_facets_half(encoder: str | None) -> None:
-    texts = ["Ann likes tennis", "Bob likes chess", "Bob saw Ann", "rain"]
-    run, bench = small(texts, ["What do Ann and Bob both like?", "zyzzyva?", "Bob?"], encoder=encoder)
-    both, none, word = _match_question_parts(run, bench, [np.arange(4)] * 3)
-    assert both.shape == (4, 3 + 2), "ann, bob and like; and one facet each"
-    assert both[:, 3:].max(axis=0).tolist() == [0.25, 0.25]
-    assert (both[:, :3].max(axis=0) < 0.5).all()
-    assert none.shape == (4, 0)
-    assert ((word > 0).ravel() == [False, True, True, False]).all()
+def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]]:
+    """Give the documents of a group nearly the same direction; and the groups in order of rank."""
+    noise = np.random.default_rng(0).standard_normal((len(group), 40)) * 0.01
+    noise[np.bincount(group)[group] == 1] = 0
+    vectors = (np.eye(40)[group] + noise).astype(np.float32)
+    clear = replace(bench, vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    return clear, group[clear.documents("turn").at(run.frame["doc_id"])].tolist()
+
+
+@pytest.mark.parametrize(
+    ("clustering", "group"),
+    [("kmeans", np.arange(40) % 4), ("hdbscan", np.r_[np.zeros(10, int), np.ones(10, int), np.arange(2, 22)])],
+)
+def test_the_best_of_each_clear_group_come_first(clustering: str, group: np.ndarray) -> None:
+    """Four groups; or two tight ones among twenty loners, each of which is a cluster of its own."""
+    run, bench = random_run(40, 1)
+    clear, before = grouped(run, bench, group)
+    got = by_cluster(run, clear, clustering=clustering, n_clusters=4).frame["doc_id"]
+    rounds = [before[:place].count(label) for place, label in enumerate(before)]
+    assert got.equals(run.frame["doc_id"].gather(np.argsort(rounds, kind="stable")))
+
+
+@pytest.mark.parametrize(("clustering", "size"), [("kmeans", 4), ("hdbscan", 3)])
+@pytest.mark.parametrize("seeds", [1, 5])
+def test_whole_clusters_follow_the_seeds(clustering: str, size: int, seeds: int) -> None:
+    run, bench = random_run(40, 3, seed=3)
+    clear, _ = grouped(run, bench, np.arange(40) % 10)
+    documents = clear.documents("turn")
+    group = dict(zip(documents.ids, (np.arange(40) % 10).tolist(), strict=True))
+    vectors = dict(zip(documents.ids, documents.vectors().astype(float), strict=True))
+    got = expand_cluster(run, clear, seeds=seeds, cluster_size=size, clustering=clustering).frame
+    assert got.height > run.frame.height, "members come that the run did not hold"
+    for (query,), rows in got.group_by("query_id"):
+        before = run.frame.filter(query_id=query)["doc_id"].to_list()
+        first = before[:seeds]
+        wanted = {d for d in group if group[d] in {group[s] for s in first}}
+        outside = sorted(wanted - set(before), key=lambda d: -max(vectors[d] @ vectors[s] for s in first))
+        inside = [d for d in before[seeds:] if d in wanted]
+        assert rows["doc_id"].to_list() == first + inside + outside + [d for d in before if d not in wanted]
