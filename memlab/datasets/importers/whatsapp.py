@@ -61,11 +61,12 @@ def detect(file: Source) -> bool:
         return False
     lines = [line for line in _parse_lines(file.head) if isinstance(line, _Line) or line.strip()]
     found = [line for line in lines if isinstance(line, _Line)]
-    known = [
-        line for line in found if words.EVENT.search(line.rest) or _split_at_colon(line.rest)[0][:1] not in ("", "<")
+    said = [
+        line for line in found if _split_at_colon(line.rest)[0][:1] not in ("", "<") or words.EVENT.search(line.rest)
     ]
+    named = re.search("(?i)whatsapp|_chat", file.name) is not None
     early = len(found) > 1 and found[0] in lines[:5]
-    return 2 * len(known) > len(found) and (early or len(found) * 20 >= len(lines))
+    return (named or 3 * len(said) > len(found)) and (early or len(found) * 20 >= len(lines)) and bool(found)
 
 
 def records(source: Source) -> Iterator[Message]:
@@ -152,8 +153,8 @@ def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
 
 def _line_datetime(line: _Line, order: str) -> datetime | None:
     year, month, day = (line.date[at] for at in ORDERS[order])
-    if year < 100:  # of the Buddhist calendar where it would be far ahead
-        year += 2000 - 43 * (year > datetime.now().year - 1999)
+    if year < 100:
+        year += 2000 if year < 52 else 1957  # the Buddhist calendar: no chat is of 2052
     elif year < 200:  # the calendar of Taiwan
         year += 1911
     elif 2400 < year < 2700:  # the Buddhist calendar
@@ -175,7 +176,8 @@ def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
         if last is not None and _is_days_before(line, last):
             pasted = any(not _is_days_before(other, last) for other in following)
         elif last is not None and _is_days_before(last, line):
-            pasted = 2 * sum(_is_days_before(other, line) for other in following) > len(following)
+            behind = [_split_at_colon(other.rest)[0] for other in following if _is_days_before(other, line)]
+            pasted = 2 * len(behind) > len(following) and _split_at_colon(line.rest)[0] not in behind
         if last is not None and pasted:
             last.more += [line.raw, *line.more]
             continue
@@ -202,7 +204,7 @@ def _find_senders(lines: list[_Line]) -> set[str]:
         behind = {_split_at_colon(rest)[0] for rest in said}
         second = behind.pop() if len(behind) == 1 and len(said) > 2 else ""
         # A place, a poll and a file have a colon too: behind it stands a link or nothing, before it a mark.
-        written = any(re.match(r"[<\u200e]|[^:]*:(?: ?https?://|\s*$)", rest) for rest in said)
+        written = all(re.match(r"[<\u200e]|[^:]*:(?: ?https?://|\s*$)", rest) for rest in said)
         if second and not written and second.count(" ") < 3 and len(second) < 25:
             people.add(f"{sender}: {second}")
     return people

@@ -1,6 +1,6 @@
 """What WhatsApp writes into a chat in place of what people said, in the languages of its users.
 
-The words are those of exports in public test files (chatcarve, whatstk, chat-miner, whats_json).
+The words are those of CLDR and of public readers of exports (chatcarve, whatstk, chat-miner, whats_json, chatmatter).
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ EVENT = re.compile(
     r"|opprettet gruppen|oppretta|endret|la til|forlot)[ ”\"„«“»(.]|[“”\"„«].*|がグループ|を追加|が退出|님이|群組|群组"
     r"|创建了|建立了|加入了"
 )
-_PAIRED = re.compile(r"\"[^\"]*\"|“[^”]*”|”[^”]*”|„[^“”]*[“”]|«[^»]*»|\([^)]*\)")
+_PAIRED = re.compile(r"\"[^\"]*\"|“[^”]*”|”[^”]*”|„[^“”]*[“”]|«[^»]*»|「[^」]*」|\([^)]*\)")
 
 
 def is_event(sender: str) -> bool:
     """Say whether what stands before a colon is an event: its words, or a quote that the colon stands in."""
     said = _PAIRED.sub("", sender)
-    return bool(re.search('[“”"„«]', said) or (said.count(" ") > 2 and EVENT.search(f"{said} ")))
+    return bool(re.search('[“”"„«「]', said) or (said.count(" ") > 2 and EVENT.search(f"{said} ")))
 
 
 CALL = re.compile(
