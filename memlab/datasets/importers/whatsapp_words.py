@@ -50,24 +50,22 @@ WITH = re.compile(r" ?(?:との|님과의?(?: 카카오)?| ile| ilə| bilan|এ�
 
 
 ENCRYPTED = re.compile(
-    r"(?i)end-to-end|ende-zu-ende|extremo a extremo|bout en bout|ponta a ponta|crittografat|сквозн|uçtan uca|暗号化"
-    r"|端到端|端對端|종단간|종단 간|مشفرة|zabezpečen|szyfrowan|krypter|מוצפנ|mã hóa đầu cuối|เข้ารหัส|एन्क्रिप्ट"
-    r"|päästä päähän|шифр|ponto a ponto|κρυπτογραφ|titkosít|criptat|encripta|disulitkan|terenkripsi|enkripci|salataan"
-    r"|رمزگذاری|এনক্রিপ্ট"
+    r"(?i)end-to-end|ende-zu-ende|extremo a extremo|bout en bout|pont[ao] a pont[ao]|crittografat|сквозн|uçtan uca"
+    r"|暗号化|端到端|端對端|종단 ?간|مشفرة|zabezpečen|szyfrowan|krypter|מוצפנ|mã hóa đầu cuối|เข้ารหัส|एन्क्रिप्ट"
+    r"|päästä päähän|шифр|κρυπτογραφ|titkosít|criptat|encripta|disulitkan|enkrip[cs]i|salataan|رمزگذاری|এনক্রিপ্ট"
 )
 EVENT = re.compile(
-    r"(?i)\b(?:created group|created this group|created the group|changed (?:the|this|their|to|his|her)|security code"
-    r"|added|removed|left|joined using|joined from|was added|pinned a message|end-to-end|turned (?:on|off) disappearing"
-    r"|(?:reset|requested) (?:this|to)|started a call|deleted this group|is a contact|now an admin|hat (?:die |den "
-    r"|das |dich |diese )|hast (?:die|den|das|diese)|haben die|wurde (?:hinzugefügt|entfernt)|sicherheitsnummer"
-    r"|ist (?:der gruppe|über|jetzt)|creó (?:el|este) grupo|cambió (?:el|la|este|los|su)|añadió a|agregó a|eliminó a"
-    r"|salió del|se unió|criou (?:o|este) grupo|mudou (?:o|a|para|os)|alterou|adicionou|removeu|saiu|entrou usando"
-    r"|a créé|a changé|a modifié|a ajouté|a retiré|a quitté|a rejoint|avez (?:créé|changé|modifié|ajouté|retiré)"
-    r"|ha (?:creato|cambiato|modificato|aggiunto|rimosso|abbandonato)|è entrat[oa]|heeft (?:de|deze|het|dit)|hebt (?:de"
-    r"|deze)|is toegevoegd|zmienił[a]?|utworzył[a]?|dodał[a]?|usunął|opuścił[a]?|(?:создал|изменил|добавил|удалил"
-    r"|покинул)(?:а|\(-?а\))?|вышел|вышла|grubu|gruptan|kişisini ekledi|skapade gruppen|ändrade|lade till|lämnade"
-    r"|opprettet gruppen|oppretta|endret|la til|forlot)[ ”\"„«“»(.]|[“”\"„«].*|がグループ|を追加|が退出|님이|群組|群组"
-    r"|创建了|建立了|加入了"
+    r"(?i)\b(?:created (?:this |the )?group|changed (?:the|this|their|to|his|her)|security code|added|removed|left"
+    r"|joined using|joined from|was added|pinned a message|end-to-end|turned (?:on|off) disappearing|(?:reset"
+    r"|requested) (?:this|to)|started a call|deleted this group|is a contact|now an admin|hat (?:die |den |das |dich "
+    r"|diese )|hast (?:die|den|das|diese)|haben die|wurde (?:hinzugefügt|entfernt)|sicherheitsnummer|ist (?:der gruppe"
+    r"|über|jetzt)|creó (?:el|este) grupo|cambió (?:el|la|este|los|su)|añadió a|agregó a|eliminó a|salió del|se unió"
+    r"|criou (?:o|este) grupo|mudou (?:o|a|para|os)|alterou|adicionou|removeu|saiu|entrou usando|a créé|a changé"
+    r"|a modifié|a ajouté|a retiré|a quitté|a rejoint|avez (?:créé|changé|modifié|ajouté|retiré)|ha (?:creato|cambiato"
+    r"|modificato|aggiunto|rimosso|abbandonato)|è entrat[oa]|heeft (?:de|deze|het|dit)|hebt (?:de|deze)|is toegevoegd"
+    r"|(?:zmienił|utworzył|dodał|opuścił)a?|usunął|(?:создал|изменил|добавил|удалил|покинул)(?:а|\(-?а\))?|вышел|вышла"
+    r"|grubu|gruptan|kişisini ekledi|skapade gruppen|ändrade|lade till|lämnade|opprettet gruppen|oppretta|endret|la til"
+    r"|forlot)[ ”\"„«“»(.]|[“”\"„«].*|がグループ|を追加|が退出|님이|群組|群组|创建了|建立了|加入了"
 )
 _PAIRED = re.compile(r"\"[^\"]*\"|“[^”]*”|”[^”]*”|„[^“”]*[“”]|«[^»]*»|「[^」]*」|\([^)]*\)")
 
@@ -93,7 +91,7 @@ _MISSED = re.compile(
     r"|부재중 .{2,6}통화"
 )
 _DELETED = re.compile(
-    r"(?i)(?:this message was deleted(?: by (?:an )?admin.*)?|you deleted this message(?: as admin)?|message deleted"
+    r"(?i)(?:this message was deleted|you deleted this message(?: as admin)?|message deleted"
     r"|diese nachricht wurde (?:von .*)?gelöscht|du hast diese nachricht (?:als admin )?gelöscht|(?:se eliminó"
     r"|eliminaste) este mensaje|este mensaje fue eliminado|mensaje eliminado|(?:essa|esta) mensagem foi (?:apagada"
     r"|eliminada)(?: pelo remetente)?|mensagem apagada|(?:você )?apagou (?:esta|essa) mensagem|eliminou esta mensagem"
@@ -123,8 +121,11 @@ _DELETED = re.compile(
     r"|הודעה זו)|यह मैसेज (?:मिटाया गया|डिलीट कर दिया गया है)|यह संदेश (?:मिटाया गया|हटा दिया गया था)"
     r"|आपने यह (?:मैसेज डिलीट किया|संदेश मिटाया)|हा (?:मेसेज हटवण्यात आला|संदेश हटविण्यात आला होता)|तुम्ही हा मेसेज हटवला"
     r"|आपण हा संदेश हटविलात|આ (?:મેસેજ ડિલીટ કરાયો|સંદેશ રદ્દ કરાયો)|તમે આ (?:મેસેજ ડિલીટ|સંદેશને રદ્દ) કર્યો"
-    r"|এই (?:মেসেজটি বাদ দেওয়া হয়েছে|বার্তাটি মুছে ফেলা হয়েছে)|আপনি এই (?:মেসেজটি বাদ দিয়েছেন"
-    r"|বার্তাটি মুছে ফেলেছেন))[.。।۔]?"
+    r"|এই (?:মেসেজটি বাদ দেওয়া হয়েছে|বার্তাটি মুছে ফেলা হয়েছে)|আপনি এই (?:মেসেজটি বাদ দিয়েছেন|বার্তাটি মুছে ফেলেছেন)"
+    r"|un admin\.(?:, [^?]+,)? eliminó este mensaje|bu mesaj [^?]+ tarafından silindi|管理员[^?？]*已删除这条消息"
+    r"|ההודעה נמחקה על ידי [^?]+|حذف (?:أحد المشرفين|المشرف [^؟]+) هذه الرسالة|यह मैसेज [^?]+ ने डिलीट कर दिया है"
+    r"|یہ میسج [^؟]+ نے حذف کر دیا ہے)(?: (?:by (?:an )?admin|oleh admin|por um(?:/a)? admin|pelo/a admin|par (?:l."
+    r"|un ou une )admin|da un ammin|dall.ammin|админом)[^?]*)?[.。।۔]?"
 )
 _EDITED = re.compile(  # with the words, or in any language by the mark of iPhones
     r"(?i)(?:<(?=[^<>]*(?:message|nachricht|mensaje|mensagem|messaggio|bericht|сообщение|повідомлення|mesaj|wiadomość"
@@ -140,9 +141,8 @@ _KINDS = {
     r"|สติกเกอร์|स्टिकर|סטיקר",
     "videos": r"videonotiz|clip video|videoclip|video(?: note| message)?|vidéo|vídeo|videó|видео|відео|動画|ビデオ"
     r"|影片|视频|동영상|비디오|الفيديوهات|الفيديو|wideo|הסרטון|वीडियो|व्हिडीओ|βίντεο|ویدیو|วิดีโอ",
-    "voice messages": r"ficheiro de áudio|audio|áudio|voice(?: message)?|аудиофайл|аудио|аудіо|ses|音声|語音|音訊|音频"
-    r"|语音|오디오|음성|الصوت|ljud|lyd|dźwięk|zvuk|sprach|hangüzenet|hang|ήχος|صدا|ไฟล์เสียง|tệp âm thanh|ऑडियो|ऑडिओ"
-    r"|קטע קול|השמע",
+    "voice messages": r"(?:ficheiro de |plik )?[aá]udio|voice(?: message)?|аудиофайл|аудио|аудіо|ses|音声|[語语]音"
+    r"|音[訊频]|오디오|음성|الصوت|ljud|lyd|dźwięk|sprach|hang|ήχος|صدا|ไฟล์เสียง|tệp âm thanh|ऑडियो|קטע קול|השמע",
     "contacts": r"contact(?: card)?|contacto|kontaktkarte|kontaktkort|kontakt|contatto|contato|карточка контакта"
     r"|картка контакту|контакт|連絡先カード|連絡先|聯絡人卡片|聯絡人|联系人卡片|名片|연락처 카드|연락처|kişi kartı"
     r"|kişi|بطاقة جهة اتصال|جهة|fiche contact|scheda contatto|tarjeta de contacto|cartão do contato|visitekaartje"
@@ -166,11 +166,10 @@ _LEFT_OUT = (
     r"|εξαίρεση|বাদ দেওয়া হয়েছে|نکال دی گئی ہے|نظر ?انداز|حذف شد|jätetty pois|jätettiin pois|ei sisällytet\w+|हटाई गई"
     r"|हटाई गयी|छोड़ दी गई|छोड़ा गया|वगळल[ीाे]|પડતી મૂકાઈ|પડતી મુકાઈ|પડતું મુકાયું|ละเว้น|ไม่มี|ถูกลบ|fără|küldése sikertelen"
 )
-_MEDIA = (
+_MEDIA = (  # in angle brackets, on Android and in WhatsApp Web
     r"m[eéí]di[aáej]|meedia|medya|multi[mv]|медиа|медіа|медиј|πολυμέσ|vedlegg|fayl|файл|фајл|媒|メディア|미디어|وسائط"
     r"|מדיה|मीडिया|মিডিয়া|മീഡിയ|ಮೀಡಿಯಾ|ਮੀਡੀਆ|મીડિયા|میڈیا|رسان|پ[يی]وست|مدیا|สื่อ|ஊடக|మాధ్యమ|message$"
 )
-"""What stands in angle brackets in place of any media, on Android and in WhatsApp Web."""
 _ATTACHED = (
     r"file attached|fișier atașat|файл добавлен|附件檔案|附加檔案|文件附件|file allegato|arxiu adjunt"
     r"|soubor byl přiložen|file terlampir|添付ファイル有り|συνημμένο αρχείο|fil vedhæftet|फाइल संलग्न|קובץ מצורף"
@@ -183,7 +182,8 @@ _OMITTED = "(?:(?:{0}) ?(?:{1})|(?:{1}) ?(?:{0}))[.。।]?"
 _ANY, _DOCUMENT = (_OMITTED.format(kinds, _LEFT_OUT) for kinds in ("|".join(_KINDS.values()), _KINDS["files"]))
 _PLACEHOLDER = re.compile(
     # document omitted, a.pdf • 2 pages document omitted; <attached: a.jpg>, a.jpg (file attached), <Media omitted>
-    rf"(?i)(?:null|{_ANY}|\d+ contacts? shared|gif attached|(?P<a>\S.*?\.\w{{2,5}})(?: • [^•]*?)? {_DOCUMENT}"
+    rf"(?i)(?:null|{_ANY}|\d+ contacts? shared|gif attached"
+    rf"|(?P<a>\S.*?\.\w{{2,5}})(?: • [^•]*?)? (?:{_DOCUMENT}|<[^<>:]{{2,25}}: [^<>]+\.\w{{2,5}}>)"
     rf"|(?:<[^<>:]{{2,25}}:\s?(?P<b>[^<>]+\.\w{{2,5}})>|(?P<c>\S.*?\.\w{{2,5}}) \((?:{_ATTACHED})\)"
     r"|(?P<d>[a-z]{3}-\d{8}-WA\d+\.\w{2,5}) \([^()]{4,40}\)|<(?!https?:)(?P<angle>[^<>:]{3,60})>)(?P<more> .*)?)"
 )
@@ -219,10 +219,10 @@ def read_body(body: str) -> tuple[str, str, str]:
         return "", "deleted messages", ""
     elif _MISSED.fullmatch(first) or (generated and CALL.match(first)):
         return "", "calls", ""
-    waits = first == "Waiting for this message. This may take a while."
     told = any(word in first.lower() for word in ("whatsapp", "واتساب", "this chat", "this group"))
-    notice = told and len(first) > 60 and ENCRYPTED.search(first)
-    if (generated and "://" not in first) or (not more and (waits or notice)):
+    waits = first.startswith("Waiting for this message. This may take")
+    notice = not more and (waits or (told and len(first) > 60 and ENCRYPTED.search(first)))
+    if notice or (generated and "://" not in first):
         return "", "system messages", ""
     return clean(body), "", ""
 
@@ -251,9 +251,9 @@ def _read_media(body: str) -> tuple[str, str, str] | None:
 
 def _media_kind(found: re.Match[str]) -> str:
     """Give the kind of what a placeholder stands for, in the plural; empty if it is talk in angle brackets."""
-    if file := next((name for name in found.group("b", "c", "d") if name), ""):
+    if file := next((name for name in found.group("a", "b", "c", "d") if name), ""):
         return next((kind for kind, form in _BY_NAME.items() if re.search(form, file)), "files")
-    said = (found["angle"] or found[0][found.end("a") + 1 :]).lower()
+    said = (found["angle"] or found[0]).lower()
     any_media = not found["more"] and re.search(_MEDIA, said) and (" " in said or not said.isascii())
     return "" if found["angle"] and not any_media and not _SOME_LEFT_OUT.search(said) else _named_kind(said) or "media"
 

@@ -206,7 +206,7 @@ def test_iphone_group(tmp_path: Path) -> None:
          "|此訊息已刪除|삭제된 메시지입니다.|تم حذف هذه الرسالة|This message was deleted by admin Ann"
          "|Αυτό το μήνυμα διαγράφηκε|Це повідомлення було видалено|ข้อความนี้ถูกลบแล้ว|Mesej ini telah dipadam"
          "|이 메시지는 삭제되었습니다|این پیام حذف شد|यह मैसेज डिलीट कर दिया गया है|Bạn đã xoá tin nhắn này"
-         "|Изтрихте това съобщение|Törölted ezt az üzenetet|\u200fהודעה זו נמחקה."),
+         "|Изтрихте това съобщение|Un admin., Lucía, eliminó este mensaje.|\u200fהודעה זו נמחקה."),
         ("edited messages", "x <This message was edited>|x <Diese Nachricht wurde bearbeitet.>"
         "|x <Se editó este mensaje.>"
          "|x <Ce message a été modifié>|x <Mensagem editada>|x <Dit bericht is bewerkt>|x <Это сообщение изменено>"),
