@@ -117,7 +117,7 @@ def _detect_export_format(source: Source) -> str:
     if found:
         what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
         source.fail(f"holds exports of several tools: {what}. Give one of the files, or name the format with --format")
-    names = ", ".join(file.name for file in files[:5]) or "none that may hold text"
+    names = ", ".join(file.name for file in files[:5]) or "none that may hold text (unpack a ZIP in it)"
     kind = "a directory, expected a file, an export" if source.path.is_dir() else "a ZIP archive without a chat"
     source.fail(refusals[0] if refusals else f"is {kind} of a tool that is known; its first files are {names}")
 

@@ -107,7 +107,7 @@ class Source:
 
     def files(self, *patterns: str) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
-        pattern, all files of a folder or an archive that may hold text; 2 stands before 10.
+        pattern, all files of a folder, an archive or a folder of archives that may hold text; 2 stands before 10.
 
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
@@ -120,6 +120,10 @@ class Source:
             for pattern in patterns or ("**/*",):
                 paths = self.path.glob(pattern) if not found else ()
                 found |= {path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()}
+            if not patterns and not any(map(streams.may_hold_text, found)):  # iPhones pack every chat on its own
+                for name in [name for name in found if name.lower().endswith(".zip")]:
+                    inside = streams.list_text_entries(self.path / name, replace(alone, path=self.path / name).fail)
+                    found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
         names = (name for name in found if patterns or streams.may_hold_text(name))
         order = sorted(names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
         return [replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order]

@@ -69,6 +69,16 @@ _BEGINNINGS = (
     (r"={20,}\s*\n(?:Guild|Server): ", "DiscordChatExporter's text", _DISCORD),
     (r"AuthorID,Author,Date,Content", "DiscordChatExporter's CSV", _DISCORD),
     (r"ID,Timestamp,Contents,Attachments", "Discord's own data package, your half alone", "use DiscordChatExporter"),
+    (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
+    (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
+    (r"\[LINE\] ", "LINE's export", _WRITE),
+    (
+        r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]",
+        "KakaoTalk's export",
+        _WRITE,
+    ),
+    (r"# WhatsApp Chat Export", "WhatsApp Web's export in Markdown", "export it again as plain text"),
+    (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
 )
 _KEYS = (
@@ -83,7 +93,8 @@ _KEYS = (
 
 def detect_tool(file: Source) -> str | None:
     """Find the tool of a file from its beginning; ``None`` where none is known."""
-    return next((kind for kind, module in IMPORTERS.items() if module.detect(file)), None)
+    kind = next((kind for kind, module in IMPORTERS.items() if module.detect(file)), None)
+    return None if kind in ("whatsapp", "chatgpt") and explain_refusal(file) else kind  # others write as these two do
 
 
 def explain_refusal(file: Source) -> str | None:

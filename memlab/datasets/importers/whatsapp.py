@@ -16,26 +16,27 @@ from datetime import datetime
 from itertools import pairwise
 
 from memlab.datasets.importers import whatsapp_words as words
-from memlab.datasets.importers.common import Message, make_message
+from memlab.datasets.importers.common import ChatNames, Message, make_message
 from memlab.datasets.reading import Source
 
 _M = "[\u200e\u200f]*"
 _START = re.compile(
     rf"^[\ufeff]?{_M}(\[?){_M}"
-    rf"(\d{{1,4}}){_M}([./\-年년])[ ]?{_M}(\d{{1,2}}){_M}([./\-月월])[ ]?{_M}(\d{{1,4}})[.日일]?"
+    rf"([RH]?\d{{1,4}}){_M}([./\-年년])[ \xa0]?{_M}(\d{{1,2}}){_M}([./\-月월])[ \xa0]?{_M}([RH]?\d{{1,4}})[.日일]?"
     r"([^\d\[\]:]{1,18}?)"
     r"(\d{1,2})(?:[:.]| ?h ?)(\d{2})(?:[:.](\d{2}))?"
-    r"([^\d\[\]:–-]{0,16}?)"
+    r"([^\d\[\]:,–-]{0,20}?)"
     r"(\](?:[ \u200e\u200f]|$)|[ \xa0][-–](?:[ \xa0]|$)|:[ \xa0])"
 )
 _TIME_FIRST = re.compile(
-    rf"^([\ufeff]?{_M}\[?{_M})(\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}})?(?:[ \u202f][AaPp]\.? ?[Mm]\.?)?), "
+    rf"^([\ufeff]?{_M}\[?{_M})(\d{{1,2}}[:.]\d{{2}}(?:[:.]\d{{2}})?(?:[ \xa0\u202f][^\d\[\]:,–-]{{1,16}})?), "
     r"(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})(?=\]| [-–])"
 )
 """As Vietnamese phones export, and as messages come that are copied out of WhatsApp Web; the date is put first."""
 _SENDER = re.compile("([^\n]{1,80}?)[ \xa0]?:(?:[ \xa0]|$|(?=[\u200e\u200f]))")
 ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 """Order of the parts of a date: where year, month and day stand."""
+_ERAS = {"R": 2018, "H": 1988}  # what Japanese eras add to their years
 _DAY = 86_400
 _AHEAD = 20
 
@@ -47,6 +48,7 @@ class _Line:
     date: tuple[int, int, int]
     clock: tuple[int, int, int]
     half: str
+    beside: str
     shape: tuple[object, ...]
     rest: str
     raw: str
@@ -57,13 +59,19 @@ class _Line:
 def detect(file: Source) -> bool:
     if file.head.lstrip()[:1] == "{":
         return False
-    lines = [line for line in file.head.translate(words.DIGITS).split("\n")[:60] if line.strip()]
-    found = [line for line in lines if _match_header(line)]
-    return bool(found) and (found[0] in lines[:5]) and len(found) * 20 >= len(lines)
+    lines = [line for line in _parse_lines(file.head) if isinstance(line, _Line) or line.strip()]
+    found = [line for line in lines if isinstance(line, _Line)]
+    said = [
+        line for line in found if _split_at_colon(line.rest)[0][:1] not in ("", "<") or words.EVENT.search(line.rest)
+    ]
+    named = re.search("(?i)whatsapp|_chat", file.name) is not None
+    early = len(found) > 1 and found[0] in lines[:5]
+    return (named or 3 * len(said) > len(found)) and (early or len(found) * 20 >= len(lines)) and bool(found)
 
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
+    names = ChatNames()
     for file in source.members:
         lines = _join_continuations(_parse_lines(file.text()))
         if not lines:
@@ -71,7 +79,7 @@ def records(source: Source) -> Iterator[Message]:
         _assign_times(file, lines)
         lines = list(_merge_pasted_lines(lines))
         people = _find_senders(lines)
-        scope = _name_chat(file, lines, people)
+        scope = names.give(file.stem, _name_chat(file, lines, people))
         for line in lines:
             yield from _read_message(source, scope, line, people)
 
@@ -83,11 +91,13 @@ def _parse_lines(text: str) -> Iterator[_Line | str]:
         if found is None:
             yield raw
             continue
-        bracket, a, first, b, second, c, before, hour, minute, second_, after, end = found.groups()
-        shape = (bracket, first, second, len(a) == 4, len(c) == 4, second_ is None, end.strip(" \xa0\u200e\u200f"))
+        bracket, first_part, first, b, second, last_part, before, hour, minute, second_, after, end = found.groups()
+        a, c = (int(part.strip("RH")) + _ERAS.get(part[0], 0) for part in (first_part, last_part))
+        shape = (bracket, first, second, a > 99, c > 99, second_ is None, end.strip(" \xa0\u200e\u200f"))
         clock = (int(hour), int(minute), int(second_ or 0))
-        half = f"{before} {after}".strip(" ,،")
-        yield _Line((int(a), int(b), int(c)), clock, half, shape, raw[found.end() :], raw, [])
+        half = words.day_period(before) or words.day_period(after)
+        beside = f"{before} {after}".strip(" ,،.\u200f")
+        yield _Line((a, int(b), c), clock, half, beside, shape, raw[found.end() :], raw, [])
 
 
 def _match_header(line: str) -> re.Match[str] | None:
@@ -113,37 +123,45 @@ def _assign_times(file: Source, lines: list[_Line]) -> None:
     misfits = {order: _count_misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
     best = min(misfits.values())
     fitting = [order for order, misfit in misfits.items() if misfit == best]
-    american = all(line.shape[1] == "/" and not line.shape[4] and line.half[-2:] in ("AM", "PM") for line in lines)
+    american = all(line.shape[1] == "/" and not line.shape[4] and line.beside[-2:] in ("AM", "PM") for line in lines)
     order = "mdy" if "mdy" in fitting and (american or "dmy" not in fitting) else fitting[0]
     if len(fitting) > 1 and len({line.date[0] for line in lines} | {line.date[1] for line in lines}) > 1:
         what = f"every date can be {' or '.join(fitting)}"
         file.note(f"{file.name}: dates", what, f"read as {order}; --date-order names another")
+    unknown = sorted({line.beside for line in lines if line.beside and not line.half})
+    if unknown and len({line.beside for line in lines}) > 1 and all(0 < line.clock[0] < 13 for line in lines):
+        file.note(f"{file.name}: times", f"words beside them: {', '.join(unknown)}", "taken as no half of the day")
     for line in lines:
         line.at = _line_datetime(line, order)
     wrong = [number for number, line in enumerate(lines, 1) if line.at is None]
     if len(wrong) * 10 > len(lines):
         odd, more = lines[wrong[0] - 1].raw[:30], len(wrong) - 1
-        file.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; name another --date-order")
+        other = any(1380 < part < 1500 for part in lines[wrong[0] - 1].date)  # the Persian or the Islamic calendar
+        remedy = "set the phone to the Gregorian calendar" if other else "name another --date-order"
+        file.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; {remedy}")
 
 
 def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
-    """Count the dates that an order makes impossible, and the steps back in time; no locale has a short year first."""
+    """Count the dates that an order makes impossible, and the steps back in time; some orders no locale has."""
     dates = [line for line, last in zip(lines, [None, *lines], strict=False) if last is None or line.date != last.date]
     times = [_line_datetime(line, order) for line in dates]
     known = [time for time in times if time is not None]
     back = sum((b - a).total_seconds() < -_DAY for a, b in pairwise(known))
-    return len(times) - len(known), back, order == "ymd" and not lines[0].shape[3]
+    unlikely = (order == "mdy" and lines[0].shape[1] == ".") or (order == "ymd" and not lines[0].shape[3])
+    return len(times) - len(known), back, unlikely
 
 
 def _line_datetime(line: _Line, order: str) -> datetime | None:
     year, month, day = (line.date[at] for at in ORDERS[order])
     if year < 100:
-        year += 2000
-    if 2400 < year < 2700:  # the Buddhist calendar
+        year += 2000 if year < 52 else 1957  # the Buddhist calendar: no chat is of 2052
+    elif year < 200:  # the calendar of Taiwan
+        year += 1911
+    elif 2400 < year < 2700:  # the Buddhist calendar
         year -= 543
-    hour, half = line.clock[0], words.day_period(line.half)
-    if half and hour <= 12:
-        hour = hour % 12 + 12 * (half == "pm")
+    hour = line.clock[0]
+    if line.half and hour <= 12:
+        hour = hour % 12 + 12 * (line.half == "pm")
     try:
         return datetime(year, month, day, hour, *line.clock[1:]) if 2009 <= year < 2100 else None
     except ValueError:
@@ -151,14 +169,18 @@ def _line_datetime(line: _Line, order: str) -> datetime | None:
 
 
 def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
-    """Put back into its message a pasted line that looks like a header: alone, it is days before those around it."""
+    """Put back into its message a pasted line that looks like a header: alone, it is days off those around it."""
     last: _Line | None = None
     for place, line in enumerate(lines):
-        if last is not None and (line.at is None or _is_days_before(line, last)):
-            following = lines[place + 1 : place + 1 + _AHEAD]
-            if line.at is None or any(not _is_days_before(other, last) for other in following):
-                last.more += [line.raw, *line.more]
-                continue
+        following, pasted = lines[place + 1 : place + 1 + _AHEAD], line.at is None
+        if last is not None and _is_days_before(line, last):
+            pasted = any(not _is_days_before(other, last) for other in following)
+        elif last is not None and _is_days_before(last, line):
+            behind = [_split_at_colon(other.rest)[0] for other in following if _is_days_before(other, line)]
+            pasted = 2 * len(behind) > len(following) and _split_at_colon(line.rest)[0] not in behind
+        if last is not None and pasted:
+            last.more += [line.raw, *line.more]
+            continue
         last = line
         yield line
 
@@ -177,16 +199,13 @@ def _find_senders(lines: list[_Line]) -> set[str]:
         sender, rest = _split_at_colon(line.rest)
         rests.setdefault(sender, []).append(rest)
     rests.pop("", None)
-    people = {sender for sender, said in rests.items() if len(said) > 2 or not words.EVENT.search(f"{sender} ")}
+    people = {sender for sender, said in rests.items() if len(said) > 2 or not words.is_event(sender)}
     for sender, said in rests.items():
         behind = {_split_at_colon(rest)[0] for rest in said}
-        if (
-            len(said) > 1
-            and len(behind) == 1
-            and (second := behind.pop())
-            and second.count(" ") < 3
-            and len(second) < 25
-        ):
+        second = behind.pop() if len(behind) == 1 and len(said) > 2 else ""
+        # A place, a poll and a file have a colon too: behind it stands a link or nothing, before it a mark.
+        written = all(re.match(r"[<\u200e]|[^:]*:(?: ?https?://|\s*$)", rest) for rest in said)
+        if second and not written and second.count(" ") < 3 and len(second) < 25:
             people.add(f"{sender}: {second}")
     return people
 
@@ -209,13 +228,16 @@ def _split_sender(line: _Line, people: set[str]) -> tuple[str, str]:
 def _name_chat(file: Source, lines: list[_Line], people: set[str]) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by its folder."""
     for called in (file.path.stem, *(part.stem for part in list(file.path.parents)[:2])):
-        if "whatsapp" in called.lower() and (chat := words.TITLE.sub("", called).strip(" -_")):
-            return chat
+        if found := words.TITLE.match(called):
+            behind, before = found["name"].strip(" -_–"), words.WITH.sub("", found["before"].strip(" -_"))
+            if chat := behind or before * bool(found["chat"]):
+                return chat
     for line in lines[:3]:
         sender, text = _split_sender(line, people)
         if sender and words.ENCRYPTED.search(text):
             return sender
-    return file.path.parent.name if file.path.stem == "_chat" and file.path.parent.name else file.path.stem
+    folder = file.path.parent.name.removesuffix(".zip")
+    return folder if file.path.stem == "_chat" and folder else file.path.stem
 
 
 def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:

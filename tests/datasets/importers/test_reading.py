@@ -58,6 +58,9 @@ def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
         ("general.csv", "AuthorID,Author,Date,Content,Attachments,Reactions\n1,a,b,c,,\n", "DiscordChatExporter"),
         ("message_1.json", '{"participants": [], "messages": [{"sender_name": "A", "timestamp_ms": 1}]}', "Messenger"),
         ("msgstore.db", "SQLite format 3\0", "SQLite"),
+        ("irc.txt", "[2026-01-02 10:00:00] <ann> hello: you\n[2026-01-02 10:00:05] <bo> hi\n", "IRC"),
+        ("kakao.txt", "2026년 1월 2일 오후 9:41\n2026년 1월 2일 오후 9:41, Ann : hi\n", "KakaoTalk"),
+        ("guild.txt", "====================\nGuild: Server\n\n[2026-01-02 10:00] ann\nhi\n", "DiscordChatExporter"),
         ("MyActivity.json", '[{"header": "Gemini Apps", "titleUrl": "x", "products": ["Gemini Apps"]}]', "Gemini"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def counts(data: Dataset) -> set[str]:
         ("02.01.26, 21:41:10: ", "13.01.26, 09:42:10: "),  # iPhones of 2017
         ("21:41, 02/01/2026 - ", "09:42, 13/01/2026 - "),  # vi
         ("[9:41 PM, 1/2/2026] ", "[9:42 AM, 1/13/2026] "),  # copied out of WhatsApp Web
+        ("9:41 CH, 02/01/2026 - ", "9:42 SA, 13/01/2026 - "),  # vi
+        ("[2/1/26 at 9:41:10 PM] ", "[13/1/26 at 9:42:10 AM] "),  # a word before the hour
+        ("02/01/26, 9:41 PTG - ", "13/01/26, 9:42 PG - "),  # ms
+        ("۲۰۲۶/۱/۲،\u200f ۹:۴۱ ب.ظ. - ", "۲۰۲۶/۱/۱۳،\u200f ۹:۴۲ ق.ظ. - "),  # fa
+        ("2026-01-02 9:41 e.m. - ", "2026-01-13 9:42 f.m. - "),  # sv
+        ("2/1/26, 9:41 μ.\xa0μ. - ", "13/1/26, 9:42 π.\xa0μ. - "),  # el
+        ('2.1.2026, 9:41 אחה"צ - ', '13.1.2026, 9:42 לפנה"צ - '),  # he
+        ("2.\xa01.\xa02026 9:41 odp. - ", "13.\xa01.\xa02026 9:42 dop. - "),  # cs
+        ("2/1/26, பிற்பகல் 9:41 - ", "13/1/26, முற்பகல் 9:42 - "),  # ta
+        ("2026年1月2日 晚上9:41 - ", "2026年1月13日 早上9:42 - "),  # zh-CN
+        ("115/1/2 下午9:41 - ", "115/1/13 上午9:42 - "),  # the calendar of Taiwan
+        ("2/1/69 21:41 - ", "13/1/69 09:42 - "),  # the Buddhist calendar, its year short
+        ("[1/2/R8, 21:41:10] ", "[1/13/R8, 09:42:10] "),  # the Japanese calendar
     ],
 )
 def test_dates_of_locales(tmp_path: Path, first: str, second: str) -> None:
@@ -61,6 +75,15 @@ def test_dates_of_locales(tmp_path: Path, first: str, second: str) -> None:
     wanted = [("2026-01-02 21:41", "Ann Moe", "hi: there\nsecond line\n\nlast"), ("2026-01-13 09:42", "Bo", "12:30?")]
     assert said(data) == wanted
     assert not data.issues["found"].str.contains("every date").any()
+
+
+def test_noon_and_words_beside_the_hours(tmp_path: Path) -> None:
+    noon = "2026/1/14 中午12:15 - Ann: a\n2026/1/15 凌晨12:10 - Ann: b\n2026/1/15 中午12:10 - Ann: c\n"
+    assert [at[11:] for at, *_ in said(load(tmp_path, noon))] == ["12:15", "00:10", "12:10"]
+    unknown = load(tmp_path, "14/1/26, 9:41 xx - Ann: a\n14/1/26, 9:42 yy - Ann: b\n")
+    assert unknown.issues["found"].str.contains("xx, yy").any()
+    with pytest.raises(memlab.DataError, match="Gregorian"):
+        load(tmp_path, "[۱۴۰۴/۱۰/۱۲،\u200f ۲۱:۴۱:۱۰] Ann: a\n")
 
 
 def test_the_whole_file_tells_day_from_month(tmp_path: Path) -> None:
@@ -100,19 +123,41 @@ def test_events_names_with_colons_and_pasted_lines(tmp_path: Path) -> None:
 2026-02-28 08:00 - deploy: failed
 01.03.26, 10:02 - Team: Ops: moved to ten
 15.01.26, 08:00 - Ann: an old line in the form of the file
+05.03.26, 19:00 - Concert: one of a day ahead
+01.03.26, 10:03 - Team: Ops: done
+01.03.26, 10:04 - Bob "Bobby" Lee: POLL:
+Where?
+01.03.26, 10:04 - Bob "Bobby" Lee: location: https://maps.google.com/?q=1,2
+01.03.26, 10:05 - Dr. Lee (added later): Reminder: rent
 01.03.26, 10:05 - +47 900 00 000: who is this?
 01.03.26, 10:06 - Ann: Missed voice call
 """
     data = load(tmp_path, text, "WhatsApp Chat with Trip.txt")
     assert data.scopes == ["Trip"]
-    assert [speaker for _, speaker, _ in said(data)] == ["Team: Ops", "Ann", "Team: Ops", "+47 900 00 000"]
+    others = ['Bob "Bobby" Lee', 'Bob "Bobby" Lee', "Dr. Lee (added later)", "+47 900 00 000"]
+    assert [speaker for _, speaker, _ in said(data)] == ["Team: Ops", "Ann", "Team: Ops", "Team: Ops", *others]
     assert said(data)[1][2].splitlines()[1] == "[28.02.26, 08:00:11] Bo: I resign"
-    assert said(data)[2][2].splitlines()[1].startswith("15.01.26")
+    assert [line[:8] for line in said(data)[2][2].splitlines()[1:]] == ["15.01.26", "05.03.26"]
     assert counts(data) == {"2 system messages", "1 call"}
 
 
+@pytest.mark.parametrize(
+    "name", ["WhatsApp Chat with Ann", "Ann ile WhatsApp Sohbeti", "AnnとのWhatsAppチャット", "WhatsApp 与 Ann 的对话"]
+)
+def test_every_file_is_a_chat_of_its_own(tmp_path: Path, name: str) -> None:
+    assert load(tmp_path, "02.01.26, 21:41 - Bo: hi\n", f"{name}.txt").scopes == ["Ann"]
+    (tmp_path / "b").mkdir()
+    load(tmp_path / "b", "02.01.26, 21:41 - Cy: hi\n", f"{name}.txt")
+    assert len(memlab.load(tmp_path).scopes) == 2
+    for chat in ("a", "b"):
+        with zipfile.ZipFile(tmp_path / "b" / f"WhatsApp Chat - {chat}.zip", "w") as archive:
+            archive.write(tmp_path / "b" / f"{name}.txt", "_chat.txt")
+    (tmp_path / "b" / f"{name}.txt").unlink()
+    assert memlab.load(tmp_path / "b").scopes == ["a", "b"]
+
+
 def test_iphone_group(tmp_path: Path) -> None:
-    head, mark = "[15/05/2026, 10:3{}:00] ", "\u200e"
+    head, mark = "[15/05/2026, 10:{:02}:00] ", "\u200e"
     lines = [
         f"Friends: {mark}Messages and calls are end-to-end encrypted. No one outside of this chat can read them.",
         f"Friends: {mark}Ana created this group",
@@ -123,16 +168,18 @@ def test_iphone_group(tmp_path: Path) -> None:
         f"Bo Lie: {mark}Location: https://maps.google.com/?q=59.9,10.7",
         f"Ana: {mark}POLL:\nWhere?\n{mark}OPTION: Oslo ({mark}2 votes)",
         f"Ana: moved to room 6 {mark}<Aquesta edició no la coneix ningú>",
+        f"Ana: {mark}<attached: 00000013-PHOTO.jpg> {mark}<This message was edited>",
+        f"Ana: Some file.txt {mark}ละเว้นเอกสาร",
     ]
     text = "\n".join(head.format(i) + line for i, line in enumerate(lines))
     data = load(tmp_path, text, "_chat.txt")
     assert (data.scopes, data.name) == (["Friends"], "whatsapp")
     assert [text for _, _, text in said(data)] == [
         "morning @Bo Lie", "", "the lake", "Location: https://maps.google.com/?q=59.9,10.7",
-        "POLL:\nWhere?\nOPTION: Oslo (2 votes)", "moved to room 6",
+        "POLL:\nWhere?\nOPTION: Oslo (2 votes)", "moved to room 6", "",
     ]  # fmt: skip
-    assert data.turns["caption"].drop_nulls().to_list() == ["file: plan.pdf", "image"]
-    assert counts(data) == {"2 system messages", "1 call", "1 file", "1 image", "1 edited message"}
+    assert data.turns["caption"].drop_nulls().to_list() == ["file: plan.pdf", "image", "file: Some file.txt"]
+    assert counts(data) == {"2 system messages", "1 call", "2 files", "1 image", "1 edited message"}
 
 
 @pytest.mark.parametrize(
@@ -141,10 +188,11 @@ def test_iphone_group(tmp_path: Path) -> None:
         ("media", "<Media omitted>|<Medien ausgeschlossen>|<Multimedia omitido>|<Médias omis>|<Mídia omitida>"
          "|<Arquivo de mídia oculto>|<Media omessi>|<Media weggelaten>|<Без медиафайлов>|<Medya atlanmış>"
          "|<メディアは含まれていません>|<省略多媒體檔案>|<미디어 파일을 생략한 대화내용>|<تم استبعاد الوسائط>"
-         "|<Média vynechány>|null"),
+         "|<Média vynechány>|null|<Πολυμέσα παραλείφθηκαν>|<Uten vedlegg>|<मीडिया के बिना>"),
         ("images", "image omitted|Bild weggelassen|imagen omitida|image absente|imagem ocultada|immagine omessa"
          "|afbeelding weggelaten|изображение отсутствует|görüntü dahil edilmedi|画像は省略されました|圖片已省略"
-         "|이미지 생략됨"),
+         "|이미지 생략됨|imagem não revelada|зображення відсутнє|圖片已略去|gambar tidak disertakan"
+         "|画像は含まれていません|đã bỏ qua hình ảnh|\u200eไม่มีรูปภาพ|\u200eView once photo omitted"),
         ("videos", "video omitted|Video weggelassen|video omitido|vidéo absente|vídeo omitido|видео отсутствует"),
         ("voice messages", "audio omitted|Audio weggelassen|audio omitido|áudio ocultado"
         "|PTT-20260101-WA0001.opus (file attached)"),
@@ -155,17 +203,24 @@ def test_iphone_group(tmp_path: Path) -> None:
          "|Bu mesaj silindi"
          "|Questo messaggio è stato eliminato|Dit bericht is verwijderd|Данное сообщение удалено"
          "|このメッセージは削除されました"
-         "|此訊息已刪除|삭제된 메시지입니다.|تم حذف هذه الرسالة|This message was deleted by admin Ann"),
+         "|此訊息已刪除|삭제된 메시지입니다.|تم حذف هذه الرسالة|This message was deleted by admin Ann"
+         "|Αυτό το μήνυμα διαγράφηκε|Це повідомлення було видалено|ข้อความนี้ถูกลบแล้ว|Mesej ini telah dipadam"
+         "|이 메시지는 삭제되었습니다|این پیام حذف شد|यह मैसेज डिलीट कर दिया गया है|Bạn đã xoá tin nhắn này"
+         "|Изтрихте това съобщение|Un admin., Lucía, eliminó este mensaje.|\u200fהודעה זו נמחקה."),
         ("edited messages", "x <This message was edited>|x <Diese Nachricht wurde bearbeitet.>"
         "|x <Se editó este mensaje.>"
          "|x <Ce message a été modifié>|x <Mensagem editada>|x <Dit bericht is bewerkt>|x <Это сообщение изменено>"),
         ("calls", "Missed voice call|Missed group video call|Verpasster Sprachanruf|Llamada perdida"
         "|Chamada de voz perdida"),
         ("", "I omitted it|The bill was omitted|The photo was omitted|<3|voice call now?|a <b>bold</b> word|deleted"
-         "|I think this message was deleted by mistake|call me at 5|Note: buy milk (two)|media"),
+         "|I think this message was deleted by mistake|call me at 5|Note: buy milk (two)|media"
+         "|see doc.pdf (two pages long)|We pay 3.50 (per person)|<see the note below>|<I promise their reply>"
+         "|book.pdf • a novel|Our end-to-end encrypted chat is what I would talk about at the conference"),
     ],
 )  # fmt: skip
 def test_what_whatsapp_writes_in_place_of_people(kind: str, bodies: str) -> None:
     for body in bodies.split("|"):
         text, found, _ = whatsapp_words.read_body(body)
         assert (found, text) == (kind, {"": body, "edited messages": "x"}.get(kind, "")), body
+    assert whatsapp_words.read_body("<image omitted> the lake") == ("the lake", "images", "image")
+    assert whatsapp_words.read_body("a" + "\n" * 300_000 + "b")[0][-1] == "b"
