@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 import plotly.io
-from clipped import read
+from clipped import read, svg
 
 from memlab.figures import style
-from memlab.figures.export import pictures
 
 
 def test_series_stay_apart_when_the_colours_start_again() -> None:
@@ -29,10 +28,6 @@ def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_pr
 
 def test_a_legend_is_in_columns_only_where_they_take_no_more_rows() -> None:
     names = ["dense", "hybrid(k=200)", "hybrid(k=200) | mmr(lambda_=0.7)"]
-    flowing, height = style.legend_below(names, 336)
-    assert flowing["entrywidth"] == 0
-    assert height == style.LEGEND_ROW_PX * 2 + 10
     lines = [style.line([0, 1], [i, i], name) for i, name in enumerate(names)]
-    drawn = style.copy_for_width(style.plot(lines, plot_px=100, names=names), "column")
-    texts = {text["words"]: text for text in read(pictures(drawn, ["svg"], "column")["svg"].decode())["texts"]}
-    assert texts[names[0]]["top"] == texts[names[1]]["top"] < texts[names[2]]["top"]
+    top = {text["words"]: text["top"] for text in read(svg(style.plot(lines, plot_px=100, names=names)))["texts"]}
+    assert top[names[0]] == top[names[1]] < top[names[2]]
