@@ -86,15 +86,11 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         page.key("End")
         drawn(page, of_bench)
 
-        page.click(*page.centre(".memlab-explorer .ask"), count=3)
-        page.type(TYPED)
-        page.key("Enter")
+        page.enter(".memlab-explorer .ask", TYPED)
         drawn(page, answer_payload(scene, BENCH, TYPED, systems))
         assert page.js(f"{select}.selectedOptions[0].textContent") == "pick a question…"
 
-        page.click(*page.centre(".memlab-explorer input[title^=second]"), count=3)
-        page.type("hybrid")
-        page.key("Enter")
+        page.enter(".memlab-explorer input[title^=second]", "hybrid")
         drawn(page, answer_payload(scene, BENCH, TYPED, ["bm25", "hybrid"]))
         assert "△ returned by hybrid" in page.js("document.querySelector('.memlab-explorer .key').textContent")
 

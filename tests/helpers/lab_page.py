@@ -8,11 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import nbformat
+from nbformat import v4
 
 from memlab.figures import _browser
 
@@ -34,39 +37,27 @@ _CELL = 'document.querySelectorAll(".jp-Notebook .jp-CodeCell")[{}]'
 def notebook(folder: Path, cells: Sequence[str]) -> Iterator[Page]:
     """Open a notebook of these cells; the server, its files and its kernel live in the folder, and end here."""
     root, news, log, token = folder / "root", folder / _NEWS, folder / "server.log", os.urandom(16).hex()
-    empty = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
-    book = {"cells": [empty | {"id": f"cell-{i}", "source": cell} for i, cell in enumerate(cells)], "metadata": kernel}
     root.mkdir()
-    (root / "map.ipynb").write_text(json.dumps(book | {"nbformat": 4, "nbformat_minor": 5}))
+    nbformat.write(v4.new_notebook(cells=[*map(v4.new_code_cell, cells)], metadata=kernel), root / "map.ipynb")
     news.parent.mkdir(parents=True)
     news.write_text('{"fetchNews": "false"}')
     paths = os.pathsep.join([str(_ROOT), str(_ROOT / "tests" / "helpers")])
     env = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "MEMLAB_"))}
     env |= {name: str(folder / name) for name in _OWN.split()} | {"PYTHONPATH": paths, "JUPYTER_TOKEN": token}
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", "jupyterlab", *_SERVER, f"--ServerApp.root_dir={root}"]
-        server = subprocess.Popen(command, env=env, cwd=root, stdout=out, stderr=out)
+    command = [sys.executable, "-m", "jupyterlab", *_SERVER, f"--ServerApp.root_dir={root}"]
+    with log.open("wb") as out, subprocess.Popen(command, env=env, cwd=root, stdout=out, stderr=out) as server:
 
-    def address() -> str:
-        if server.poll() is not None:
-            raise RuntimeError(f"JupyterLab did not start: {log.read_text(errors='replace')[-2000:]}")
-        written = (file.read_text() for file in (folder / "JUPYTER_RUNTIME_DIR").glob("jpserver-*.json"))
-        return next((json.loads(text)["url"] for text in written if text.rstrip().endswith("}")), "")
+        def address() -> str:
+            assert server.poll() is None, f"JupyterLab did not start: {log.read_text(errors='replace')[-2000:]}"
+            written = (file.read_text() for file in (folder / "JUPYTER_RUNTIME_DIR").glob("jpserver-*.json"))
+            return next((json.loads(text)["url"] for text in written if text.rstrip().endswith("}")), "")
 
-    try:
-        page = Page(f"{_wait_for(address, log.name)}lab/tree/map.ipynb?token={token}")
         try:
-            yield page
+            with closing(Page(f"{_wait_for(address, log.name)}lab/tree/map.ipynb?token={token}")) as page:
+                yield page
         finally:
-            page.close()
-    finally:
-        server.terminate()  # it ends its kernels, which takes a while
-        try:
-            server.wait(30)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+            server.terminate()  # it ends its kernels, which takes a while
 
 
 def _wait_for(value: Callable[[], Any], what: str, about: Sequence[str] = ()) -> Any:
@@ -135,7 +126,7 @@ class Page:
             self.mouse(kind, x, y, button="left", clickCount=count)
 
     def shift_drag(self, corners: Sequence[tuple[float, float]]) -> None:
-        self._key("Down", "Shift", _SHIFT)
+        self.key("Shift", modifiers=_SHIFT, ways=["Down"])
         self.mouse("Moved", *corners[0], modifiers=_SHIFT)
         self.mouse("Pressed", *corners[0], button="left", buttons=1, clickCount=1, modifiers=_SHIFT)
         for (x0, y0), (x1, y1) in pairwise(corners):
@@ -145,20 +136,14 @@ class Page:
             # A lasso takes a move at most each 10 ms, and the last of them by a timer: which comes before this one.
             self.js("new Promise(done => setTimeout(done, 50))")
         self.mouse("Released", *corners[-1], button="left", clickCount=1, modifiers=_SHIFT)
-        self._key("Up", "Shift", 0)
+        self.key("Shift", ways=["Up"])
 
-    def key(self, name: str, *, modifiers: int = 0) -> None:
-        self._key("Down", name, modifiers)
-        self._key("Up", name, modifiers)
-
-    def _key(self, way: str, name: str, modifiers: int) -> None:
+    def key(self, name: str, *, modifiers: int = 0, ways: Sequence[str] = ("Down", "Up")) -> None:
         code, text = _KEYS[name]
-        typed = {"text": text} if text and way == "Down" else {}
-        pressed = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
-        self.send("Input.dispatchKeyEvent", type=f"key{way}", **pressed, **typed)
-
-    def type(self, text: str) -> None:
-        self.send("Input.insertText", text=text)
+        for way in ways:
+            typed = {"text": text} if text and way == "Down" else {}
+            pressed = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+            self.send("Input.dispatchKeyEvent", type=f"key{way}", **pressed, **typed)
 
     def centre(self, selector: str, index: int = 0) -> tuple[float, float]:
         """Scroll an element into view and give its middle."""
@@ -167,6 +152,12 @@ class Page:
             node.scrollIntoView({{block: "nearest"}}); const b = node.getBoundingClientRect();
             return b.width && b.height ? [b.left + b.width / 2, b.top + b.height / 2] : null; }})()""")
         return x, y
+
+    def enter(self, selector: str, text: str) -> None:
+        """Write a text into a field, in place of what stands there."""
+        self.click(*self.centre(selector), count=3)
+        self.send("Input.insertText", text=text)
+        self.key("Enter")
 
     def run_cell(self, index: int) -> None:
         """Click into a cell and run it, to its end."""
