@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,12 +81,10 @@ def test_a_row_says_what_was_missed_and_where() -> None:
             misses(*args, k=k)
 
 
-def test_each_value_of_stale_turns_is_what_its_name_says(tmp_path: Path) -> None:
+def test_each_value_of_stale_turns_is_what_its_name_says() -> None:
     lines = [{"scope": "a", "id": f"m{n}", "sender": "Ann", "text": f"text {n}"} for n in range(14)]
     asked = {"scope": "a", "query_id": "q", "question": "Which?", "evidence": ["m3", "m4"], "stale": ["m0", "m1"]}
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, asked]))
-    data = datasets.load(path)
+    data = datasets.chatlog.dataset([*lines, asked], "log")
     for order, expected in (
         ("3 4 2", (False, True, True)),
         ("3 0 4", (True, True, True)),
