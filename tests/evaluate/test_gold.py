@@ -29,7 +29,6 @@ KEY = "Una | is | bike shed code lock | 4417"
 PHONE = "Una | is | phone number mobile | 0478 22 19 03"
 CATS = "Una | is | cat pet have | three cats; 3 cats; third cat"
 MEAT = "Una | not | eat meat | meat"
-PARTNER = "Una | is | boyfriend partner date with | Tom"
 TRIP = "Una | plan | go trip fly visit | Crete; June"
 LIMA = "Una | was | live | Lima"
 MUM = "Mother,Una's mum,mum | is | live home | Odda"
@@ -41,7 +40,6 @@ PAIRS = [
     ("Una's brother | works at | Ferris Dairy", JOB, False),
     ("Una | moved | from Oslo to Tromsø", HOME, True),
     ("Una | moved | from Tromsø to Oslo", HOME, False),
-    ("Una | is moving to | Tromsø", HOME, False),
     ("Una's boss | is | Henrik", BOSS, True),
     ("Henrik | is the boss of | Una", BOSS, True),
     ("bike shed code | is | 4417", KEY, True),
@@ -51,7 +49,6 @@ PAIRS = [
     ("Una | has | three cats", CATS, True),
     ("Una | does not eat | meat", MEAT, True),
     ("Una | eats | meat", MEAT, False),
-    ("Una | broke up with | Tom", PARTNER, False),
     ("Una | plans to visit | Crete in June", TRIP, True),
     ("Una | cancelled the trip to | Crete", TRIP, False),
     ("Una | lives in | Lima", LIMA, False),

@@ -27,22 +27,6 @@ def test_every_text_of_the_demos_figures_can_be_read() -> None:
     assert not problems, "\n".join(problems)
 
 
-def test_what_is_cut_covered_or_too_tall_is_named() -> None:
-    look = {"template": style.template(), "height": 433, "width": 336, "xaxis_range": [0, 3.2]}
-    fig = go.Figure(go.Bar(x=[1.5], y=["a"], orientation="h"), look)
-    for x, y, text in (
-        (0.1, 0.5, "too long for the bar that it is in"),
-        (1, 1.05, "to the right"),
-        (0.3, -0.01, "low"),
-    ):
-        fig.add_annotation(
-            x=x, y=y, text=text, xref="paper", yref="paper", xanchor="left", yanchor="top", showarrow=False
-        )
-    named = "\n".join(clipped(read(svg(fig))))
-    for problem in ("4.51 in tall", "it is in' leaves its cell", "'to the right' leaves the page", "'low' lies on '1'"):
-        assert problem in named
-
-
 def test_text_is_as_wide_as_it_was_measured() -> None:
     words = ["How many doctors did I see?", "AVATAR To. fi", "≥ 2 sessions → α·λ", "Привет, Ελλάς", "|||lll…"]
     fig = go.Figure(layout={"template": style.template(), "width": 336, "height": 200})

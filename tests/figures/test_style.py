@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 import plotly.io
-from clipped import read, svg
 
 from memlab.figures import style
 
@@ -24,10 +23,3 @@ def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_pr
     assert laid_out.layout.title.text == "mine"
     assert own.layout.template.layout.font.size is None
     assert plotly.io.templates.default == before
-
-
-def test_a_legend_is_in_columns_only_where_they_take_no_more_rows() -> None:
-    names = ["dense", "hybrid(k=200)", "hybrid(k=200) | mmr(lambda_=0.7)"]
-    lines = [style.line([0, 1], [i, i], name) for i, name in enumerate(names)]
-    top = {text["words"]: text["top"] for text in read(svg(style.plot(lines, plot_px=100, names=names)))["texts"]}
-    assert top[names[0]] == top[names[1]] < top[names[2]]

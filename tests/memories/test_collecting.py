@@ -163,15 +163,11 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
         mended = collect(Keeps(), data, name="mine", k=3, folder=tmp_path)
         assert mended.rows.equals(done.rows)
 
-    def one(query: str) -> list[str]:
-        return ["one"]
-
-    first = one
-
-    def one(query: str) -> list[str]:  # type: ignore[no-redef]
-        return ["two"]
-
-    texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (first, one, first)]
+    one, two = (
+        lambda query: ["one"],
+        lambda query: ["two"],
+    )
+    texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (one, two, one)]
     assert texts == [{"one"}, {"two"}, {"one"}], "code that changed is run again"
 
 

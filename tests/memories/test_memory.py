@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from talk import write
 
 import memlab
 from memlab.embed import load
@@ -134,15 +138,12 @@ class NeedsKey(Mixes):
     ("system", "word"),
     [
         (7, "no search"),
-        (object(), "no search"),
         (NeedsKey, "key"),
         (lambda query, alpha, beta: [], "alpha, beta"),
         (Mixes(), "give the class"),
         ("nothing", "names no memory"),
         ("broken_memory:search", "SystemExit"),
         ("no_such_module:search", "cannot be imported"),
-        ("json:nothing", "cannot be imported"),
-        ("http://", "no address"),
         ("http://user:word@host", "no address"),
         ("http://host:99999", "no address"),
         ("http://host/\n", "no address"),
@@ -153,6 +154,19 @@ def test_what_is_none_is_refused(system: Any, word: str, tmp_path: Path, monkeyp
     (tmp_path / "broken_memory.py").write_text("raise SystemExit(3)\n")
     with pytest.raises(DataError, match=word):
         memory(system)
+
+
+def test_the_current_folder_is_read_only_for_what_is_named(data: Dataset, tmp_path: Path) -> None:
+    write(tmp_path / "talk.jsonl", data)
+    (tmp_path / "scipy.py").write_text("raise SystemExit('scipy of the folder was run')\n")
+    (tmp_path / "mine_here.py").write_text("import os, scipy\nos._exit(7)\n")
+    arguments = ("compare", "talk.jsonl", "--system", "mine_here:search", "--encoder", "hashing")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    # As the installed command starts: without the current folder.
+    start = "import sys; sys.path.remove(''); from memlab.cli import main; main()"
+    command = (sys.executable, "-c", start, *arguments)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
 
 
 @pytest.mark.slow

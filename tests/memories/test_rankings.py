@@ -48,7 +48,6 @@ def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None
     ("name", "content", "word"),
     [
         ("a.json", "{", "expected JSON"),
-        ("a.json", "[]", "expected JSON"),
         ("a.json", '{"ann/q0": 3}', "expected JSON"),
         ("a.json", '{"q1": ["1.1"]}', "'q1'"),
         ("a.json", '{"ann/q0": ["D1:1"]}', "'D1:1'"),
