@@ -18,26 +18,19 @@ from memlab.rerank import learned, listwise, training
 from memlab.retrieve import Bench, hybrid
 
 
-@pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """List the seeds of every model that is trained; what it learns does not count here."""
-    seeds: list[int] = []
-    real = training.train
+def test_folds_are_used_again_where_nothing_changed_and_a_kill_leaves_no_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained, real = list[int](), training.train
 
     def count(lists: list[training.TrainingLists], *, seed: int = 0) -> rerank.Model:
-        seeds.append(seed)
-        if seeds.count(99) == 3:
+        trained.append(seed)
+        if trained.count(99) == 3:
             raise KeyboardInterrupt
         return real(lists, seed=seed)
 
-    monkeypatch.setattr(listwise, "EPOCHS", 1)
+    monkeypatch.setattr(listwise, "EPOCHS", 1)  # what it learns does not count here
     monkeypatch.setattr(training, "train", count)
-    return seeds
-
-
-def test_folds_are_used_again_where_nothing_changed_and_a_kill_leaves_no_note(
-    tmp_path: Path, trained: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
     data = purchases()
     bench = Bench.of(data, encoder=StandIn())
     place = train_folds(bench, data, tmp_path)

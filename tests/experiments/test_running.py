@@ -157,9 +157,8 @@ def test_what_is_refused_before_anything_runs(two: list[Dataset], tmp_path: Path
     bare = replace(cited, questions=cited.questions.with_columns(evidence_sessions=none))
     assert (measurable_levels(two[0]), measurable_levels(cited)) == (LEVELS, ("session",))
     for texts, data, options, message in (
-        ([], two, {}, "at least one, and none twice"),
-        (["bm25", " bm25 "], two, {}, "at least one, and none twice"),
-        (["bm25"], [], {}, "its own name"),
+        ([], two, {}, "at least one"),
+        (["bm25", " bm25 "], two, {}, "none twice"),
         (["bm25"], [two[0], two[0]], {}, "its own name"),
         (["bm25"], [bench], {}, "each a file or what"),
         (["bm25"], [two[1], bare], {}, "none with evidence"),
@@ -227,6 +226,6 @@ def test_a_sweep_compares_each_value_with_the_baseline(two: list[Dataset]) -> No
     alone = evaluate.evaluate(pipeline("hybrid | mmr(lambda_=0.5)").run(bench), data, measures=[MEASURE]).per_query
     assert swept["mean"][1] == pytest.approx(alone.filter(several)[MEASURE].mean())
     assert swept["difference"][0] == 0, "λ = 1 is the plain ranking"
-    for template in ("hybrid", "hybrid(k={k}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={", "hybrid(k={})"):
+    for template in ("hybrid", "hybrid(k={k}) | mmr(lambda_={l})"):
         with pytest.raises(DataError, match="template of one parameter"):
             sweep(template, [1], plain, bench, data, measure=MEASURE)
