@@ -65,7 +65,6 @@ def test_each_run_is_what_its_pipeline_gives_alone(two: list[Dataset], grid: Exp
 
 def test_one_page_of_methods(two: list[Dataset], grid: Experiment) -> None:
     owen = grid["owen"]
-    assert owen.table().equals(evaluate.results_table(owen.at("turn")))
     assert owen.compare(MEASURE, stepwise=True)["difference"].null_count() == 1
     worst = owen.worst(3, system="bm25")
     assert worst["recall@10"].is_sorted()

@@ -174,10 +174,6 @@ class Page:
         self.key("Enter", modifiers=SHIFT)
         self.until(f'/\\d/.test({cell}.querySelector(".jp-InputPrompt").textContent)')
 
-    def printed(self, index: int) -> str:
-        """Give what a cell that ran shows as text."""
-        return str(self.until(f'{CELL.format(index)}.querySelector(".jp-OutputArea-output")?.innerText.trim()'))
-
     def close(self) -> None:
         self._chromium.close()
 
@@ -274,7 +270,7 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         assert int(picked) == len(inside)
 
         page.run_cell(1)
-        printed = page.printed(1)
+        printed = page.until(f'{CELL.format(1)}.querySelector(".jp-OutputArea-output")?.innerText.trim()')
         assert f"shape: ({picked}, {scene.turns.width})" in printed
         assert "│ turn_id" in printed
         assert sorted(printed.split("\n")[-1].split()) == sorted(scene.turns["turn_id"].gather(inside))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+import plotly.io
 import polars as pl
 import pytest
 from clipped import clipped, read, svg
@@ -162,6 +164,16 @@ def test_a_chart_is_drawn_with_its_words_and_nothing_is_cut_off_or_covered(name:
     assert chart(frame) == fig, "the same frame gives the same figure"
 
 
+def test_every_text_of_the_demos_figures_can_be_read() -> None:
+    """The demo exports all figures of all notebooks on the sample; .ci/run makes it before the tests."""
+    drawn = sorted((Path(__file__).parents[2] / "figures").glob("*.svg"))
+    if not drawn:
+        pytest.skip("make demo was not run")
+    seen = {path.name: read(path.read_text(encoding="utf-8")) for path in drawn}
+    problems = [f"{name}: {problem}" for name, picture in seen.items() for problem in clipped(picture)]
+    assert not problems, "\n".join(problems)
+
+
 @pytest.mark.parametrize("name", CHARTS)
 def test_missing_column_and_no_rows_are_named(name: str) -> None:
     chart, frame, _ = CHARTS[name]
@@ -258,3 +270,20 @@ def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
     columns: dict[str, Any] = {"node_id": [str(i) for i in range(len(above))], "parent": parents}
     frame = pl.DataFrame(columns, schema_overrides={"parent": pl.String}).with_columns(label=pl.lit("x"), n_turns=1)
     assert sum(len(boxes.y) for boxes in rollup.icicle(frame).data) == len(above)
+
+
+def test_series_stay_apart_when_the_colours_start_again() -> None:
+    lines = [style.marked_line([0], [0], str(i), i) for i in range(20)]
+    looks = {(line.line.color, line.line.dash, line.marker.symbol) for line in lines}
+    assert len(looks) == 20
+
+
+def test_template_is_not_registered_and_a_figure_of_ones_own_gets_it_only_for_print() -> None:
+    before = plotly.io.templates.default
+    own = go.Figure(go.Scatter(x=[1], y=[2]), layout={"width": 800, "height": 400, "title": "mine"})
+    laid_out = style.copy_for_width(own, "column")
+    assert (laid_out.layout.width, laid_out.layout.height) == (336, 168)
+    assert laid_out.layout.template.layout.font.size == style.TEXT
+    assert laid_out.layout.title.text == "mine"
+    assert own.layout.template.layout.font.size is None
+    assert plotly.io.templates.default == before
