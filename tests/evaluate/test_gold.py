@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from remembering import minilm
 
-from memlab.embed import load
 from memlab.errors import DataError
 from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_folder, outcome_totals
 from memlab.evaluate.gold import Annotations, Entry, matches_entry, matches_ignoring_polarity, read_gold
@@ -182,7 +182,7 @@ def test_what_is_wrong_and_why(chat: Annotations, stated: tuple[int, str, str, s
 @pytest.mark.parametrize(("half", "column"), [("dev", 2), ("heldout", 3)])
 def test_the_table_of_the_docs_is_what_its_command_prints(half: str, column: int) -> None:
     """What a large language model stated once, resolved again."""
-    measured = outcome_totals(measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=load("minilm")))
+    measured = outcome_totals(measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=minilm()))
     page = (ROOT / "docs" / "evaluation" / "knowledge.md").read_text(encoding="utf-8").splitlines()
     # Two columns of frozen facts, two of answers to the prompts in use.
     rows = {row[1].strip(): row[column] for row in (line.split("|") for line in page) if len(row) == 7}

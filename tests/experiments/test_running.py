@@ -65,6 +65,7 @@ def test_each_run_is_what_its_pipeline_gives_alone(two: list[Dataset], grid: Exp
 
 def test_one_page_of_methods(two: list[Dataset], grid: Experiment) -> None:
     owen = grid["owen"]
+    assert owen.table().equals(evaluate.results_table(owen.at("turn")))
     assert owen.compare(MEASURE, stepwise=True)["difference"].null_count() == 1
     worst = owen.worst(3, system="bm25")
     assert worst["recall@10"].is_sorted()
@@ -176,11 +177,12 @@ import itertools, os, signal, sys
 from memlab.experiments import run, running
 evaluate, number = running.evaluate, itertools.count(1)
 def measure(*given, **options):
-    if next(number) == 8:  # it is ranked, and not saved
+    if next(number) == 5:  # it is ranked, and not saved
         os.kill(os.getpid(), signal.SIGKILL)
     return evaluate(*given, **options)
 running.evaluate, running.code_version = measure, lambda: "the same"
-run(["bm25", "dense", "dense | mmr(k=5)"], sys.argv[2:], store=sys.argv[1], encoder="hashing:32", name="killed")
+about = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
+run(["bm25", "dense", "dense | mmr(k=5)"], sys.argv[2:], store=sys.argv[1], **about)
 """
 
 
@@ -192,17 +194,17 @@ def test_a_killed_grid_goes_on_where_it_stopped(
     command = [sys.executable, "-c", KILLED, tmp_path / "killed", *files]
     assert subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == -signal.SIGKILL
     store = MemoryStore.open(tmp_path / "killed")
-    assert store.runs.listing().height == 7, "six of the first dataset, one of the second"
+    assert store.runs.listing().height == 4, "three of the first dataset, one of the second"
     with pytest.raises(StoreError, match="no grid 'killed'"):
         reopen(store, "killed")
     # Somebody may edit memlab while the test runs; then all would rightly be ranked anew.
     monkeypatch.setattr(running, "code_version", lambda: "the same")
-    about: dict[str, Any] = {"encoder": "hashing:32", "name": "killed"}
+    about: dict[str, Any] = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
     texts = ["bm25", "dense", "dense | mmr(k=5)"]
     done = run(texts, files, store=store, **about)
-    assert done.cells["read"].to_list() == [True] * 7 + [False] * 5, "what was done is not done again"
+    assert done.cells["read"].to_list() == [True] * 4 + [False] * 2, "what was done is not done again"
     assert_same(reopen(store, "killed"), run(texts, files, **about))
-    assert store.runs.listing().height == 12
+    assert store.runs.listing().height == 6
 
 
 def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_data(tmp_path: Path) -> None:
@@ -225,6 +227,6 @@ def test_a_sweep_compares_each_value_with_the_baseline(two: list[Dataset]) -> No
     alone = evaluate.evaluate(pipeline("hybrid | mmr(lambda_=0.5)").run(bench), data, measures=[MEASURE]).per_query
     assert swept["mean"][1] == pytest.approx(alone.filter(several)[MEASURE].mean())
     assert swept["difference"][0] == 0, "λ = 1 is the plain ranking"
-    for template in ("hybrid", "hybrid(k={k}) | mmr(lambda_={l})"):
+    for template in ("hybrid", "hybrid(k={k}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={"):
         with pytest.raises(DataError, match="template of one parameter"):
             sweep(template, [1], plain, bench, data, measure=MEASURE)

@@ -91,6 +91,7 @@ def test_the_contract() -> None:
             ("search", '{"scope": "a"}', "queries"),
             ("search", "[" * 100_000, "RecursionError"),
             ("forget", "{}", "forget"),
+            ("ingest", '{"scope": "a", "turns": [{"id": "1"}]}', "ValueError"),
             ("ingest", '{"scope": "a", "turns": [{"id": "1", "text": "x", "time": "noon"}]}', "Error"),
             ("search", '{"scope": "a", "queries": ["x"], "k": "many"}', "ValueError"),
         ):
