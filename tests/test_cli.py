@@ -275,7 +275,7 @@ def test_a_trained_model_ranks_and_says_what_it_learned_from(
     from memlab.rerank import Model
 
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
-    monkeypatch.setattr("memlab.rerank.listwise.EPOCHS", 2)
+    monkeypatch.setattr("memlab.rerank.model.EPOCHS", 2)
     for verb in (("train", "talk.jsonl", "--out", "deep/model.safetensors"), ("ingest", "talk.jsonl")):
         done = memlab_cli(*verb, "--store", "learned", cwd=folder)
         assert done.code == 0, done.err
