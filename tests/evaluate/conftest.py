@@ -1,4 +1,4 @@
-"""Made-up runs, qrels and datasets for the tests of the evaluation."""
+"""Made-up runs and qrels for the tests of the evaluation."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+import memlab
 from memlab.evaluate import Report, evaluate
-from memlab.records import Dataset, Level, Qrels, Question, Run, Session, Turn, frame, run_from_scores
+from memlab.records import Dataset, Level, Qrels, Run, run_from_scores
 
 
 def make_case(seed: int, *, queries: int = 12, docs: int = 40) -> tuple[Run, Qrels]:
@@ -33,26 +34,6 @@ def make_case(seed: int, *, queries: int = 12, docs: int = 40) -> tuple[Run, Qre
     return run, Qrels(table.with_columns(pl.col("relevance").cast(pl.Int32), subtopic=subtopic), "turn")
 
 
-def make_dataset(scopes: int = 3, sessions: int = 12, turns: int = 5, questions: int = 30) -> Dataset:
-    """Conversations of no content, and questions with evidence in one to five sessions; some without evidence."""
-    rng = np.random.default_rng(0)
-    all_turns, all_sessions, all_questions = [], [], []
-    texts = ["How many doctors did I see?", "When did I move?", "What pets do I have?", "Where is it?", "Tell me."]
-    for c in range(scopes):
-        for s in range(1, sessions + 1):
-            sid = f"c{c}/s{s}"
-            all_sessions.append(Session(sid, f"c{c}", s, None, None, turns, ["me"]))
-            all_turns += [Turn(f"{sid}/{n}", f"c{c}", sid, n, "me", "user", "…") for n in range(1, turns + 1)]
-        for q in range(questions):
-            n = int(rng.integers(0, 6))
-            cited = [f"c{c}/s{s + 1}" for s in rng.choice(sessions, size=n, replace=False)]
-            evidence = [f"{s}/{rng.integers(1, turns + 1)}" for s in cited]
-            about = (texts[q % 5], None, "multi" if n > 1 else "single", None, evidence, cited)
-            all_questions.append(Question(f"c{c}/q{q}", f"c{c}", *about, abstention=q == 0))
-    tables = frame(Turn, all_turns), frame(Session, all_sessions), frame(Question, all_questions)
-    return Dataset("made", "chatlog", *tables)
-
-
 def make_run(dataset: Dataset, level: Level, *, seed: int, help_: float = 0.0, name: str = "run") -> Run:
     """Rank every document of each question's scope at random, evidence helped by a constant."""
     column, labels = {"turn": ("turn_id", "evidence"), "session": ("session_id", "evidence_sessions")}[level]
@@ -71,7 +52,8 @@ def case() -> Callable[..., tuple[Run, Qrels]]:
 
 @pytest.fixture(scope="session")
 def made() -> Dataset:
-    return make_dataset()
+    """Two conversations of the sample, whose questions have evidence in none to six sessions."""
+    return memlab.sample(("nadia", "owen"))
 
 
 @pytest.fixture(scope="session")

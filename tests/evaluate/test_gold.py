@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from remembering import minilm
 
-from memlab.embed import load
 from memlab.errors import DataError
 from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_folder, outcome_totals
 from memlab.evaluate.gold import Annotations, Entry, matches_entry, matches_ignoring_polarity, read_gold
@@ -29,7 +29,6 @@ KEY = "Una | is | bike shed code lock | 4417"
 PHONE = "Una | is | phone number mobile | 0478 22 19 03"
 CATS = "Una | is | cat pet have | three cats; 3 cats; third cat"
 MEAT = "Una | not | eat meat | meat"
-PARTNER = "Una | is | boyfriend partner date with | Tom"
 TRIP = "Una | plan | go trip fly visit | Crete; June"
 LIMA = "Una | was | live | Lima"
 MUM = "Mother,Una's mum,mum | is | live home | Odda"
@@ -41,7 +40,6 @@ PAIRS = [
     ("Una's brother | works at | Ferris Dairy", JOB, False),
     ("Una | moved | from Oslo to Tromsø", HOME, True),
     ("Una | moved | from Tromsø to Oslo", HOME, False),
-    ("Una | is moving to | Tromsø", HOME, False),
     ("Una's boss | is | Henrik", BOSS, True),
     ("Henrik | is the boss of | Una", BOSS, True),
     ("bike shed code | is | 4417", KEY, True),
@@ -51,7 +49,6 @@ PAIRS = [
     ("Una | has | three cats", CATS, True),
     ("Una | does not eat | meat", MEAT, True),
     ("Una | eats | meat", MEAT, False),
-    ("Una | broke up with | Tom", PARTNER, False),
     ("Una | plans to visit | Crete in June", TRIP, True),
     ("Una | cancelled the trip to | Crete", TRIP, False),
     ("Una | lives in | Lima", LIMA, False),
@@ -185,7 +182,7 @@ def test_what_is_wrong_and_why(chat: Annotations, stated: tuple[int, str, str, s
 @pytest.mark.parametrize(("half", "column"), [("dev", 2), ("heldout", 3)])
 def test_the_table_of_the_docs_is_what_its_command_prints(half: str, column: int) -> None:
     """What a large language model stated once, resolved again."""
-    measured = outcome_totals(measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=load("minilm")))
+    measured = outcome_totals(measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=minilm()))
     page = (ROOT / "docs" / "evaluation" / "knowledge.md").read_text(encoding="utf-8").splitlines()
     # Two columns of frozen facts, two of answers to the prompts in use.
     rows = {row[1].strip(): row[column] for row in (line.split("|") for line in page) if len(row) == 7}

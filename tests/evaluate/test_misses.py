@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +12,8 @@ import memlab
 from memlab import datasets
 from memlab.errors import DataError
 from memlab.evaluate import misses, stale_table
-from memlab.records import Dataset, Question, Run, Session, Turn, frame, run_from_scores
+from memlab.records import Dataset, Run, run_from_scores
 
-DAY = datetime(2026, 1, 1, tzinfo=UTC)
 FILLER = "Lovely weather here."
 
 
@@ -28,19 +25,17 @@ def chat(
     evidence: tuple[int, ...] = (1,),
 ) -> Dataset:
     """One session of Ann's: forty turns, filler but for those given, some with a caption."""
-    texts = {i: turns.get(i, FILLER) for i in range(1, 41)}
-    rows = [
-        Turn(f"a/s/{i}", "a", "a/s", i, "Ann", "user", *((text, None) if isinstance(text, str) else text))
-        for i, text in texts.items()
-    ]
-    asked = Question("a/q", "a", question, answer, "kind", None, [f"a/s/{i}" for i in evidence], ["a/s"])
-    sessions = [Session("a/s", "a", 1, DAY, DAY, len(texts), ["Ann"])]
-    return Dataset("chat", "chatlog", frame(Turn, rows), frame(Session, sessions), frame(Question, [asked]))
+    rows: list[dict[str, Any]] = []
+    for i in range(1, 41):
+        text, caption = said if isinstance(said := turns.get(i, FILLER), tuple) else (said, None)
+        rows.append({"scope": "a", "session": "s", "sender": "Ann", "id": str(i), "text": text, "caption": caption})
+    asked = {"scope": "a", "query_id": "a/q", "question": question, "answer": answer, "evidence": [*map(str, evidence)]}
+    return datasets.chatlog.dataset([*rows, asked], "chat")
 
 
 def ranked(*order: int) -> Run:
     """The turns of the question, in that order."""
-    ids = np.array([f"a/s/{i}" for i in order])
+    ids = np.array([f"a/{i}" for i in order])
     scores = -np.arange(len(order), dtype=float)
     return run_from_scores(np.array(["a/q"] * len(order)), ids, scores, level="turn", k=100)
 
@@ -75,31 +70,28 @@ def test_a_row_says_what_was_missed_and_where() -> None:
     data = chat({1: ("Look at him!", "a ferret")}, evidence=(1, 30, 25))
     table = misses(ranked(*FAR, 25), data, k=10)
     shown = table.select("doc_id", "rank", "text", "answer", "n_evidence_sessions").rows()
-    assert shown == [("a/s/1", None, "Look at him! [image: a ferret]", "A ferret", 1),
-                     ("a/s/25", 12, FILLER, "A ferret", 1)]  # fmt: skip
+    assert shown == [
+        ("a/1", None, "Look at him! [image: a ferret]", "A ferret", 1),
+        ("a/25", 12, FILLER, "A ferret", 1),
+    ]
     run, bare = ranked(1), Dataset("bare", "chatlog", data.turns, data.sessions)
     for args, k in (((replace(run, level="session"), data), 10), ((run, data), 0), ((run, bare), 10)):
         with pytest.raises(DataError, match="give a ranking of turns, k from 1, and questions with evidence"):
             misses(*args, k=k)
 
 
-def test_each_value_of_stale_turns_is_what_its_name_says(tmp_path: Path) -> None:
-    lines = [{"scope": "a", "id": f"m{n}", "sender": "Ann", "text": f"text {n}"} for n in range(14)]
-    asked = {"scope": "a", "query_id": "q", "question": "Which?", "evidence": ["m3", "m4"], "stale": ["m0", "m1"]}
-    path = tmp_path / "log.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, asked]))
-    data = datasets.load(path)
+def test_each_value_of_stale_turns_is_what_its_name_says() -> None:
+    lines = [{"scope": "a", "id": str(n), "sender": "Ann", "text": f"text {n}"} for n in range(14)]
+    asked = {"scope": "a", "query_id": "a/q", "question": "Which?", "evidence": ["3", "4"], "stale": ["0", "1"]}
+    data = datasets.chatlog.dataset([*lines, asked], "log")
     for order, expected in (
-        ("3 4 2", (False, True, True)),
-        ("3 0 4", (True, True, True)),
-        ("0 1 3", (True, False, False)),
-        ("2", (False, False, False)),
-        ("2 4", (False, False, True)),
-        ("2 5 6 7 8 9 10 11 12 13 0 3 4", (False, False, False)),
+        ((3, 4, 2), (False, True, True)),
+        ((3, 0, 4), (True, True, True)),
+        ((0, 1, 3), (True, False, False)),
+        ((2, 4), (False, False, True)),
+        ((2, *range(5, 14), 0, 3, 4), (False, False, False)),
     ):
-        ids = np.array([f"a/m{n}" for n in order.split()])
-        run = run_from_scores(np.array(["q"] * len(ids)), ids, -np.arange(len(ids), dtype=float), level="turn", k=20)
-        assert stale_table([run], data).row(0)[2:] == expected
+        assert stale_table([ranked(*order)], data).row(0)[2:] == expected
 
 
 def test_comparisons_show_stale_turns() -> None:

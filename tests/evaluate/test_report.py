@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from memlab import records
-from memlab.errors import DataError, ExportError
+from memlab.errors import DataError
 from memlab.evaluate import compare, cutoff_curve, evaluate
 from memlab.evaluate.groups import MULTI_SESSION
 from memlab.evaluate.measures import DEFAULT_MEASURES, score
@@ -23,8 +22,8 @@ def test_per_query_is_score(made, run_on):
     for level in records.LEVELS:
         run = run_on(made, level, seed=0, help_=0.4)
         report = evaluate(run, made, seed=3)
-        table = score(run, records.qrels(made.questions, level), DEFAULT_MEASURES[level])
-        assert report.per_query.select(table.columns).equals(table)
+        table = score(run, records.qrels(made.questions, level, made.turns), DEFAULT_MEASURES[level])
+        assert_frame_equal(report.per_query.select(table.columns), table, check_row_order=False)
         assert report.provenance["fingerprint"] == made.fingerprint()
         assert report.provenance["seed"] == report.seed == 3
     empty = evaluate(replace(run, frame=run.frame.clear()), made)
@@ -43,7 +42,7 @@ def test_summary_groups_and_curves(made, run_on, reports):
     assert sizes["≥ 2"] == sizes["2"] + sizes["3"] + sizes["4+"] == report.per_query.height - sizes["1"]
     weighted = by_n.head(4).select((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum()).item()
     assert weighted == pytest.approx(report.per_query["recall_all@10"].mean())
-    for by in ("question_type", "form", "aggregation", "scope"):
+    for by in ("question_type", "form", "scope"):
         assert report.summary(by, measures="mrr")["n"].sum() == report.per_query.height
     measures = [f"recall_all@{k}" for k in (1, 3, 10)]
     deep = evaluate(run_on(made, "turn", seed=1, help_=0.6, name="strong"), made, measures=measures)
@@ -90,26 +89,25 @@ def test_refusals(made, run_on, reports):
         (lambda: reports[0].summary(measures="recall@3"), "no recall@3; it has recall_any@5"),
         (lambda: reports[0].summary("colour"), "'colour'"),
         (lambda: cutoff_curve(reports, name="f1"), "no f1@k"),
-        (lambda: evaluate(elsewhere, made), "questions that 'made' does not hold"),
-        (lambda: evaluate(strange, made), r"does not hold, such as 'xc0/s1/1', .*; its ids look like"),
+        (lambda: evaluate(elsewhere, made), "questions that 'sample' does not hold"),
+        (lambda: evaluate(strange, made), r"does not hold, such as 'xnadia/1.1', .*; its ids look like"),
         (lambda: evaluate([run], made), "takes one run"),
         (lambda: compare([reports[0], reports[0]], measure="mrr"), "own name"),
         (lambda: compare(reports, measure="mrr", baseline="bm25"), "no report is called 'bm25'"),
         (lambda: compare(reports, measure="mrr", unit="word"), "expected 'query' or 'scope'"),
-        (lambda: compare([], measure="mrr"), "at least one"),
         (lambda: compare([reports[0], turns], measure="mrr"), "one level"),
         (lambda: compare([reports[0], fewer], measure="mrr"), "same questions"),
         (lambda: compare(reports, measure="mrr", where=pl.col("n_evidence_sessions") > 90), "nothing to compare"),
         (lambda: compare(reports, measure="mrr", where="nothing > 2"), "nothing"),
-        (lambda: compare(reports, measure="mrr", where="a b c"), "no predicate"),
     ):
         with pytest.raises(DataError, match=fault):
             call()
 
 
-def test_files(tmp_path, made, run_on, monkeypatch):
+def test_files(tmp_path, made, run_on):
+    owen = made.take(["owen"])
     reports = [
-        evaluate(run_on(made, level, seed=1, help_=h, name=n), made)
+        evaluate(run_on(owen, level, seed=1, help_=h, name=n), owen)
         for level in ("turn", "session")
         for n, h in (("dense", 0.1), ("hybrid | mmr(lambda_=0.7)", 0.4))
     ]
@@ -124,11 +122,3 @@ def test_files(tmp_path, made, run_on, monkeypatch):
     assert kept["systems"] == compare(reports[2:], measure="recall_all@10").to_dicts()
     text, latex = (tmp_path / "report.md").read_text(), (tmp_path / "report.tex").read_text()
     assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == text.count("\n|:---|")
-
-    def full(self, *_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
-    with pytest.raises(ExportError, match=r"dense\.turn\.parquet: cannot be written: No space left"):
-        write_reports(reports, tmp_path / "none", provenance={})
-    assert not list((tmp_path / "none").glob("*"))

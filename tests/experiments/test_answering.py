@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from model_server import KEY, KEY_ENV, ModelServer, running, say, send
+from model_server import KEY, ModelServer, say, send
 from talk import excerpt
 
 import memlab
@@ -22,12 +21,6 @@ from memlab.records import Dataset
 @pytest.fixture(scope="module")
 def data() -> Dataset:
     return excerpt(300)
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    monkeypatch.setenv(KEY_ENV, KEY)
-    yield from running(oracle)
 
 
 def oracle(handler: Any, request: dict) -> None:

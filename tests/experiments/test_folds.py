@@ -14,39 +14,25 @@ from talk import purchases
 from memlab import rerank
 from memlab.experiments import replaying
 from memlab.experiments.replaying import train_folds
-from memlab.records import Dataset
 from memlab.rerank import learned, model, training
 from memlab.retrieve import Bench, hybrid
 
 
-@pytest.fixture(scope="module")
-def data() -> Dataset:
-    return purchases()
-
-
-@pytest.fixture(scope="module")
-def bench(data: Dataset) -> Bench:
-    return Bench.of(data, encoder=StandIn())
-
-
-@pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """List the seeds of every model that is trained; what it learns does not count here."""
-    seeds: list[int] = []
-    real = training.train
+def test_folds_are_used_again_where_nothing_changed_and_a_kill_leaves_no_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained, real = list[int](), training.train
 
     def count(lists: list[training.TrainingLists], *, seed: int = 0) -> rerank.Model:
-        seeds.append(seed)
-        if seeds.count(99) == 3:
+        trained.append(seed)
+        if trained.count(99) == 3:
             raise KeyboardInterrupt
         return real(lists, seed=seed)
 
-    monkeypatch.setattr(model, "EPOCHS", 1)
+    monkeypatch.setattr(model, "EPOCHS", 1)  # what it learns does not count here
     monkeypatch.setattr(training, "train", count)
-    return seeds
-
-
-def test_finished_folds_are_used_again(data: Dataset, bench: Bench, tmp_path: Path, trained: list[int]) -> None:
+    data = purchases()
+    bench = Bench.of(data, encoder=StandIn())
     place = train_folds(bench, data, tmp_path)
     assert place == tmp_path / data.fingerprint()
     assert sorted(p.name for p in place.iterdir()) == ["about.json", *(f"fold-{i}.safetensors" for i in range(3))]
@@ -56,11 +42,6 @@ def test_finished_folds_are_used_again(data: Dataset, bench: Bench, tmp_path: Pa
     assert {p: p.stat().st_mtime_ns for p in place.iterdir()} == written
     assert learned(hybrid(bench), bench, model=str(tmp_path)).frame.height, "the folder of this dataset is found"
 
-
-def test_what_they_depend_on_is_trained_again_and_a_kill_leaves_no_note(
-    data: Dataset, bench: Bench, tmp_path: Path, trained: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = train_folds(bench, data, tmp_path)
     train_folds(bench, data, tmp_path, seed=1)
     assert trained == [0] * 3 + [1] * 3
     assert json.loads((place / "about.json").read_text())["seed"] == 1
@@ -74,6 +55,3 @@ def test_what_they_depend_on_is_trained_again_and_a_kill_leaves_no_note(
     with pytest.raises(KeyboardInterrupt):
         train_folds(bench, data, tmp_path, seed=99)
     assert sorted(p.name for p in place.iterdir()) == ["fold-0.safetensors", "fold-1.safetensors"]
-    trained.clear()
-    train_folds(bench, data, tmp_path)
-    assert (place / "about.json").is_file()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import plotly.graph_objects as go
+import pytest
+from clipped import read, svg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memlab.figures import style
 from memlab.figures._text import cut_to_width, drawable_text, place_labels, printable_line, spread_labels, text_px, wrap
 
 
@@ -67,3 +71,14 @@ def test_a_label_avoids_points_where_it_can() -> None:
     centre = place_labels(np.array([[150.0, 150.0]]), sizes, crowd, area=(300, 300), radii=(0, 15, 30, 45))[0]
     covered = (np.abs(crowd - centre) < sizes[0] / 2).all(axis=1).sum()
     assert covered < 10
+
+
+def test_text_is_as_wide_as_it_was_measured() -> None:
+    words = ["How many doctors did I see?", "AVATAR To. fi", "≥ 2 sessions → α·λ", "Привет, Ελλάς", "|||lll…"]
+    fig = go.Figure(layout={"template": style.template(), "width": 336, "height": 200})
+    for i, text in enumerate(words):
+        bold = {"size": 10, "weight": 700} if i == 0 else {"size": 10}
+        fig.add_annotation(x=0, y=i / 5, xref="paper", yref="paper", text=text, font=bold, xanchor="left")
+    widths = {text["words"]: text["width"] for text in read(svg(fig))["texts"]}
+    for i, text in enumerate(words):
+        assert widths[text] == pytest.approx(text_px(text, 10, bold=i == 0), abs=0.6), text

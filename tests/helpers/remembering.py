@@ -31,7 +31,7 @@ class Remembering:
 
     def encode(self, texts: Iterable[str], *, kind: str = "document", progress: bool = True) -> np.ndarray:
         keys = [(kind, text) for text in texts]
-        for new in self._new(keys):
+        if new := self._new(keys):
             vectors = self.encoder.encode([text for _, text in new], kind=kind, progress=False)
             self.memory.update(zip(new, vectors, strict=True))
         return np.array([self.memory[key] for key in keys], np.float32).reshape(len(keys), self.dim)
@@ -45,24 +45,21 @@ class Remembering:
         progress: bool = True,
     ) -> TokenVectors:
         keys = [(kind, lead, text) for lead, text in zip(before or [""] * len(texts), texts, strict=True)]
-        for new in self._new(keys):
+        if new := self._new(keys):
             _, leads, asked = map(list, zip(*new, strict=True))
             tokens = self.encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
             self.memory |= {key: tokens.take(np.array([i])) for i, key in enumerate(new)}
         return concat_tokens([self.memory[key] for key in keys], self.dim)
 
-    def _new(self, keys: list[tuple[str, ...]]) -> list[list[tuple[str, ...]]]:
-        """Give what is not remembered, in one list; none where all is."""
+    def _new(self, keys: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+        """Give what is not remembered."""
         self.asked += keys
-        new = [key for key in dict.fromkeys(keys) if key not in self.memory]
-        return [new] if new else []
+        return [key for key in dict.fromkeys(keys) if key not in self.memory]
 
 
-@cache
-def _minilm() -> tuple[Any, dict[tuple[str, ...], Any]]:
-    return load("minilm"), {}
+_load, _memory = cache(load), dict[tuple[str, ...], Any]()
 
 
 def minilm() -> Remembering:
     """Give an encoder with a list of its own and the memory of all."""
-    return Remembering(*_minilm())
+    return Remembering(_load("minilm"), _memory)

@@ -93,20 +93,19 @@ def awkward() -> Dataset:
 
 @dataclass(frozen=True)
 class Identity:
-    name: str = "fake"
-    dim: int = 8
-    dim_in_key: bool = True
+    name: str
+    dim: int
 
     @property
     def key(self) -> str:
-        return f"{self.name}_{self.dim}" if self.dim_in_key else self.name
+        return f"{self.name}_{self.dim}"
 
 
 class FakeEncoder:
     """Follows the protocol of encoders, and remembers what it was asked."""
 
-    def __init__(self, dim: int = 8, *, name: str = "fake", dim_in_key: bool = True) -> None:
-        self.identity = Identity(name, dim, dim_in_key)
+    def __init__(self, dim: int = 8, *, name: str = "fake") -> None:
+        self.identity = Identity(name, dim)
         self.dim = dim
         self.asked: list[tuple[str, str]] = []
         self.fail_after: int | None = None
@@ -116,13 +115,16 @@ class FakeEncoder:
         if self.fail_after is not None and len(self.asked) + len(texts) > self.fail_after:
             raise KeyboardInterrupt
         self.asked += [(kind, text) for text in texts]
-        seeds = [list(hashlib.sha256(f"{kind}:{text}".encode()).digest()) for text in texts]
-        vectors = np.array([np.random.default_rng(seed).standard_normal(self.dim) for seed in seeds])
-        vectors = vectors.reshape(len(texts), self.dim)
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = self.vectors([f"{kind}:{text}" for text in texts])
         if self.spoil is not None and len(vectors) > 1:
             vectors[1, 0] = self.spoil
-        return vectors.astype(np.float32)
+        return vectors
+
+    def vectors(self, keys: list[str]) -> np.ndarray:
+        seeds = [list(hashlib.sha256(key.encode()).digest()) for key in keys]
+        vectors = np.array([np.random.default_rng(seed).standard_normal(self.dim) for seed in seeds])
+        vectors = vectors.reshape(len(keys), self.dim)
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 class Words(FakeEncoder):
@@ -136,13 +138,9 @@ class Words(FakeEncoder):
         kind: str = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        keys = [f"{lead}|{text}" for lead, text in zip(before or [""] * len(texts), texts, strict=True)]
-        words = [text.split() for text in texts]
-        vectors = [
-            self.encode([f"{key} {word}" for word in held], kind=kind)[:, : self.dim // 2]
-            for key, held in zip(keys, words, strict=True)
-        ]
-        self.asked = [one for one in self.asked if one[0] == "text"] + [("text", f"{kind}:{key}") for key in keys]
-        start = np.r_[0, np.cumsum([len(held) for held in words])]
-        ids = np.array([len(word) for held in words for word in held], np.int32)
-        return TokenVectors(ids, np.concatenate(vectors).astype(np.float16), start)
+        keys = [f"{kind}:{lead}|{text}" for lead, text in zip(before or [""] * len(texts), texts, strict=True)]
+        self.asked += [("text", key) for key in keys]
+        words = [(key, word) for key, text in zip(keys, texts, strict=True) for word in text.split()]
+        vectors = self.vectors([f"{key} {word}" for key, word in words])[:, : self.dim // 2]
+        start = np.r_[0, np.cumsum([len(text.split()) for text in texts])]
+        return TokenVectors(np.array([len(word) for _, word in words], np.int32), vectors.astype(np.float16), start)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -116,19 +115,14 @@ def purchases() -> Dataset:
 
 def write(path: Path, data: Dataset) -> Path:
     """Write a dataset as a chat log; its turns keep their ids."""
-    turns, asked = data.turns.iter_rows(named=True), data.questions.iter_rows(named=True)
-    lines: list[dict[str, Any]] = [
-        {"scope": row["scope"], "session": row["session_id"].split("/")[1], "id": row["turn_id"].split("/")[1]}
-        | {"sender": row["speaker"], "role": row["role"], "text": row["text"], "timestamp": row["timestamp"]}
-        for row in turns
-    ]
-    lines += [
-        {"scope": row["scope"], "query_id": row["query_id"], "question": row["text"], "answer": row["answer"]}
-        | {"type": row["question_type"], "timestamp": row["timestamp"], "evidence": row["evidence"]}
-        | {"abstention": row["abstention"], "stale": row["stale"] or []}
-        for row in asked
-    ]
-    path.write_text("".join(json.dumps(line, default=datetime.isoformat) + "\n" for line in lines))
+    time = pl.col("timestamp").dt.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").alias("timestamp")
+    session, own = (pl.col(column).str.split("/").list.last() for column in ("session_id", "turn_id"))
+    turns = data.turns.select("scope", "role", "text", time, session=session, id=own, sender="speaker")
+    asked = data.questions.select(
+        *("scope", "query_id", "answer", "evidence", "abstention", pl.col("stale").fill_null([]), time),
+        question="text", type="question_type",
+    )  # fmt: skip
+    path.write_text(turns.write_ndjson() + asked.write_ndjson())
     return path
 
 

