@@ -14,17 +14,15 @@ from typing import Any
 import pytest
 from stand_in import StandIn
 from talk import excerpt, write
+from typer.main import get_command
 
 from memlab import datasets
-from memlab.cli._options import read_assignments
+from memlab.cli._options import app, read_assignments
 from memlab.errors import DataError
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
-VERBS = (
-    *("ingest", "optimize", "fetch", "datasets", "convert", "info", "search", "facts", "recall", "list", "rollup"),
-    *("evaluate", "compare", "why", "knowledge", "index", "answer", "train", "notebooks", "figures", "serve"),
-)
+VERBS = get_command(app).commands  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -160,6 +158,7 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ("search x --scope small --level word", "level is 'word'; choose turn or session"),
         ("search x --scope small --pipeline hybrid|mrr", "did you mean 'mmr'?"),
         ("search x --scope small --store nowhere", "there is no store at nowhere"),
+        ("search x --scope small --store talk.jsonl", "store talk.jsonl is a file; expected a directory"),
         ("search x --scope small --encoder nothing", "no encoder 'nothing'"),
         ("search \udcff --scope small", "the question is not valid text: '\\udcff' at 0"),
         ("evaluate talk.jsonl --pipeline bm25 --pipeline bm25()", "none twice"),

@@ -112,18 +112,17 @@ def test_a_store_in_a_bucket(talk: Dataset, tmp_path: Path, monkeypatch: pytest.
     try:
         where = "http://{}:{}".format(*server.get_host_and_port())
         keys = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
-        for name, value in {**keys, "AWS_ENDPOINT": where, "AWS_ALLOW_HTTP": "true"}.items():
+        for name, value in (keys | {"AWS_ENDPOINT": where, "AWS_ALLOW_HTTP": "true"}).items():
             monkeypatch.setenv(name, value)
         importlib.import_module("boto3").client("s3", endpoint_url=where).create_bucket(Bucket="talk")
-        log, place = tmp_path / "talk.jsonl", "s3://talk/memory"
-        write(log, talk)
-        common = ["--store", place, "--encoder", "hashing:64"]
-        measured = ["evaluate", str(log), "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
-        for verb in (["ingest", str(log)], ["index"], measured):
+        data = memlab.datasets.load(write(tmp_path / "talk.jsonl", talk))
+        common = ["--store", "s3://talk/memory", "--encoder", "hashing:64"]
+        measured = ["evaluate", "talk.jsonl", "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
+        for verb in (["ingest", "talk.jsonl"], ["index"], measured):
             command = [sys.executable, "-c", "from memlab.cli import main; main()", *verb, *common]
             done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
-        store, data = MemoryStore.open(place, create=False), memlab.datasets.load(log)
+        store = MemoryStore.open(common[1], create=False)
         assert store.turns(data.name).height == data.turns.height
         assert store.knowledge.states(data.name).height == data.sessions.height
         assert memlab.run("bm25", data, store=store, encoder="hashing:64").cells["read"].all()

@@ -2,10 +2,11 @@
 
 The blocks of a page are run in their order, the Python ones in one namespace. The pages share a folder with two
 conversations of the sample, cut short, its exports, and a store that keeps what a page encoded and indexed. An encoder
-that hashes words stands in for MiniLM, and no browser draws. With the slow tests a browser draws, a page has a folder
-of its own, and the README's searches are real; with the nightly ones all is real, and the sample whole. Above a block,
-``<!-- slow: why -->`` or ``<!-- nightly: why -->`` leaves it to these tests; of ``<!-- not run: why -->`` only the
-commands and their options are checked. A block of Python that begins with ``# name.py`` is that file.
+that hashes words stands in for MiniLM, curves are searched for in one step, and no browser draws. With the slow tests a
+browser draws, a page has a folder of its own, and the README's searches are real; with the nightly ones all is real,
+and the sample whole. Above a block, ``<!-- slow: why -->`` or ``<!-- nightly: why -->`` leaves it to these tests; of
+``<!-- not run: why -->`` only the commands and their options are checked. A block of Python that begins with
+``# name.py`` is that file.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import typer
+from scipy.optimize import differential_evolution
 from stand_in import StandIn
 from talk import excerpt, write
 
@@ -209,6 +212,7 @@ def run(memlab_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Call
 def test_blocks_run(page: str, run: Callable[..., None], shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     monkeypatch.setattr("memlab.figures.export", lambda *data, **words: None)
+    monkeypatch.setattr("scipy.optimize.differential_evolution", partial(differential_evolution, maxiter=1))
     run(page, shared)
 
 

@@ -142,18 +142,13 @@ def test_an_encoder_of_a_cell_is_known_by_its_code(data: memlab.Dataset, tmp_pat
         memlab.embed.load("letters").encode(["a", "b", "c"])
 
 
-def wrong(run: memlab.Run, bench: memlab.Bench, k: int = 3) -> memlab.Run:
-    return run
-
-
-def plain(run: memlab.Run, bench: memlab.Bench) -> memlab.Run:
-    return run
+def plain(run: memlab.Run, bench: memlab.Bench) -> None: ...
 
 
 @pytest.mark.parametrize(
     ("register", "message"),
     [
-        (lambda: memlab.stage(wrong), r"'wrong': k is written by name: put \* before it"),
+        (lambda: cell(STAGE.replace("*, ", "")), r"'mine': k is written by name: put \* before it"),
         (lambda: memlab.stage(lambda run, bench: run), "is a lambda; write it as a function"),
         (lambda: memlab.stage(partial(plain), name="p"), "'p' is partial; write it as a function"),
         (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.diversity.mmr already"),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
-from model_server import UNUSABLE, ModelServer, say
+from model_server import ModelServer, say
 
 from memlab.conversation import answer, judge
 from memlab.conversation.answering import RUBRICS
@@ -43,16 +43,3 @@ def test_each_kind_has_its_rubric(server: ModelServer) -> None:
     first, second, _, last = map(json.loads, server.prompts)
     assert (first["rule"], last["right answer"]) == (RUBRICS["temporal"], "that it is not known")
     assert "rule" not in second
-
-
-def test_failures_are_rows_and_what_cannot_be_judged_is_not(server: ModelServer) -> None:
-    server.modes = [UNUSABLE["429"]]
-    rows = answer(CONTEXTS, QUESTIONS, server.service(max_retries=0))
-    assert rows["answer"].null_count() == 4
-    assert rows["error"][0].startswith("service 'lab'")
-    server.requests.clear()
-    without_gold = QUESTIONS.head(2).with_columns(answer=pl.lit(None, pl.String))
-    given = QUESTIONS.head(2).select("query_id", answer=pl.lit("a"))
-    for questions, answers in ((QUESTIONS, rows), (without_gold, given)):
-        assert not judge(questions, answers, server.service())["correct"].is_not_null().any()
-    assert not server.requests

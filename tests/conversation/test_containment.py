@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,6 +56,5 @@ def test_bounds_of_what_contexts_may_hold(talk: Dataset) -> None:
     assert rows["whole"].to_list() == rows["evidence"].to_list() == [True, True, True, None]
     assert not rows["other"].any()
     assert contexts["evidence"]["text"][0] == "[1 May 2026]\nAnn: I bought the oak desk for $210 today."
-    for rows, word in (({"query_id": ["ann/q1"], "text": ["x"]}, "ann/q0"), ({"query_id": ["ann/q1"]}, "'text'")):
-        with pytest.raises(DataError, match=word):
-            answer_presence({"mine": pl.DataFrame(rows)}, talk.questions)
+    with pytest.raises(DataError, match="ann/q0"):
+        answer_presence({"mine": contexts["whole"][1:]}, talk.questions)

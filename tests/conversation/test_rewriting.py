@@ -41,23 +41,18 @@ def test_histories_in_every_form_are_the_same_and_another_form_is_an_error(tmp_p
             parse_messages(wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("questions", "leaning"),
-    [
-        ("And when was that? How much did he weigh? Who lives there? What did the second one ask for?", True),
-        ("When did Felix pass his practical test? What rent does Mika pay for the flat that she got?", False),
-        ("Is there any milk in the blue fridge of Bo? What did the oak desk cost?", False),
-    ],
-)
-def test_signs_of_a_question_that_leans(questions: str, leaning: bool) -> None:
-    assert {needs_history(text) for text in re.findall(r"\w.*?\?", questions)} == {leaning}
+def test_signs_of_a_question_that_leans() -> None:
+    leaning = "And when was that? How much did he weigh? Who lives there? What did the second one ask for?"
+    alone = "When did Felix pass his practical test? What rent does Mika pay for the flat that she got? "
+    alone += "Is there any milk in the blue fridge of Bo? What did the oak desk cost?"
+    assert all(map(needs_history, re.findall(r"\w.*?\?", leaning)))
+    assert not any(map(needs_history, re.findall(r"\w.*?\?", alone)))
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5), st.lists(st.text(max_size=30), max_size=6))
 def test_no_text_breaks_it_and_a_batch_is_as_one_by_one(questions: list[str], history: list[str]) -> None:
     many = rewrite(questions, history=[history] * len(questions), service=None)
     assert many["rewritten"].to_list() == [rewrite(text, history=history, service=None) for text in questions]
-    assert all(new.startswith(old) for old, new in zip(questions, many["rewritten"], strict=True))
     with pytest.raises(DataError, match="0 histories"):
         rewrite(questions, history=[], service=None)
 

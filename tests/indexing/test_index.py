@@ -125,25 +125,6 @@ def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytes
     assert kinds(index(store, NAME)) == {"created": 1}
 
 
-def test_cut_off_before_the_states_nothing_counts_and_it_is_done_again(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = type(store.knowledge)._write
-
-    def dies(self: Any, table: str, *rest: Any) -> None:
-        if table == "index_states":
-            raise KeyboardInterrupt
-        write(self, table, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(store.knowledge), "_write", dies)
-        with pytest.raises(KeyboardInterrupt):
-            index(store, NAME)
-    assert store.knowledge.rows("facts", NAME).is_empty()
-    assert kinds(index(store, NAME)) == {"created": 3}
-    assert store.knowledge.events(NAME).height == 3
-
-
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
