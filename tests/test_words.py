@@ -18,7 +18,8 @@ HOME_MADE = re.compile(
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
     """Give the docstrings, messages and helps of a module; a word alone is a key, a constant a prompt or pattern."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source if HOME_MADE.search(source) else "")
     assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
     constants = [node for node in assigned if isinstance(node.targets[0], ast.Name) and node.targets[0].id.isupper()]
     skipped = {id(inner) for constant in constants for inner in ast.walk(constant.value)}

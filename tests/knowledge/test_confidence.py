@@ -17,7 +17,6 @@ from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.decay import FAMILIES, BaseLevel, Exponential, PowerLaw, Weibull
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
-CURVES = {name: kind() for name, kind in FAMILIES.items()}
 
 
 def facts(*rows: tuple[str, int, float | None, bool]) -> pl.DataFrame:
@@ -36,7 +35,7 @@ def test_families_agree_with_scipys_survival_functions() -> None:
         (PowerLaw(100, 1.3), stats.lomax(1.3, scale=lomax)), (BaseLevel(100, 1.3), stats.fisk(1.3, scale=100)),
     ):  # fmt: skip
         assert curve.retention(ages) == pytest.approx(law.sf(ages))
-    assert all(curve.retention(np.zeros(1)) == 1 for curve in CURVES.values())
+    assert all(kind().retention(np.zeros(1)) == 1 for kind in FAMILIES.values())
 
 
 def test_it_is_the_product_clipped() -> None:
@@ -54,7 +53,7 @@ def test_it_is_the_product_clipped() -> None:
 @given(age=st.floats(0, 40_000), more=st.floats(0, 5000), name=st.sampled_from(sorted(FAMILIES)), n=st.integers(0, 9))
 def test_it_falls_with_age_and_rises_with_repetition(age: float, more: float, name: str, n: int) -> None:
     table = facts(("stated", n, age, False), ("stated", n, age + more, False), ("stated", n + 1, age, False))
-    young, old, repeated = score(table, now=NOW, settings=ConfidenceSettings(decay=CURVES[name]))["confidence"]
+    young, old, repeated = score(table, now=NOW, settings=ConfidenceSettings(decay=FAMILIES[name]()))["confidence"]
     assert 0 <= old <= young <= repeated <= 1
 
 
