@@ -16,8 +16,8 @@ from ir_measures import RR, P, R, SetF, SetP, Success, alpha_nDCG, nDCG
 
 from memlab.errors import DataError
 from memlab.evaluate import Measure, read_measure
-from memlab.evaluate.bounds import ceiling, chance
 from memlab.evaluate.measures import kendall_tau, score
+from memlab.evaluate.report import ceiling, chance
 from memlab.records import Qrels, run_from_scores
 from memlab.registry import measures as NAMES
 

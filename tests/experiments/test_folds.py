@@ -12,10 +12,10 @@ from stand_in import StandIn
 from talk import purchases
 
 from memlab import rerank
-from memlab.experiments import folds
-from memlab.experiments.folds import train_folds
+from memlab.experiments import replaying
+from memlab.experiments.replaying import train_folds
 from memlab.records import Dataset
-from memlab.rerank import learned, listwise, training
+from memlab.rerank import learned, model, training
 from memlab.retrieve import Bench, hybrid
 
 
@@ -41,7 +41,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             raise KeyboardInterrupt
         return real(lists, seed=seed)
 
-    monkeypatch.setattr(listwise, "EPOCHS", 1)
+    monkeypatch.setattr(model, "EPOCHS", 1)
     monkeypatch.setattr(training, "train", count)
     return seeds
 
@@ -66,7 +66,7 @@ def test_what_they_depend_on_is_trained_again_and_a_kill_leaves_no_note(
     assert json.loads((place / "about.json").read_text())["seed"] == 1
     other = replace(bench, provenance={**bench.provenance, "encoder": "other", "header": ["time"]})
     train_folds(other, data, tmp_path, seed=1)
-    monkeypatch.setattr(folds, "code_version", lambda: "memlab of tomorrow")
+    monkeypatch.setattr(replaying, "code_version", lambda: "memlab of tomorrow")
     train_folds(other, data, tmp_path, seed=1)
     less = replace(data, questions=data.questions.filter(pl.int_range(pl.len()) > 0))
     assert train_folds(Bench.of(less, encoder=StandIn()), less, tmp_path, seed=1) != place

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from memlab.embed.plain import HashingEncoder
 from model_server import KEY, ModelServer, fitting, say, send
 from talk import dialogue
 
 import memlab
 from memlab.config import IndexSettings
-from memlab.embed.hashing import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active_facts

@@ -9,8 +9,9 @@ import pytest
 
 from memlab.embed import load
 from memlab.errors import DataError
-from memlab.knowledge import ConfidenceSettings, graph, recall, resolve, score
+from memlab.knowledge import ConfidenceSettings, recall, resolve, score
 from memlab.knowledge.decay import Exponential, PlateauLinear
+from memlab.knowledge.recall import build_graph, fact_relevance
 from memlab.records import Entity, Fact, frame
 
 DAY0 = datetime(2026, 1, 1, tzinfo=UTC)
@@ -39,12 +40,12 @@ def test_the_score_is_the_weighted_sum_without_superseded_facts_and_other_scopes
 
 def test_the_graph_reaches_what_shares_no_word() -> None:
     oslo = frame(Entity, [Entity("e", "u", "u/s", "Oslo", "place", "", [])])
-    known = graph.build_graph(FACTS.filter(scope="u"), oslo)
-    near, _ = graph.fact_relevance(known, "Where is Ann's office?")
+    known = build_graph(FACTS.filter(scope="u"), oslo)
+    near, _ = fact_relevance(known, "Where is Ann's office?")
     # Ann Lee, Acme, Oslo: two steps; nothing leads to pottery.
     assert near["u1"] > near.get("u2", 0.0)
-    assert graph.fact_relevance(known, "Who is Ann Lee?")[1] == ["Ann Lee"]
-    assert graph.fact_relevance(known, "Anything else?") == ({}, [])
+    assert fact_relevance(known, "Who is Ann Lee?")[1] == ["Ann Lee"]
+    assert fact_relevance(known, "Anything else?") == ({}, [])
 
 
 def test_a_batch_is_its_questions() -> None:

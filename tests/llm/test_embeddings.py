@@ -11,7 +11,7 @@ from model_server import KEY, UNUSABLE, ModelServer, fitting, send
 
 from memlab import ModelError
 from memlab.llm import Service, embed_texts
-from memlab.llm.embeddings import BATCH
+from memlab.llm.client import BATCH
 
 
 def rows(*vectors: Any, index: bool = True) -> Any:

@@ -14,8 +14,7 @@ import memlab
 from memlab.records import Dataset
 from memlab.rerank import BUNDLED_MODEL, Model, bundled_model_fits
 from memlab.rerank.learned import score_candidates
-from memlab.rerank.listwise import BATCH, fit, predict
-from memlab.rerank.model import scope_fingerprints
+from memlab.rerank.model import BATCH, fit, predict, scope_fingerprints
 from memlab.rerank.training import TrainingLists
 
 Lists = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -13,7 +13,7 @@ from stand_in import StandIn
 from memlab import DataError
 from memlab.embed.token_vectors import token_cosines
 from memlab.records import Dataset, Question, Session, Turn, frame
-from memlab.rerank._matches import MARGIN, rephrase_in_first_person, token_match_features
+from memlab.rerank._words import MARGIN, rephrase_in_first_person, token_match_features
 from memlab.rerank.features import best_candidate_places, candidate_features, ranking_to_places
 from memlab.retrieve import Bench, hybrid
 from memlab.retrieve.late_interaction import late_scores, query_tokens, scope_tokens

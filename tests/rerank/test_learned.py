@@ -19,8 +19,7 @@ from memlab import DataError, ModelError
 from memlab.records import Dataset, Run
 from memlab.rerank import Model, cross_validate, learned, train, training_lists
 from memlab.rerank.learned import score_candidates
-from memlab.rerank.listwise import predict
-from memlab.rerank.model import scope_fingerprints
+from memlab.rerank.model import predict, scope_fingerprints
 from memlab.rerank.training import TrainingLists
 from memlab.retrieve import Bench, hybrid
 
@@ -29,7 +28,7 @@ from memlab.retrieve import Bench, hybrid
 def quick() -> Any:
     """Learn less: nothing here asks for much."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memlab.rerank.listwise.EPOCHS", 3)
+        patch.setattr("memlab.rerank.model.EPOCHS", 3)
         yield
 
 

@@ -16,7 +16,7 @@ from memlab.pipelines import pipeline
 from memlab.retrieve import Bench
 from memlab.retrieve.decompose import WINDOWS, _best_turn_per_window, decompose, split_questions
 from memlab.text.analysis import english_rules_apply
-from memlab.text.coordination import split_question
+from memlab.text.questions import split_question
 
 
 def asking(bench: Bench, *texts: str) -> Bench:

@@ -15,8 +15,8 @@ from memlab.evaluate import evaluate
 from memlab.pipelines import pipeline
 from memlab.records import Dataset, Level, Question, Run, frame
 from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns
-from memlab.retrieve.arrays import cosines
 from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.documents import cosines
 from memlab.text.analysis import tokenize
 
 Ranking = Callable[[Run], dict[str, list[str]]]

@@ -15,7 +15,7 @@ from memlab import embed
 from memlab.datasets import chatlog
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench, two_stage
-from memlab.retrieve.speakers import ASKS_ASSISTANT, assistant_penalty, assistant_turn_mask
+from memlab.retrieve.fusion import ASKS_ASSISTANT, assistant_penalty, assistant_turn_mask
 from memlab.retrieve.two_stage import summary_vectors
 
 Ranking = Callable[[Run], dict[str, list[str]]]

@@ -7,7 +7,7 @@ import pytest
 from store_data import Words
 
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
-from memlab.store import MemoryStore, caches, token_vectors
+from memlab.store import MemoryStore, caches
 
 TEXTS = ["we met old friends", "", "hi", "we met old friends", "x \x1e y", "no"]
 
@@ -18,7 +18,7 @@ def assert_equal(one: TokenVectors, two: TokenVectors) -> None:
 
 
 def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_vectors, "CHUNK", 1)
+    monkeypatch.setattr(caches, "CHUNK", 1)
     store.tokens.arrange(Words())  # nothing yet
     first, again = Words(), Words()
     made = store.tokens.encode(first, TEXTS)

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 import memlab
 from memlab.errors import DataError
-from memlab.text import sentences as splitter
+from memlab.text import tokens as splitter
 from memlab.text import words as classes
 from memlab.text.analysis import LANGUAGES, check_language, stop_words, tokenize
 from memlab.text.questions import FORMS, asks_for_aggregation, question_form
-from memlab.text.sentences import sentence_spans, sentences
-from memlab.text.tokens import normalize_word, tokens, words
+from memlab.text.tokens import normalize_word, sentence_spans, sentences, tokens, words
 
 TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | st.characters(), max_size=60)
 
