@@ -45,28 +45,17 @@ def _room(path: Path) -> str:
 NAMES = {_name(path): path for path in MODULES}
 
 
-class _Imports(ast.NodeVisitor):
-    """Collect what a module imports, at its top or within a function, but for the type checker alone."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-
-    def visit_If(self, node: ast.If) -> None:
-        if ast.unparse(node.test) != "TYPE_CHECKING":
-            self.generic_visit(node)
-
-    def visit_Import(self, node: ast.Import) -> None:
-        self.names += [alias.name for alias in node.names]
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        self.names += [f"{node.module}.{alias.name}" for alias in node.names]
-
-
 @cache
 def _imports(path: Path) -> list[str]:
-    visitor = _Imports()
-    visitor.visit(ast.parse(path.read_text()))
-    return visitor.names
+    """Give what a module imports, at its top or within a function, but for the type checker alone."""
+    names, waiting = list[str](), [*ast.parse(path.read_text()).body]
+    for node in waiting:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            start = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names += [f"{start}{alias.name}" for alias in node.names]
+        elif not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
+            waiting += ast.iter_child_nodes(node)
+    return names
 
 
 def _modules(path: Path) -> set[str]:

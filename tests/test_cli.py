@@ -22,10 +22,7 @@ from memlab.errors import DataError
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
-VERBS = (
-    *("ingest", "optimize", "fetch", "datasets", "convert", "info", "search", "facts", "recall", "list", "rollup"),
-    *("evaluate", "compare", "why", "knowledge", "index", "answer", "train", "notebooks", "figures", "serve"),
-)
+VERBS = get_command(app).commands  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -61,18 +58,11 @@ def ingested(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
     return store
 
 
-@pytest.fixture
-def refused(memlab_cli: Callable[..., Any]) -> Callable[..., str]:
-    """Give the message of a command that refuses: one line, and nothing of Python's."""
-
-    def run(*arguments: Any, cwd: Path) -> str:
-        done = memlab_cli(*arguments, cwd=cwd)
-        assert done.code == 2, (done.out, done.err)
-        assert len(done.messages) == 1, done.err
-        assert done.messages[0].startswith("memlab: ")
-        return str(done.messages[0])
-
-    return run
+def refusal(done: Any) -> str:
+    """Give the message of a command that refused: one line, and nothing of Python's."""
+    assert (done.code, len(done.messages)) == (2, 1), (done.out, done.err)
+    assert done.messages[0].startswith("memlab: ")
+    return str(done.messages[0])
 
 
 @pytest.mark.parametrize("verb", ["", *VERBS])
@@ -82,30 +72,17 @@ def test_help(memlab_cli: Any, tmp_path: Path, verb: str) -> None:
     assert "Usage" in done.out
     assert "…" not in done.out, "no description is cut off"
     assert f"Example: memlab {verb}" in done.out if verb else set(VERBS) <= set(done.out.split())
-    assert not list(tmp_path.iterdir())
 
 
-def test_an_option_of_one_name_is_the_same_option_everywhere() -> None:
-    texts: dict[str, set[str]] = {}
-    for command in get_command(app).commands.values():  # type: ignore[attr-defined]
-        for option in command.params:
-            texts.setdefault(max(option.opts, key=len), set()).add(str(option.bare_type))
-    assert {name: types for name, types in texts.items() if name.startswith("--") and len(types) > 1} == {}
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [(), ("bogus",), ("ingest",), ("search",), ("search", "x", "--k", "0"), ("search", "x", "--k", "few")],
-)
+@pytest.mark.parametrize("arguments", [(), ("bogus",), ("ingest",), ("search", "x", "--k", "0")])
 def test_wrong_usage_is_exit_code_2(memlab_cli: Any, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     done = memlab_cli(*arguments, cwd=tmp_path)
     assert done.code == 2
     assert "Usage" in done.out + done.err
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_installed_command_in_a_process_of_its_own(tmp_path: Path) -> None:
-    command = [str(Path(sys.executable).with_name("memlab")), "evaluate", "none.jsonl", *HASHING]
+    command = [str(Path(sys.executable).with_name("memlab")), "ingest", "none.jsonl", *HASHING]
     bad = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert bad.returncode == 2
     assert re.fullmatch(r"memlab: none\.jsonl: cannot be read \(No such file or directory\).*\n", bad.stderr)
@@ -118,9 +95,7 @@ def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(memlab_cli: A
     for level, shape in (("turn", r"small/\d\.\d"), ("session", r"small/s\d")):
         done = memlab_cli(*asked, "--level", level, "--k", 2, cwd=ingested.parent)
         assert (done.code, done.err) == (0, "")
-        rows = re.findall(rf"^ *(\d+)  (-?\d\.\d{{4}})  undated  ({shape})$", done.out, re.MULTILINE)
-        assert [row[0] for row in rows] == ["1", "2"]
-        assert float(rows[0][1]) >= float(rows[1][1])
+        assert re.findall(rf"^ *(\d+)  -?\d\.\d{{4}}  undated  {shape}$", done.out, re.MULTILINE) == ["1", "2"]
     best = memlab_cli(*asked, "--pipeline", "bm25", cwd=ingested.parent).out.splitlines()
     assert best[0].endswith("small/0.3")
     assert best[1].strip() == "Ann: I saw the dentist Eriksen."
@@ -131,9 +106,7 @@ def test_a_history_makes_a_follow_up_stand_alone(memlab_cli: Any, ingested: Path
     history = tmp_path / "history.json"
     history.write_text(json.dumps([{"role": "user", "content": "Who is the dentist Eriksen?"}]))
     asked = ("search", "And where is he?", "--scope", "small", *HASHING, "--store", ingested, "--history", history)
-    done = memlab_cli(*asked, cwd=tmp_path)
-    assert done.code == 0, done.err
-    assert "searched for: And where is he? (dentist Eriksen)" in done.err
+    assert "searched for: And where is he? (dentist Eriksen)" in memlab_cli(*asked, cwd=tmp_path).err
     history.write_text("no JSON")
     assert memlab_cli(*asked, cwd=tmp_path).code == 2
 
@@ -150,12 +123,8 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     memlab_cli: Any, ingested: Path, tmp_path: Path
 ) -> None:
     options = (*HASHING, "--store", shutil.copytree(ingested, tmp_path / "store"))
-    for verb in (
-        ("ingest", "silent.jsonl"),
-        ("ingest", "talk.jsonl"),
-        ("evaluate", "asked.jsonl", "--pipeline", "bm25"),
-    ):
-        memlab_cli(*verb, *options, cwd=ingested.parent)
+    for verb, *rest in (("ingest", "silent"), ("ingest", "talk"), ("evaluate", "asked", "--pipeline", "bm25")):
+        memlab_cli(verb, f"{rest[0]}.jsonl", *rest[1:], *options, cwd=ingested.parent)
     done = memlab_cli("search", "dentist Eriksen", "--scope", "small", *options, cwd=tmp_path)
     assert "small/0.3" in done.out
     assert done.err == "dataset talk, the last that was ingested; --dataset names another\n"
@@ -185,26 +154,21 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
     ("line", "said"),
     [
         ("search x", "--scope is needed; the store has nadia, "),
-        ("search x --scope nobody", "no scope 'nobody'; the store has nadia, "),
         ("search x --scope small --dataset none", "no dataset 'none'; the store has "),
         ("search x --scope small --level word", "level is 'word'; choose turn or session"),
         ("search x --scope small --pipeline hybrid|mrr", "did you mean 'mmr'?"),
-        ("search x --scope small --pipeline hybrid(k=0)", "k is 0"),
         ("search x --scope small --store nowhere", "there is no store at nowhere"),
-        ("search x --scope small --store talk.jsonl", "is a file; expected a directory"),
+        ("search x --scope small --store talk.jsonl", "store talk.jsonl is a file; expected a directory"),
         ("search x --scope small --encoder nothing", "no encoder 'nothing'"),
         ("search \udcff --scope small", "the question is not valid text: '\\udcff' at 0"),
-        ("evaluate talk.jsonl --pipeline mmr", "a pipeline begins with bm25, "),
         ("evaluate talk.jsonl --pipeline bm25 --pipeline bm25()", "none twice"),
         ("evaluate talk.jsonl --pipeline bm25 --out talk.jsonl", "talk.jsonl/bm25.turn.trec: cannot be written"),
         ("evaluate talk.jsonl --pool 5", "pool=5 is for LongMemEval files, this one is chatlog"),
         ("evaluate talk.jsonl --scope nobody", "no scope 'nobody'"),
-        ("evaluate talk.jsonl --seed -1", "setting 'seed' (from flag)"),
         ("evaluate talk.jsonl --cross-validate turns", "cross_validate is 'turns'; what there is: 'scope'"),
         ("evaluate talk.jsonl --pipeline hybrid|learned(model='no')", "no model 'no'; make one: memlab tr"),
         ("evaluate talk.jsonl --pipeline hybrid|learned --encoder minilm", "the model that comes with memlab was tr"),
         ("train asked.jsonl", "no question of 'asked' names a turn as evidence; there is nothing to learn from"),
-        ("train silent.jsonl", "no question of 'silent' names a turn as evidence; there is nothing to learn from"),
         ("train talk.jsonl", "late interaction needs token embeddings"),
         ("fetch nope", "'nope'; choose one of locomo, longmemeval"),
         ("figures elsewhere", "no directory elsewhere"),
@@ -213,22 +177,19 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
     ],
 )
 def test_refusals_are_one_line(
-    refused: Any, ingested: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+    memlab_cli: Any, ingested: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
 ) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     verb, *rest = line.split(" ")
     defaults = {"--encoder": "hashing", "--store": "store"} if verb in ("search", "evaluate", "train") else {}
     more = [word for option, value in defaults.items() if option not in rest for word in (option, value)]
-    assert said in refused(verb, *rest, *more, cwd=ingested.parent)
+    assert said in refusal(memlab_cli(verb, *rest, *more, cwd=ingested.parent))
 
 
-def test_datasets_lists_licence_and_checksum(memlab_cli: Any, tmp_path: Path) -> None:
-    out = memlab_cli("datasets", cwd=tmp_path).out
-    assert "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4" in out
-    assert "CC BY-NC 4.0" in out
-
-
-def test_convert_writes_what_evaluate_reads(memlab_cli: Any, folder: Path, tmp_path: Path) -> None:
+def test_convert_writes_what_evaluate_reads_and_datasets_lists_licences(
+    memlab_cli: Any, folder: Path, tmp_path: Path
+) -> None:
+    assert "CC BY-NC 4.0" in memlab_cli("datasets", cwd=tmp_path).out
     done = memlab_cli("convert", folder / "talk.jsonl", tmp_path / "mine", cwd=tmp_path)
     assert (done.code, sorted(p.name for p in tmp_path.iterdir())) == (0, ["mine"])
     asked, again = datasets.load(folder / "talk.jsonl").questions, datasets.load(tmp_path / "mine").questions
@@ -236,9 +197,9 @@ def test_convert_writes_what_evaluate_reads(memlab_cli: Any, folder: Path, tmp_p
     assert {*again["text"]} >= {*cited["text"]}
 
 
-def test_corrections_stand_beside_the_original(memlab_cli: Any, refused: Any, tmp_path: Path) -> None:
-    told = [("I painted a lake.", 1), ("I ran a race.", 2)]
-    turns = [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": text} for text, n in told]
+def test_corrections_stand_beside_the_original(memlab_cli: Any, tmp_path: Path) -> None:
+    said = ("I painted a lake.", "I ran a race.")
+    turns = [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": text} for n, text in enumerate(said, 1)]
     talk = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns}
     asked = {"question": "Which race did Mel run?", "answer": "x", "evidence": ["D1:1"], "category": 4}
     (tmp_path / "locomo.json").write_text(json.dumps([{"sample_id": "a", "conversation": talk, "qa": [asked]}]))
@@ -248,54 +209,33 @@ def test_corrections_stand_beside_the_original(memlab_cli: Any, refused: Any, tm
     done = memlab_cli(*measured, "errors.json", cwd=tmp_path)
     assert done.code == 0, done.err
     assert "errors.json: the evidence of 1 of 1 questions is corrected" in done.out
-    assert "with the evidence that errors.json corrects" in done.out
     judged = [(tmp_path / "out" / at / "qrels.turn.trec").read_text().split()[2] for at in ("", "corrected")]
     assert judged == ["a/session_1/1", "a/session_1/2"]
     (tmp_path / "errors.json").write_text("[{}]")
-    assert "error 0: question: found nothing" in refused(*measured, "errors.json", cwd=tmp_path)
+    assert "error 0: question: found nothing" in refusal(memlab_cli(*measured, "errors.json", cwd=tmp_path))
 
 
-def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, refused: Any, tmp_path: Path) -> None:
+def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     done = memlab_cli("figures", cwd=tmp_path)
     assert (done.code, done.out) == (0, "figures/index.html\n")
     assert "Nothing has been exported yet" in (tmp_path / "figures" / "index.html").read_text()
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_a.ipynb").write_text("{")
-    assert "whose name holds 'zz'" in refused("notebooks", "x.jsonl", "--only", "zz", cwd=tmp_path)
-    assert "00_a.ipynb: could not be run" in refused("notebooks", "x.jsonl", cwd=tmp_path)
-    assert "holds the notebooks" in refused("notebooks", "x.jsonl", "--out", "notebooks", cwd=tmp_path)
+    for options, said in (
+        (("--only", "zz"), "whose name holds 'zz'"),
+        ((), "00_a.ipynb: could not be run"),
+        (("--out", "notebooks"), "holds the notebooks"),
+    ):
+        assert said in refusal(memlab_cli("notebooks", "x.jsonl", *options, cwd=tmp_path))
     assert (tmp_path / "notebooks" / "00_a.ipynb").read_text() == "{"
-
-
-@pytest.mark.slow
-def test_a_trained_model_ranks_and_says_what_it_learned_from(
-    memlab_cli: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from memlab.rerank import Model
-
-    monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
-    monkeypatch.setattr("memlab.rerank.model.EPOCHS", 2)
-    for verb in (("train", "talk.jsonl", "--out", "deep/model.safetensors"), ("ingest", "talk.jsonl")):
-        done = memlab_cli(*verb, "--store", "learned", cwd=folder)
-        assert done.code == 0, done.err
-        assert verb[0] == "ingest" or re.search(r"learned from \d+ questions of \d conversations: deep/model", done.out)
-    about = Model.load(folder / "deep" / "model.safetensors").about
-    assert about["data"] == [{"name": "talk", "fingerprint": datasets.load(folder / "talk.jsonl").fingerprint()}]
-    learned = ("--pipeline", "hybrid | learned(model='deep/model.safetensors')", "--store", "learned")
-    for level in ("turn", "session"):
-        done = memlab_cli("search", "paint", "--scope", "nadia", *learned, "-k", 2, "--level", level, cwd=folder)
-        assert done.code == 0, done.err
-        assert len(re.findall(r"^ +\d  -?\d+\.\d{4}  20\d\d-\d\d-\d\d  nadia/", done.out, re.MULTILINE)) == 2
-    assert memlab_cli("search", "paint", "--scope", "nadia", *learned, *HASHING, cwd=folder).code == 2
 
 
 def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.json").write_text("[]")
-    given = ["n=None", "file=a.json", "files=['a.json', 'b']", "text=hybrid(k=3) | mmr", "quoted='7'"]
-    file = str(tmp_path / "a.json")
-    expected = {"n": None, "file": file, "files": [file, "b"], "text": "hybrid(k=3) | mmr", "quoted": "7"}
+    given = ["n=None", "files=['a.json', 'b']", "text=hybrid(k=3) | mmr", "quoted='7'"]
+    expected = {"n": None, "files": [str(tmp_path / "a.json"), "b"], "text": "hybrid(k=3) | mmr", "quoted": "7"}
     assert read_assignments(given) == expected
     for wrong in ("n", "=3", "a-b=3"):
         with pytest.raises(DataError, match="is no assignment"):

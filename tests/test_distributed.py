@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -30,13 +31,6 @@ NOW = datetime(2030, 1, 1, tzinfo=UTC)
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra memlab[ray] is not installed")
 
 
-def test_here_each_part_is_computed_when_it_is_asked_for() -> None:
-    read: list[int] = []
-    results = parallel_map(divmod, (read.append(n) or n for n in range(7, 9)), 2)
-    assert (next(results), read) == ((3, 1), [7])
-    assert list(results) == [(4, 0)]
-
-
 def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="engine is 'spark'; choose local or ray"):
         parallel_map(divmod, [1], 2, engine="spark")
@@ -46,13 +40,10 @@ def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_
 
     monkeypatch.setitem(memlab.stages, "kept_here", kept_here)
     data, own = memlab.sample(["owen"], turns=60), memlab.embed.load("hashing:64")
-    for text, options, message in (
-        ("bm25", {}, "takes a store that its workers reach, and an encoder by its name"),
-        ("bm25", {"encoder": own, "store": tmp_path}, "takes a store that its workers reach"),
-        ("bm25 | kept_here", {"encoder": "hashing:64", "store": tmp_path}, "stage kept_here is not of memlab"),
-    ):
-        with pytest.raises(DataError, match=message):
-            memlab.run(text, data, engine="ray", **options)
+    with pytest.raises(DataError, match="takes a store that its workers reach, and an encoder by its name"):
+        memlab.run("bm25", data, engine="ray", encoder=own, store=tmp_path)
+    with pytest.raises(DataError, match="stage kept_here is not of memlab"):
+        memlab.run("bm25 | kept_here", data, engine="ray", encoder="hashing:64", store=tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ModelError, match=r'pip install "memlab\[ray\]"'):
         list(parallel_map(divmod, [1], 2, engine="ray"))
@@ -75,13 +66,20 @@ def cluster() -> Iterator[None]:
         ray.shutdown()
 
 
-def _talk() -> Dataset:
+@pytest.fixture(scope="module")
+def talk() -> Dataset:
     return excerpt(300, scopes=["owen"])
+
+
+def _rows(store: MemoryStore, name: str) -> list[list[dict[str, Any]]]:
+    """Give the facts and the summaries of a dataset, in one order; there are some."""
+    tables = [store.knowledge.rows(kind, name).sort(pl.all()).to_dicts() for kind in ("facts", "summaries")]
+    assert all(tables)
+    return tables
 
 
 @pytest.mark.slow
 def test_results_come_in_order_and_an_error_as_it_was_raised(cluster: None) -> None:
-    assert distributed.core_count() == 4
     names = [f"part {n}" for n in range(40)]
     assert list(parallel_map(os.path.join, names, "end", engine="ray")) == [f"{name}/end" for name in names]
     with pytest.raises(TypeError, match="expected str"):
@@ -89,11 +87,11 @@ def test_results_come_in_order_and_an_error_as_it_was_raised(cluster: None) -> N
 
 
 @pytest.mark.nightly
-def test_same_rows_and_ranks_as_on_one_machine(cluster: None, tmp_path: Path) -> None:
-    data, pipelines = _talk(), ["bm25", "best", "best | mmr"]
+def test_same_rows_and_ranks_as_on_one_machine(cluster: None, talk: Dataset, tmp_path: Path) -> None:
+    pipelines = ["bm25", "best", "best | mmr"]
     stores = [MemoryStore.open(tmp_path / engine) for engine in distributed.ENGINES]
     done = [
-        memlab.run(pipelines, data, store=at, engine=by) for by, at in zip(distributed.ENGINES, stores, strict=True)
+        memlab.run(pipelines, talk, store=at, engine=by) for by, at in zip(distributed.ENGINES, stores, strict=True)
     ]
     for here, there in zip(*(each.runs for each in done), strict=True):
         assert (here.name, here.level, here.provenance["code"]) == (there.name, there.level, there.provenance["code"])
@@ -101,34 +99,30 @@ def test_same_rows_and_ranks_as_on_one_machine(cluster: None, tmp_path: Path) ->
         # Texts that are read together round each other's vectors, and one bit of a token can turn.
         assert both.filter(pl.col("rank") == pl.col("rank_there")).height >= 0.98 * here.frame.height
     for engine, store in zip(distributed.ENGINES, stores, strict=True):
-        index(store, data.name, service="recorded", now=NOW, engine=engine)
-    for table in ("facts", "summaries"):
-        here, there = (store.knowledge.rows(table, data.name) for store in stores)
-        assert here.height
-        assert here.equals(there), table
-    assert memlab.run(pipelines, data, store=stores[1]).cells["read"].all(), "one machine reads what workers ranked"
+        index(store, talk.name, service="recorded", now=NOW, engine=engine)
+    assert _rows(stores[0], talk.name) == _rows(stores[1], talk.name)
+    assert memlab.run(pipelines, talk, store=stores[1]).cells["read"].all(), "one machine reads what workers ranked"
 
 
 @pytest.mark.nightly
 @needs_ray
-def test_a_store_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_in_a_bucket(talk: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         where = "http://{}:{}".format(*server.get_host_and_port())
         keys = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
-        for name, value in {**keys, "AWS_ENDPOINT": where, "AWS_ALLOW_HTTP": "true"}.items():
+        for name, value in (keys | {"AWS_ENDPOINT": where, "AWS_ALLOW_HTTP": "true"}).items():
             monkeypatch.setenv(name, value)
         importlib.import_module("boto3").client("s3", endpoint_url=where).create_bucket(Bucket="talk")
-        log, place = tmp_path / "talk.jsonl", "s3://talk/memory"
-        write(log, excerpt(300, scopes=["owen"]))
-        common = ["--store", place, "--encoder", "hashing:64"]
-        measured = ["evaluate", str(log), "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
-        for verb in (["ingest", str(log)], ["index"], measured):
+        data = memlab.datasets.load(write(tmp_path / "talk.jsonl", talk))
+        common = ["--store", "s3://talk/memory", "--encoder", "hashing:64"]
+        measured = ["evaluate", "talk.jsonl", "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
+        for verb in (["ingest", "talk.jsonl"], ["index"], measured):
             command = [sys.executable, "-c", "from memlab.cli import main; main()", *verb, *common]
             done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
-        store, data = MemoryStore.open(place, create=False), memlab.datasets.load(log)
+        store = MemoryStore.open(common[1], create=False)
         assert store.turns(data.name).height == data.turns.height
         assert store.knowledge.states(data.name).height == data.sessions.height
         assert memlab.run("bm25", data, store=store, encoder="hashing:64").cells["read"].all()
@@ -139,29 +133,25 @@ def test_a_store_in_a_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.nightly
 @needs_ray
-def test_a_killed_head_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    data, place = _talk(), str(tmp_path / "store")
-    store = MemoryStore.open(place)
-    store.ingest(data)
+def test_a_killed_head_goes_on_where_it_stopped(talk: Dataset, tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    store, other = MemoryStore.open(place), MemoryStore.open(tmp_path / "whole")
+    for each in (store, other):
+        each.ingest(talk)
     code = (
         "import sys; from datetime import *; from memlab.config import IndexSettings;"
         "from memlab.indexing import index;"
         "from memlab.store import MemoryStore; store = MemoryStore.open(sys.argv[1]);"
         "index(store, sys.argv[2], settings=IndexSettings(batch=2), now=datetime(2030, 1, 1, tzinfo=UTC), engine='ray')"
     )
-    command = [sys.executable, "-c", code, place, data.name]
+    command = [sys.executable, "-c", code, place, talk.name]
     head = subprocess.Popen(command, start_new_session=True)
-    while head.poll() is None and not store.knowledge.states(data.name).height:
+    while head.poll() is None and not store.knowledge.states(talk.name).height:
         time.sleep(0.05)
     os.killpg(head.pid, signal.SIGKILL)
     head.wait()
-    before = store.knowledge.states(data.name).height
-    assert before
+    assert store.knowledge.states(talk.name).height
     subprocess.run(command, check=True)
-    other = MemoryStore.open(tmp_path / "whole")
-    other.ingest(data)
-    index(other, data.name, settings=IndexSettings(batch=2), now=NOW)
-    for table in ("facts", "summaries"):
-        rows = [each.knowledge.rows(table, data.name).sort(pl.all()) for each in (store, other)]
-        assert rows[0].equals(rows[1]), table
-    assert store.knowledge.states(data.name)["attempts"].to_list() == [1] * data.sessions.height
+    index(other, talk.name, settings=IndexSettings(batch=2), now=NOW)
+    assert _rows(store, talk.name) == _rows(other, talk.name)
+    assert store.knowledge.states(talk.name)["attempts"].to_list() == [1] * talk.sessions.height

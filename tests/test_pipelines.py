@@ -66,15 +66,6 @@ def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
     assert str(pipeline(str(read))) == str(read)
 
 
-def test_space_does_not_matter_and_names_alone_are_enough() -> None:
-    for text in ("  hybrid (k = 200)\t|   mmr( lambda_ = .7 ,)  ", "(hybrid(\n k=200\n)) | (mmr(lambda_=7e-1))\n"):
-        assert str(pipeline(text)) == "hybrid(k=200) | mmr(lambda_=0.7)"
-    made = pipeline("bm25() | budget()")
-    assert pipeline(made) is made
-    assert str(made) == "bm25 | budget"
-    assert made.stages == (Stage("bm25", {}), Stage("budget", {}))
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -82,23 +73,17 @@ def test_space_does_not_matter_and_names_alone_are_enough() -> None:
         ("hibrid", r"'hibrid' \(did you mean 'hybrid'\?\); a pipeline begins with bm25, .*dense, "),
         ("hybrid | cross_encoder", r"stage 'cross_encoder' needs model: write cross_encoder\(model=…\)"),
         ("hybrid | blend(reranker='lite')", "no stage is called 'lite'"),
-        ("hybrid | blend(reranker=3)", "reranker is 3; expected str"),
         ("mmr | hybrid", "'mmr' retrieves nothing and cannot come first"),
         ("hybrid | dense", "'dense' retrieves and can only come first"),
         ("hybrid(kk=3)", "stage 'hybrid' has no parameter 'kk'; it has k"),
-        ("hybrid(level='turn')", "no parameter 'level'"),
         ("hybrid | mmr(lambda=0.7)", "lambda is a word of Python; write lambda_="),
         ("hybrid(200)", "stage 'hybrid': write '200' as key=value"),
         ("hybrid(k=1, k=2)", "k is given twice"),
         ("hybrid(k=n)", "stage 'hybrid': k=n is not a literal"),
-        ("hybrid(k=1e999)", "is not a literal"),
         ("hybrid(k=__import__('os').getpid())", "is not a literal"),
         ("", "'' is not a pipeline .* join stages with |"),
-        ("hybrid |", "is not a pipeline"),
         ("hybrid(k=1", "is not a pipeline"),
-        ("x = hybrid", "is not a pipeline"),
         ("hybrid | (mmr | budget)", r"'mmr \| budget' is not a stage; a stage is name or name\(key=value"),
-        ("retrieve.hybrid(k=1)", "is not a stage"),
         ("-" * 50_000 + "1", "is not a pipeline"),
         ("(" * 5_000 + "hybrid" + ")" * 5_000, "is not a pipeline"),
         ("hybrid(k=" + "[" * 250 + "]" * 250 + ")", "is not a pipeline"),
@@ -121,66 +106,39 @@ def test_nonsense_is_read_or_refused(text: str) -> None:
     assert pipeline(str(made)) == made
 
 
-@pytest.mark.parametrize("thing", [None, b"hybrid", ["hybrid"], Stage("hybrid", {})])
-def test_what_is_no_text(thing: Any) -> None:
-    with pytest.raises(PipelineError, match="a pipeline is text such as"):
-        pipeline(thing)
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        "dense(k='5')", "dense(k=None)", "dense(k=2.5)", "dense(k=True)", "combsum(turn=3)", "combsum(turn='ab')",
-        "combsum(turn=(None, 1, 1))", "hybrid | mmr(lambda_='high')", "hybrid | budget(tokens=None)",
+        "dense(k='5')", "dense(k=None)", "dense(k=True)", "combsum(turn=3)", "combsum(turn='ab')",
+        "combsum(turn=(None, 1, 1))", "hybrid | mmr(lambda_='high')",
     ],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_names_its_stage_and_its_type(text: str) -> None:
     with pytest.raises(PipelineError, match=r"stage '\w+': \w+ is .*; expected (int|float|float \| None|Sequence)"):
         pipeline(text)
+    with pytest.raises(PipelineError, match="a pipeline is text such as"):
+        pipeline([text])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("hybrid(k=0)", "k is 0"),
-        ("combsum(turn=(1, 2))", "takes three weights"),
-        ("hybrid | mmr(lambda_=2)", "lambda_ is 2"),
-        ("hybrid | by_cluster(n_clusters=0)", "n_clusters is 0"),
-        ("hybrid | by_cluster(seed=-1)", "clusterer 'kmeans'"),
-    ],
-)
-def test_a_value_out_of_range_names_its_stage(bench: Bench, text: str, message: str) -> None:
-    last = str(pipeline(text).stages[-1])
-    with pytest.raises(DataError, match=message) as caught:
-        pipeline(text).run(bench)
-    assert f"stage {last!r}: " in str(caught.value)
+def test_a_value_out_of_range_names_its_stage(bench: Bench) -> None:
+    with pytest.raises(DataError, match=r"stage 'mmr\(lambda_=2\)': lambda_ is 2"):
+        pipeline("hybrid | mmr(lambda_=2)").run(bench)
 
 
 def test_huge_counts_mean_everything(bench: Bench) -> None:
     huge = 10**30
     text = f"hybrid(k={huge}) | mmr(k={huge}) | by_cluster(candidates={huge}) | budget(tokens={huge})"
     assert pipeline(text).run(bench).frame.height == bench.queries.height * bench.turns.height
-    assert pipeline(f"combsum(k={huge}, turn=({huge}, 1, 0))").run(bench).frame.height
 
 
-@pytest.mark.parametrize("level", ["turn", "session"])
-def test_a_run_says_what_it_came_from(bench: Bench, level: Any) -> None:
-    made = pipeline("hybrid(k=20)|mmr(k=5)|by_cluster(n_clusters=2)|budget(tokens=400)")
-    run = made.run(bench, level=level)
-    assert run.name == str(made)
-    assert run.level == level
-    assert run.provenance == {**bench.provenance, "pipeline": str(made), "level": level}
-    assert pipeline(run.provenance["pipeline"]) == made
-    assert run.text_of is not None
-    assert run.evidence is not None
-    assert run.evidence.level == level
-
-
-def test_a_pipeline_is_its_stages_one_after_another(bench: Bench) -> None:
+def test_a_pipeline_is_its_stages_one_after_another_and_a_run_says_so(bench: Bench) -> None:
     by_hand = select.budget(select.mmr(retrieve.bm25(bench, k=30), bench, lambda_=0.4), bench, tokens=100)
-    run = pipeline("bm25(k=30) | mmr(lambda_=0.4) | budget(tokens=100)").run(bench)
+    made = pipeline("bm25(k=30)|mmr(lambda_=0.4)|budget(tokens=100)")
+    run = made.run(bench)
     assert run.frame.equals(by_hand.frame)
-    assert pipeline("bm25(k=30)").run(bench).frame.equals(retrieve.bm25(bench, k=30).frame)
+    assert run.name == str(made)
+    assert run.provenance == {**bench.provenance, "pipeline": str(made), "level": "turn"}
+    assert pipeline(run.provenance["pipeline"]) == made
 
 
 def test_later_stages_choose_among_turns_and_sessions_follow(bench: Bench) -> None:
@@ -191,8 +149,6 @@ def test_later_stages_choose_among_turns_and_sessions_follow(bench: Bench) -> No
     for (query,), rows in chosen.frame.group_by("query_id", maintain_order=True):
         expected = list(dict.fromkeys(of_turn[d] for d in rows["doc_id"]))
         assert got.filter(query_id=query)["doc_id"].to_list() == expected
-    alone = pipeline("hybrid").run(bench, level="session")
-    assert alone.frame.equals(retrieve.hybrid(bench, level="session").frame)
 
 
 def test_what_is_remembered_is_never_stale(bench: Bench) -> None:
@@ -218,7 +174,6 @@ def test_what_comes_before_is_run_once(bench: Bench, monkeypatch: pytest.MonkeyP
     for text in ("hybrid", "hybrid | mmr", "hybrid | mmr | budget", "hybrid", "hybrid | budget(tokens=50)"):
         pipeline(text).run(fresh)
     assert calls == {"hybrid": 1}
-    with pytest.raises(DataError):
-        pipeline("hybrid(k=0)").run(fresh)
-    with pytest.raises(DataError):  # an error is not remembered as a ranking
-        pipeline("hybrid(k=0)").run(fresh)
+    for _ in range(2):  # an error is not remembered as a ranking
+        with pytest.raises(DataError):
+            pipeline("hybrid(k=0)").run(fresh)

@@ -36,14 +36,12 @@ def test_controls_on_locomo(
     locomo: Experiment, level: str, name: str, cutoffs: list[int], whole: list[float], several: list[float]
 ) -> None:
     report = next(report for report in locomo.reports if (report.name, report.level) == (name, level))
-    rows = report.summary("evidence_sessions", measures=(wanted := [f"recall_all@{k}" for k in cutoffs]))
-    for table, n, known in (
-        (report.summary(measures=wanted), 1155, whole),
-        (rows.filter(group=MULTI_SESSION), 201, several),
-    ):
+    wanted = [f"recall_all@{k}" for k in cutoffs]
+    rows = report.summary("evidence_sessions", measures=wanted).filter(group=MULTI_SESSION)
+    for table, n, known in ((report.summary(measures=wanted), 1155, whole), (rows, 201, several)):
         assert table["n"].unique().to_list() == [n]
-        for measure, here, there in zip(wanted, table["mean"], known, strict=True):
-            assert here >= there - WITHIN, f"{name}, {level}s, n = {n}: {measure} is {here:.3f}, expected {there:.3f}"
+        missed = [each for each in zip(wanted, table["mean"], known, strict=True) if each[1] < each[2] - WITHIN]
+        assert missed == []
 
 
 @pytest.mark.parametrize("name", ["bm25", pytest.param("dense", marks=pytest.mark.nightly)])

@@ -49,8 +49,6 @@ ROWS = st.lists(
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        # A silence of exactly the gap does not split.
-        ([("a", 0, None), ("a", 30, None), ("a", 61, None)], [(0, "s0001", 1), (1, "s0001", 2), (2, "s0002", 1)]),
         # Scopes share neither sessions nor silence; rows need not be in order of time, and equal times keep theirs.
         ([("a", 0, None), ("b", 10, None), ("a", 100, None)], [(0, "s0001", 1), (2, "s0002", 1), (1, "s0001", 1)]),
         ([("a", 20, None), ("a", 0, None), ("a", 20, None)], [(1, "s0001", 1), (0, "s0001", 2), (2, "s0001", 3)]),
@@ -64,7 +62,6 @@ ROWS = st.lists(
             [("a", None, None), ("a", 0, None), ("a", 100, None), ("a", None, None)],
             [(0, "s0001", 1), (1, "s0001", 2), (2, "s0002", 1), (3, "s0002", 2)],
         ),
-        ([("a", None, None)] * 3, [(0, "s0001", 1), (1, "s0001", 2), (2, "s0001", 3)]),
     ],
 )
 def test_messages_get_their_sessions(
@@ -75,8 +72,6 @@ def test_messages_get_their_sessions(
 
 
 def test_time_zones_become_utc_and_wrong_arguments_are_named() -> None:
-    untimed = pl.DataFrame({"scope": ["a", "a"], "timestamp": [None, None]})
-    assert sessionize(untimed)["session"].to_list() == ["s0001", "s0001"]
     naive = pl.DataFrame({"scope": ["a"], "timestamp": [datetime(2026, 3, 1, 9)]})
     oslo = naive.with_columns(pl.col("timestamp").dt.replace_time_zone("Europe/Oslo"))
     assert sessionize(naive)["timestamp"].to_list() == [START]
@@ -116,30 +111,19 @@ def test_a_gap_splits_whatever_the_order_of_rows(minutes: list[int], random: Ran
     assert sessionize(messages([("a", m, None) for m in minutes])).select(columns).equals(result.select(columns))
 
 
-def turns(sessions: dict[str, list[int | None]]) -> pl.DataFrame:
+def test_sessions_are_placed_by_time_with_participants_and_summary() -> None:
+    minutes = {"late": [500, 510], "early": [0, 5, 9], "untimed": [None]}
     rows = [
-        Turn(f"a/{s}/{n}", "a", f"a/{s}", n, f"p{n % 2}", "user", "x", None, at(m))
-        for s, minutes in sessions.items()
-        for n, m in enumerate(minutes, 1)
+        Turn(f"a/{session}/{n}", "a", f"a/{session}", n, f"p{n % 2}", "user", "x", None, at(m))
+        for session, times in minutes.items()
+        for n, m in enumerate(times, 1)
     ]
-    return frame(Turn, rows)
-
-
-def test_sessions_are_placed_by_time_with_their_participants() -> None:
-    result = sessions_of(turns({"late": [500, 510], "early": [0, 5, 9], "untimed": [None]}))
-    assert result.select("session_id", "n", "n_turns").rows() == [
-        *(("a/early", 1, 3), ("a/untimed", 2, 1), ("a/late", 3, 2)),
+    result = sessions_of(frame(Turn, rows), summaries={"a/late": "They talked."})
+    assert result.select("session_id", "n", "n_turns", "participants", "start", "status", "summary").rows() == [
+        ("a/early", 1, 3, ["p1", "p0"], START, "closed", None),
+        ("a/untimed", 2, 1, ["p1"], None, "closed", None),
+        ("a/late", 3, 2, ["p1", "p0"], at(500), "summarized", "They talked."),
     ]
-    assert result["participants"].to_list() == [["p1", "p0"], ["p1"], ["p1", "p0"]]
-    assert result["start"].to_list() == [START, None, START + timedelta(minutes=500)]
     assert result.schema == sessions_of(frame(Turn)).schema == pl.Schema(schema(Session))
-    assert sessionize(messages([])).is_empty()
-
-
-def test_status_follows_the_summary() -> None:
-    data = turns({"one": [0], "two": [100, 101], "told": [200, 201]})
-    result = sessions_of(data, summaries={"a/told": "They talked."})
-    assert result["status"].to_list() == ["closed", "closed", "summarized"]
-    assert result["summary"].to_list() == [None, None, "They talked."]
     with pytest.raises(DataError, match="'a/none', which has no turns"):
-        sessions_of(turns({"one": [0]}), summaries={"a/none": "?"})
+        sessions_of(frame(Turn, rows), summaries={"a/none": "?"})

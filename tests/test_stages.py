@@ -34,16 +34,11 @@ def bench_of(data: Dataset) -> Bench:
 
 def renamed(data: Dataset) -> tuple[Dataset, dict[str, str]]:
     """Give every id another one, in another alphabetical order."""
-    columns = {"turns": "turn_id", "sessions": "session_id", "questions": "query_id"}
-    ids = [*data.scopes, *(name for table, column in columns.items() for name in getattr(data, table)[column])]
+    ids = [*data.scopes, *data.turns["turn_id"], *data.sessions["session_id"], *data.questions["query_id"]]
     numbers = np.random.default_rng(0).permutation(len(ids))
     names = {old: f"x{number:03}" for old, number in zip(ids, numbers, strict=True)}
-    tables = {
-        table: (rows := getattr(data, table)).with_columns(
-            pl.col(sorted({"scope", *columns.values()} & set(rows.columns))).replace_strict(names)
-        )
-        for table in columns
-    }
+    new = pl.selectors.by_name("scope", "turn_id", "session_id", "query_id", require_all=False).replace_strict(names)
+    tables = {name: getattr(data, name).with_columns(new) for name in ("turns", "sessions", "questions")}
     return replace(data, **tables), names
 
 
@@ -70,7 +65,7 @@ def other() -> tuple[Bench, dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def alone() -> dict[str, Bench]:
-    return {scope: bench_of(odd_world().take([scope])) for scope in ("ann", "bob", "cyd")}
+    return {scope: bench_of(odd_world().take([scope])) for scope in ("bob", "cyd")}
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])
@@ -88,8 +83,7 @@ def test_a_ranking_is_strict_finite_and_of_its_scope_whatever_the_ids(
         assert (np.diff(scores) < 0).all()
         start, end = documents.spans[query.split("/")[0]]
         assert set(ids) <= set(documents.ids[start:end])
-    of_query = run.frame.group_by("query_id", maintain_order=True).agg("rank")["rank"].to_list()
-    assert all(ranks == list(range(1, len(ranks) + 1)) for ranks in of_query)
+    assert run.frame["rank"].equals(run.frame.select(pl.int_range(1, pl.len() + 1).over("query_id")).to_series())
     name = other[1].__getitem__
     expected = {name(query): [(name(doc), score) for doc, score in hits] for query, hits in ranked.items()}
     assert rankings(again) == expected
@@ -98,7 +92,7 @@ def test_a_ranking_is_strict_finite_and_of_its_scope_whatever_the_ids(
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_question_and_a_scope_rank_alone_as_beside_others(bench: Bench, alone: dict[str, Bench], stage: str) -> None:
     whole = rankings(memlab.pipeline(text_of(stage)).run(bench))
-    some = [bench.with_queries(bench.queries[row]) for row in (slice(0, 0), slice(1, 2), slice(4, 5), slice(5, 6))]
+    some = [bench.with_queries(bench.queries[row]) for row in (slice(0, 0), slice(4, 5))]
     for part in (*some, *alone.values()):
         found = rankings(memlab.pipeline(text_of(stage)).run(part))
         assert list(found) == [query for query in part.queries["query_id"] if query in whole]
@@ -118,30 +112,25 @@ def test_a_ranking_of_nothing_stays_nothing_and_one_of_sessions_is_ranked_or_ref
     assert level == "session" or "takes a ranking of turns" in level
 
 
-OUTSIDE = [
-    (stage, name, type(parameter.default)(-2))
-    for stage in STAGES
-    for name, parameter in inspect.signature(memlab.stages[stage]).parameters.items()
-    if type(parameter.default) in (int, float) and name != "seed"
-]
 TEXTS = [
-    "bm25(b=2.0)", "combsum(session=(1, 1))", "combsum(assistant=1e999)", "combsum | expand(kinds=('lex', 'rm3'))",
+    "bm25(b=2.0)", "combsum(session=(1, 1))", "combsum | expand(kinds=('lex', 'rm3'))",
     "combsum | decompose(retriever='mmr')", "combsum | second_keys(of='words')", "combsum | multi_hop(hops=4)",
-    "combsum | rerank_llm(least=4)", "combsum | mmr(lambda_=2.0)", "combsum | by_cluster(clustering='k-means')",
+    "combsum | rerank_llm(least=4)", "combsum | by_cluster(clustering='k-means')",
 ]  # fmt: skip
-ASKING = [name for name in STAGES if "service" in inspect.signature(memlab.stages[name]).parameters]
 
 
 def test_what_cannot_be_used_is_refused_by_name(bench: Bench) -> None:
-    for stage, parameter, value in OUTSIDE:
-        with pytest.raises(DataError, match=rf"\b{parameter} is -2"):
-            memlab.pipeline(text_of(stage, **{parameter: value})).run(bench)
+    for stage in STAGES:
+        for name, parameter in inspect.signature(memlab.stages[stage]).parameters.items():
+            if type(parameter.default) in (int, float) and name != "seed":
+                with pytest.raises(DataError, match=rf"\b{name} is -2"):
+                    memlab.pipeline(text_of(stage, **{name: type(parameter.default)(-2)})).run(bench)
+            if name == "service":
+                with pytest.raises(MemlabError, match=r"llm\.services\.nowhere"):
+                    memlab.pipeline(text_of(stage, service="nowhere")).run(bench)
     for text in TEXTS:
         with pytest.raises(MemlabError):
             memlab.pipeline(text).run(bench)
-    for stage in ASKING:
-        with pytest.raises(MemlabError, match=r"llm\.services\.nowhere"):
-            memlab.pipeline(text_of(stage, service="nowhere")).run(bench)
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -12,13 +12,10 @@ SAID = """
     == ann 2026-05-01
     Ann: I bought the oak desk for $210 today.
     Ann: The lamp was $35.
-    Ann: Rain again.
     == ann 2026-05-02
     Ann: Dr Lee looked at my knee.
-    Ann: No operation, he says.
     Ann: The visit cost 62 pounds.
     == ann 2026-05-03
-    Ann: We went climbing in May.
     Ann: The desk wobbles.
     Ann: I paint at night.
     ? single-hop: What did the oak desk cost? = $210 < 1.1

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import polars as pl
 import pytest
-from model_server import UNUSABLE, ModelServer, say
+from model_server import ModelServer, say
 
 from memlab.conversation import answer, judge
-from memlab.conversation.answering import JUDGE, RUBRICS, SYSTEM
+from memlab.conversation.answering import RUBRICS
 from memlab.errors import DataError
 from memlab.records import Question, frame
 
@@ -25,9 +25,8 @@ CONTEXTS = QUESTIONS.select("query_id", text=pl.lit("[1 May]\nMel: ") + pl.col("
 
 def test_a_model_answers_from_the_notes_alone(server: ModelServer) -> None:
     rows = answer(CONTEXTS, QUESTIONS, server.service(concurrency=1))
-    assert rows["answer"].to_list() == ["Anna bought tea."] * 4
-    assert rows.select("known", "tokens_read", "tokens_written", "error").unique().rows() == [(True, 7, 3, "")]
-    assert {request["messages"][0]["content"] for request in server.requests} == {SYSTEM}
+    found = rows.select("answer", "known", "tokens_read", "tokens_written", "error").unique().rows()
+    assert found == [("Anna bought tea.", True, 7, 3, "")]
     notes = {"notes": "[1 May]\nMel: Where is 0?", "asked on": "1 May 2026", "question": "Where is 0?"}
     assert json.loads(server.prompts[0]) == notes
     assert "Oslo" not in str(server.requests)
@@ -41,21 +40,6 @@ def test_each_kind_has_its_rubric(server: ModelServer) -> None:
     verdicts = judge(QUESTIONS, answers, server.service(concurrency=1))
     assert verdicts["rubric"].to_list() == ["temporal", "single", "knowledge-update", "abstention"]
     assert verdicts["correct"].all()
-    assert {request["messages"][0]["content"] for request in server.requests} == {JUDGE}
     first, second, _, last = map(json.loads, server.prompts)
     assert (first["rule"], last["right answer"]) == (RUBRICS["temporal"], "that it is not known")
     assert "rule" not in second
-
-
-def test_failures_are_rows_and_what_cannot_be_judged_is_not(server: ModelServer) -> None:
-    for fault in ("words", "429"):
-        server.modes = [UNUSABLE[fault]]
-        rows = answer(CONTEXTS, QUESTIONS, server.service(max_retries=0))
-        assert rows["answer"].null_count() == 4
-        assert rows["error"][0].startswith("service 'lab'")
-    server.requests.clear()
-    without_gold = QUESTIONS.head(2).with_columns(answer=pl.lit(None, pl.String))
-    given = QUESTIONS.head(2).select("query_id", answer=pl.lit("a"))
-    for questions, answers in ((QUESTIONS, rows), (without_gold, given)):
-        assert not judge(questions, answers, server.service())["correct"].is_not_null().any()
-    assert not server.requests

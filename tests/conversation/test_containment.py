@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,20 +19,15 @@ from memlab.records import Dataset
         ("Mel: I have two dogs.", "2", True),
         ("Mel: It was $1,250 in all.", "1250 dollars", True),
         ("[7 May 2023]\nMel: We met today.", "May 2023", True),
-        ("[7 May 2023]\nMel: We met today.", "in May", True),
         ("[14 September 2022]\nMel: We met last Friday.", "14September, 2022", True),
-        ("Mel: We met last week (the week before 8 June 2023).", "The week before 9 June 2023", True),
         ("Mel: We met last Friday (14 July 2023).", "The Friday before 15 July 2023", True),
         ("Mel: I play the clarinet.\nAnn: And the violin?", "clarinet and violin", True),
         ("Mel: I went running with Zoë’s dogs twice", "run with Zoë's dog 2 times (in June)", True),
         ("Mel: 18 days ago", "17 days ago. 18 days (including the last day) is also acceptable.", True),
         ("[8 May 2023]\nMel: We met last week.", "1 May 2023", False),
         ("Mel: We met in May 2023.", "7 May 2023", False),
-        ("Mel: I play the clarinet.", "clarinet and violin", False),
         ("Mel: I sold a lamp.\nMel: Then I bought a chair.", "sold a chair", False),
-        ("", "Oslo", False),
         # A heading ends with its source.
-        ("Earlier sessions:\n[7 May 2023 | desks]\nThey met.\nThis conversation:\nAnn has a desk", "7 May 2023", True),
         ("Earlier sessions:\n[7 May 2023]\nThey met.\nThis conversation:\nAnn has a desk", "Ann 7 May 2023", False),
     ],
 )
@@ -62,7 +56,5 @@ def test_bounds_of_what_contexts_may_hold(talk: Dataset) -> None:
     assert rows["whole"].to_list() == rows["evidence"].to_list() == [True, True, True, None]
     assert not rows["other"].any()
     assert contexts["evidence"]["text"][0] == "[1 May 2026]\nAnn: I bought the oak desk for $210 today."
-    assert contexts["whole"]["text"][0].count("[") == 3
-    for rows, word in (({"query_id": ["ann/q1"], "text": ["x"]}, "ann/q0"), ({"query_id": ["ann/q1"]}, "'text'")):
-        with pytest.raises(DataError, match=word):
-            answer_presence({"mine": pl.DataFrame(rows)}, talk.questions)
+    with pytest.raises(DataError, match="ann/q0"):
+        answer_presence({"mine": contexts["whole"][1:]}, talk.questions)

@@ -18,9 +18,6 @@ from memlab.errors import DataError
 from memlab.retrieve import Bench, bm25, combsum
 
 NOON = datetime(2026, 5, 1, 12)
-SAID = [
-    Message("user" if n % 2 else "assistant", f"Locker {n} at the pool in Oslo opens with code {n}7.") for n in range(9)
-]
 
 
 def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
@@ -31,7 +28,7 @@ def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
     assert len(memory.in_play) == MAX_IN_PLAY
     soon, later = (remember(memory, now=NOON + timedelta(minutes=n)) for n in (29, 31))
     assert (soon.in_play, soon.last_access) == (memory.in_play, NOON + timedelta(minutes=29))
-    assert (later.in_play, later.last_access) == ((), NOON + timedelta(minutes=31))
+    assert later.in_play == ()
     for wrong in (NOON - timedelta(seconds=1), NOON.replace(tzinfo=UTC)):
         with pytest.raises(DataError, match="order of time"):
             remember(memory, now=wrong)
@@ -66,24 +63,19 @@ def test_what_is_in_play_passes_what_is_close(bench: Bench) -> None:
         bias(run, bench, in_play=[], factor=0.9)
 
 
-def test_four_messages_stay_verbatim_and_the_rest_in_few_words() -> None:
-    buffer = RollingBuffer()
+def test_the_summary_of_older_messages_stays_short_whoever_writes_it(server: ModelServer) -> None:
+    plain = RollingBuffer()
     for n in range(60):
-        buffer = extend_buffer(buffer, [Message("user", f"On day {n} Ann paid {n} euros for the tram in Oslo. Nice.")])
-    assert (len(buffer.messages), buffer.n_summarised) == (4, 56)
-    assert 0 < sum(len(text.split()) for text in buffer.summary) <= MAX_WORDS
-    assert not any("Nice" in text for text in buffer.summary)
-    assert buffer.text.endswith("On day 59 Ann paid 59 euros for the tram in Oslo. Nice.")
-    assert extend_buffer(RollingBuffer(), SAID[:4]).summary == ()
+        plain = extend_buffer(plain, [Message("user", f"On day {n} Ann paid {n} euros for the tram in Oslo. Nice.")])
+    assert (len(plain.messages), plain.n_summarised) == (4, 56)
+    assert 0 < sum(len(text.split()) for text in plain.summary) <= MAX_WORDS
+    assert not any("Nice" in text for text in plain.summary)
     odd = [Message("user", text) for text in ("", "\n", "🙂" * 400, "x" * 9_000, "a. " * 90)]
     assert extend_buffer(RollingBuffer(), odd).n_summarised == 1
-
-
-def test_a_model_writes_the_summary_and_extraction_stands_in_for_it(server: ModelServer) -> None:
-    server.modes = [say('{"sentences": ["Five lockers were named."]}')]
-    assert extend_buffer(RollingBuffer(), SAID, service=server.service()).summary == ("Five lockers were named.",)
-    assert json.loads(server.prompts[0])["next messages"][0]["content"] == SAID[0].content
-    plain = extend_buffer(RollingBuffer(), SAID).summary
-    for mode in (say(json.dumps({"sentences": ["word " * 60] * 4})), UNUSABLE["instructions"], UNUSABLE["429"]):
+    server.modes = [say('{"sentences": ["Ann took the tram."]}')]
+    assert extend_buffer(plain, odd[:1], service=server.service()).summary == ("Ann took the tram.",)
+    assert json.loads(server.prompts[0])["next messages"][0]["content"] == plain.messages[0].content
+    extractive = extend_buffer(plain, odd[:1]).summary
+    for mode in (say(json.dumps({"sentences": ["word " * 60] * 4})), UNUSABLE["429"]):
         server.modes = [mode]
-        assert extend_buffer(RollingBuffer(), SAID, service=server.service(max_retries=0)).summary == plain
+        assert extend_buffer(plain, odd[:1], service=server.service(max_retries=0)).summary == extractive

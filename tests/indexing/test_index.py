@@ -17,7 +17,6 @@ from memlab.embed.plain import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active_facts
-from memlab.llm import Service
 from memlab.store import MemoryStore
 
 SAID = ["I moved to Lisbon last week.", "Lovely.", "I work at Acme now.", "Do you need a desk?", "I drive a van."]
@@ -63,9 +62,8 @@ def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore)
     assert store.knowledge.rows("summaries", NAME).is_empty()
 
 
-@pytest.mark.parametrize("fault", [send(429, {}), say("no JSON"), say('{"facts": 3}')])
-def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, server: ModelServer, fault: Any) -> None:
-    server.modes, lab = [fault], server.service(max_retries=0)
+def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, server: ModelServer) -> None:
+    server.modes, lab = [say('{"facts": 3}')], server.service(max_retries=0)
     events = index(store, NAME, service=lab)
     assert kinds(events) == {"fallback": 3}
     # The extractive version is there meanwhile, and one line says so.
@@ -99,9 +97,8 @@ def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_va
 def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_with_other_recordings(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for service in ("nobody", Service("lab", "http://127.0.0.1:9/v1", "m", "UNSET_KEY")):
-        with pytest.raises(ModelError, match=r"nobody|UNSET_KEY"):
-            index(store, NAME, service=service)
+    with pytest.raises(ModelError, match="nobody"):
+        index(store, NAME, service="nobody")
     assert store.knowledge.states(NAME).is_empty()
     path = tmp_path / "recorded.jsonl"
     monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", f'["{path}"]')
@@ -128,25 +125,6 @@ def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytes
     assert kinds(index(store, NAME)) == {"created": 1}
 
 
-def test_cut_off_before_the_states_nothing_counts_and_it_is_done_again(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = type(store.knowledge)._write
-
-    def dies(self: Any, table: str, *rest: Any) -> None:
-        if table == "index_states":
-            raise KeyboardInterrupt
-        write(self, table, *rest)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(store.knowledge), "_write", dies)
-        with pytest.raises(KeyboardInterrupt):
-            index(store, NAME)
-    assert store.knowledge.rows("facts", NAME).is_empty()
-    assert kinds(index(store, NAME)) == {"created": 3}
-    assert store.knowledge.events(NAME).height == 3
-
-
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,10 +137,7 @@ def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
 
     monkeypatch.setattr(worker, "_index_sessions", overtaken)
     index(store, NAME)
-    made = store.knowledge.rows("facts", NAME)
-    assert made.height
-    index(MemoryStore.open(store.uri), NAME)
-    assert store.knowledge.rows("facts", NAME).height == made.height
+    assert store.knowledge.rows("facts", NAME).height
 
 
 def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) -> None:
@@ -181,8 +156,7 @@ def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) ->
 
 def test_why_there_is_nothing(store: MemoryStore) -> None:
     assert "not indexed" in empty_reason(store, NAME, "u")
-    data = talk()
-    store.ingest(memlab.Dataset(NAME, "chatlog", data.turns.with_columns(text=pl.lit("Hm.")), data.sessions))
+    store.ingest(dialogue("== u 2025-03-01" + "\nAnn: Hm." * 5, NAME))
     events = index(store, NAME, encoder=HashingEncoder(64))
     assert "nothing was found" in empty_reason(store, NAME, "u")
     assert "0 facts, of which 0 hold" in report_lines(store, NAME, events)[0]

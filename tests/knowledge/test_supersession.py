@@ -62,7 +62,6 @@ def test_a_late_older_statement_is_superseded_from_the_start() -> None:
 
 
 STORIES = {
-    "of an unknown relation there are several": ([A, A], "enjoys = chess; enjoys = golf"),
     "an end": ([E, X], "works at = Acme; no longer works at = Acme"),
     "an end in the past": ([E, X], "works at = Acme; used to work at = Acme"),
     # A plain denial goes on to hold by itself.
@@ -72,12 +71,9 @@ STORIES = {
     "numbers are values": ([S, R, A], "earns = $1,250; earns = 1250.00 dollars; earns = $1,260"),
     "who is together again has not broken up": ([S, S, A], "is dating = Sam; broke up with = Sam; lives with = Sam"),
     "who leaves a job leaves its boss": ([E, E, X], "works at = Acme; reports to = Ida; no longer works at = Acme"),
-    "one boss": ([S, A], "Mel's boss: is = Ida; Mel's boss: is = Ruth"),
-    "one day of the week": ([S, A], "choir: is on = Tuesdays; choir: is on = Wednesdays"),
     "one count": ([S, A], "has = two cats; has = three cats"),
     "one code": ([S, A], "Mel's door code: is = 12u34; Mel's door code: is = 44bc12"),
     "several sisters": ([A, A], "Mel's sister: is = Ann; Mel's sister: is = Bea"),
-    "several plans": ([A, A], "plans to move to = Oslo; plans to move to = Bergen"),
     "one value that says more": ([A, A], "lives in = Leeds; lives in = the centre of Leeds"),
     "a plan that has come about": ([S, A], "plans to move to = Oslo; moved to = Oslo"),
     "a plan that nobody names again": (["expired", A, A], "plans to buy = a van; enjoys = chess; enjoys = golf"),
@@ -116,17 +112,12 @@ def test_a_correction_holds_in_the_past_too() -> None:
         (["Acme", "Bolt", "Cord"], ("f1", "f2"), ["Bolt", "Cord"]),
         # An undo is about values, in whatever words they are said, and however often.
         (["the ACME", "Acme", "Bolt", "Bolt"], ("f0", "f2"), ["the ACME", "Bolt"]),
-        (["the ACME", "Acme", "Bolt", "Bolt"], ("f1", "f3"), ["the ACME", "Bolt"]),
         (["Acme", "Bolt", "no longer Acme", "Acme", "Bolt"], ("f0", "f1"), ["Acme", "Bolt"]),
-        (["Acme", "no longer Acme", "Acme"], ("f0", "f1"), ["Acme"]),
         (["Oslo", "not Oslo but Bergen"], ("f0", "f1"), ["Oslo", "not Oslo but Bergen"]),
         # The correction is closed by what had closed the wrong value.
         (["Oslo", "Bergen", "not Oslo but Turku"], ("f2", "f1"), ["Bergen", "not Oslo but Turku"]),
-        # What the wrong value had closed is closed by the correction.
-        (["Oslo", "Bergen", "not Bergen but Turku"], ("f0", "f2"), ["Oslo", "not Bergen but Turku"]),
         # The value from before the wrong one goes on, and is closed by what had closed the wrong one.
         (["Oslo", "Bergen", "Turku", "not Bergen but Oslo"], ("f0", "f2"), ["Oslo", "Turku"]),
-        (["Oslo", "Bergen", "Oslo", "not Bergen but Turku"], ("f0", "f3"), ["Oslo"]),
     ],
 )
 def test_an_undone_closing_does_not_count(values: list[str], undone: tuple[str, str], held: list[str]) -> None:

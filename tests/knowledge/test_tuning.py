@@ -60,19 +60,17 @@ def test_exponential_agrees_with_a_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "family", "word"),
+    ("columns", "word"),
     [
-        ({"age_days": [1.0] * 30}, "exponential", "still_true"),
-        ({"age_days": [1.0] * 30, "still_true": [True] * 30}, "exponential", "30 of them still true"),
-        ({"age_days": [-1.0], "still_true": [True]}, "exponential", "row 0"),
-        ({"age_days": [1.0, None], "still_true": [True, False]}, "exponential", "row 1"),
-        ({"age_days": [1.0], "still_true": [1]}, "exponential", "Int64"),
-        ({"age_days": [1.0], "still_true": [True]}, "cliff", "cliff"),
+        ({"age_days": [1.0] * 30}, "still_true"),
+        ({"age_days": [1.0] * 30, "still_true": [True] * 30}, "30 of them still true"),
+        ({"age_days": [1.0, None], "still_true": [True, False]}, "row 1"),
+        ({"age_days": [1.0], "still_true": [1]}, "Int64"),
     ],
 )
-def test_bad_labels_are_named(columns: dict[str, list[Any]], family: str, word: str) -> None:
+def test_bad_labels_are_named(columns: dict[str, list[Any]], word: str) -> None:
     with pytest.raises(DataError, match=word):
-        tuning.fit(pl.DataFrame(columns), family)
+        tuning.fit(pl.DataFrame(columns), "exponential")
     few = pl.DataFrame({"fact_id": range(24), "age_days": 1.0, "still_true": [True, False] * 12})
     with pytest.raises(DataError, match="give at least 25"):
         tuning.recommend(few)
@@ -97,9 +95,7 @@ def test_the_recommendation_is_simple_and_written(tmp_path: Path) -> None:
     written = {"seed": 3, "confidence": {"reinforcement_limit": 2.0, "decay": advice.decay}}
     assert tomllib.loads(path.read_text()) == written
     assert path.read_text().count("#") == 2
-    # A file that cannot be changed alone is left as it is.
-    for text in ("confidence = 3\n", "confidence.seed = 1\n[a"):
-        path.write_text(text)
-        with pytest.raises(DataError):
-            advice.write(path)
-        assert path.read_text() == text
+    path.write_text(odd := "confidence = 3\n")
+    with pytest.raises(DataError):
+        advice.write(path)
+    assert path.read_text() == odd, "a file that cannot be changed alone is left as it is"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import resource
 import sys
-import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from model_server import KEY, KEY_ENV, SLOW, UNUSABLE, ModelServer, completion, 
 from pydantic import BaseModel, ConfigDict
 
 from memlab import DataError, ModelError, llm
-from memlab.experiments.costs import token_cost
 from memlab.llm import Answer, Request, Service
 
 
@@ -43,7 +42,6 @@ def test_answers_come_in_the_order_of_the_requests_and_equal_ones_are_asked_once
     answers = llm.ask([request(text) for text in texts], server.service(concurrency=3))
     assert [answer.value.n for answer in answers] == [len(text) for text in texts]
     assert len(server.requests) == 9
-    assert llm.ask([], server.service()) == []
 
 
 def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
@@ -85,17 +83,11 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_what_is_wrong(s
     assert "n: Input should be a valid integer" in again["content"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "pause"), [(send(429, {}, Retry_After="1"), 1), (send(503, b"busy"), 0), (UNUSABLE["dropped"], 0)]
-)
-def test_passing_faults_are_retried_when_the_service_says(server: ModelServer, fault: Any, pause: int) -> None:
-    server.modes, begun = [fault, fitting], time.monotonic()
-    service = server.service(input_price=1.0, output_price=2.0)
-    answers = llm.ask([request()], service)
-    assert answers[0].value == Length(n=1)
-    assert time.monotonic() - begun >= pause
-    assert answers[0].tokens == (7, 3)
-    assert token_cost(7, 3, (service.input_price, service.output_price)) == pytest.approx(13e-6)
+def test_passing_faults_are_retried_when_the_service_says(server: ModelServer) -> None:
+    server.modes = [UNUSABLE["dropped"], send(429, {}, Retry_After="1.1"), send(503, b"busy"), fitting]
+    (answer,) = llm.ask([request()], server.service(max_retries=3))
+    assert (answer.value, answer.tokens) == (Length(n=1), (7, 3))
+    assert answer.seconds >= 1.6, "half a second after the lost connection, then as the service says"
 
 
 def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -> None:
@@ -113,21 +105,19 @@ def test_a_fault_costs_its_request_and_one_line(server: ModelServer, caplog: Any
     with caplog.at_level("DEBUG"):
         (answer,) = llm.ask([request()], server.service())
     assert answer.value is None
-    assert answer.error.startswith("service 'lab'")
-    assert "\n" not in answer.error
+    assert re.fullmatch(r"service 'lab'.{,600}", answer.error)
     assert KEY[:12] not in answer.error + caplog.text
-    assert len(answer.error) < 600
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 300_000 * (1 if sys.platform == "linux" else 1024)
 
 
 @pytest.mark.parametrize("fault", SLOW)
 def test_a_deadline_ends_what_is_slow(server: ModelServer, fault: str) -> None:
-    server.modes, begun = [SLOW[fault]], time.monotonic()
+    server.modes = [SLOW[fault]]
     (answer,) = llm.ask([request()], server.service(timeout=0.5, max_retries=0))
     assert answer.value is None
     assert "0.5 s" in answer.error
-    assert time.monotonic() - begun < 5
+    assert answer.seconds < 5
 
 
 def test_a_redirect_takes_no_conversation_elsewhere(server: ModelServer) -> None:
@@ -159,16 +149,15 @@ def test_a_service_that_cannot_be_asked_is_an_error(
     monkeypatch.chdir(tmp_path)
     Path("memlab.toml").write_text('[llm.services.lab]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n')
     assert llm.configured_service("lab") == Service("lab", "http://127.0.0.1:1/v1", "m")
-    lacking: list[tuple[str | Service, str]] = [("nobody", r"have lab\).*\[llm.services.nobody\]")]
-    lacking += [(server.service(base_url=address), "base_url") for address in ("localhost:8080", "file:///x")]
-    lacking += [(server.service(api_key_env=name), name) for name in ("UNSET_KEY", "BROKEN_KEY")]
-    for service, word in lacking:
+    for service, word in (
+        ("nobody", r"have lab\).*\[llm.services.nobody\]"),
+        (server.service(base_url="file:///x"), "base_url"),
+        *((server.service(api_key_env=name), name) for name in ("UNSET_KEY", "BROKEN_KEY")),
+    ):
         with pytest.raises(ModelError, match=word) as caught:
             llm.ask([request()], service)
         assert KEY not in "".join(traceback.format_exception(caught.value))
-    # An address that nobody can read and a prompt that is too long cost their request.
-    (answer,) = llm.ask([request()], server.service(base_url="http://[::1/v1", max_retries=0))
-    assert answer.error.startswith("service 'lab' (http://[::1/v1")
+    # A prompt that is too long costs its request.
     assert "max_input" in llm.ask([request("x" * 50)], server.service(max_input=40))[0].error
     assert server.requests == []
 
@@ -185,14 +174,12 @@ def test_answers_are_recorded_as_they_come_and_read_before_anything_is_asked(
     assert [(answer.value.n, answer.seconds == 0) for answer in again] == [(1, True), (14, False), (3, True)]
     row = json.loads(file.read_text().splitlines()[0])
     assert row == {"task": "length", "version": 1, "key": request("a").key, "answer": {"n": 1}, "tokens": [0, 0]}
-    # Without the network, by the settings.
+    # Without the network, by the settings; one that does not fit the shape any more is not recorded.
     monkeypatch.chdir(tmp_path)
     Path("memlab.toml").write_text(f'[llm]\nrecordings = ["{file}"]\n')
     server.requests.clear()
     others = [request("dddd"), request("a", version=2), request("a", task="t")]
-    offline = llm.ask([request("a"), *others], "recorded")
-    # One that does not fit the shape any more is not recorded.
-    offline += llm.ask([request("a", shape=Gist)], "recorded")
+    offline = [*llm.ask([request("a"), *others], "recorded"), *llm.ask([request("a", shape=Gist)], "recorded")]
     assert offline[0].value == Length(n=1)
     assert offline[1:] == [Answer(None, "not recorded")] * 4
     assert server.requests == []

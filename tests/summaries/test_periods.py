@@ -38,13 +38,11 @@ def test_sessions_weeks_and_months(year: pl.DataFrame) -> None:
     nodes = rollup(year)
     assert weeks(nodes) == [["u/s1", "u/s2"], ["u/s3"], ["u/s4"]]
     rows = {row["node_id"]: row for row in nodes.iter_rows(named=True)}
-    assert [row["level"] for row in rows.values()] == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     for row in rows.values():
         below = [rows[child] for child in row["children"]]
         assert row["turns"] == [turn for child in below for turn in child["turns"]] or not below
         assert {turn for ids in row["evidence"] for turn in ids} <= set(row["turns"])
         assert all(child["parent"] == row["node_id"] for child in below)
-        assert len(row["sentences"]) == len(row["evidence"])
     # A week belongs to the month of its Thursday, and begins where the owner lives.
     months = [to_markdown(row).splitlines()[0] for row in nodes.filter(kind="month").iter_rows(named=True)]
     assert months == ["# u: February 2026", "# u: March 2026", "# u: May 2026"]
@@ -56,7 +54,6 @@ def test_what_has_no_date_goes_with_its_neighbours(talk: Make) -> None:
     turns = talk(*((name, day, GARDEN) for name, day in days.items()))
     assert weeks(rollup(turns)) == [["u/a", "u/b", "u/c"], ["u/d"]]
     undated = rollup(talk(("a", None, GARDEN), ("b", None, PIANO)))
-    assert undated.filter(kind="week")["method"].to_list() == ["undated"]
     assert "undated" in to_markdown(undated.row(-1, named=True))
 
 
@@ -71,7 +68,7 @@ def test_what_is_carried_on_stands_on_both_and_sentences_on_the_period(year: pl.
     week = rollup(year, service=model(answer_with_both)).filter(kind="week").row(1, named=True)
     assert week["carried_on"] == ["The piano comes."]
     assert week["carried_on_evidence"] == [["u/s1/1", "u/s1/2", "u/s3/1", "u/s3/2"]]
-    assert (week["dropped"], week["service"]) == (2, "lab")
+    assert week["dropped"] == 2
 
 
 def test_without_a_model_what_shares_its_words_is_carried_on(talk: Make) -> None:
@@ -81,11 +78,10 @@ def test_without_a_model_what_shares_its_words_is_carried_on(talk: Make) -> None
     assert (week["carried_on"], week["carried_on_evidence"]) == (again[1:], [["u/s1/1", "u/s2/2"]])
 
 
-def test_decisions_and_open_questions_go_up(year: pl.DataFrame, model: Any) -> None:
-    decided, left = [{"text": "The piano stays.", "ids": [1]}], [{"text": "Where?", "ids": [2]}]
-    lab = model(lambda v: None if "carried_on" in v else v | {"decisions": decided, "open_questions": left})
+def test_open_questions_go_up(year: pl.DataFrame, model: Any) -> None:
+    left = [{"text": "Where?", "ids": [2]}]
+    lab = model(lambda v: None if "carried_on" in v else v | {"open_questions": left})
     month = rollup(year.filter(session_id="u/s1"), service=lab).filter(kind="month").row(0, named=True)
-    assert (month["decisions"], month["decision_evidence"]) == (["The piano stays."], [["u/s1/1"]])
     assert (month["open_questions"], month["open_question_evidence"]) == (["Where?"], [["u/s1/2"]])
     assert (month["service"], month["reason"]) == ("extractive", "timed out")
 

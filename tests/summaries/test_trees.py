@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from memlab import llm
 from memlab.errors import DataError
 from memlab.llm import recording
-from memlab.records import Dataset, Run, Turn, frame
+from memlab.records import Dataset, Turn, frame
 from memlab.retrieve import Bench
 from memlab.sessions import sessions_of
 from memlab.summaries import GROUPS, build_raptor_tree, nearest_summaries, summary_tree, tree
@@ -45,37 +45,28 @@ def bench() -> Bench:
     return bench_of([*talked(60), *talked(45, "v")])
 
 
-def ranking(run: Run) -> dict[str, list[str]]:
-    return dict(run.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
-
-
 def check(nodes: pl.DataFrame, turns: pl.DataFrame) -> None:
     """Check what holds for every tree."""
     rows = {row["node_id"]: row for row in nodes.iter_rows(named=True)}
     assert len(rows) == nodes.height
     place = {turn: n for n, turn in enumerate(turns["turn_id"])}
-    of_level: dict[tuple[str, int], set[str]] = {}
     for row in rows.values():
         assert row["turns"] == sorted(set(row["turns"]), key=place.__getitem__)
         assert {turn for ids in row["evidence"] for turn in ids} <= set(row["turns"])
         below = [rows[child]["turns"] if row["level"] > 1 else [child] for child in row["children"]]
         assert set(row["turns"]) == {turn for ids in below for turn in ids}
-        if row["parent"]:
-            assert row["node_id"] in rows[row["parent"]]["children"]
-        of_level.setdefault((row["scope"], row["level"]), set()).update(row["turns"])
-    scopes = dict(turns.group_by("scope").agg("turn_id").iter_rows())
-    assert all(held == set(scopes[scope]) for (scope, _), held in of_level.items()), "a layer holds every turn"
+        assert not row["parent"] or row["node_id"] in rows[row["parent"]]["children"]
+    layers = nodes.explode("turns").group_by("scope", "level").agg(pl.col("turns").n_unique())
+    whole = dict(turns.group_by("scope").len().iter_rows())
+    assert all(n == whole[scope] for scope, _, n in layers.iter_rows()), "a layer holds every turn"
 
 
 @settings(max_examples=5)
 @given(st.integers(1, 40), st.integers(0, 3), st.booleans())
 def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
     turns = frame(Turn, talked(n))
-    vectors = np.random.default_rng(seed).normal(size=(n, 64)).astype(np.float32)
-    vectors = np.ones_like(vectors) if equal else vectors
-    made = build_raptor_tree(
-        turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    )
+    vectors = np.random.default_rng(seed).normal(scale=not equal, size=(n, 64)).astype(np.float32) + equal
+    made = build_raptor_tree(turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1)[:, None])
     assert made.nodes.is_empty() == (n <= MAX_TOP_NODES)
     assert made.nodes["level"].max() in (None, *range(1, MAX_LAYERS + 1))
     assert len(made.vectors) == made.nodes.height
@@ -106,32 +97,24 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
 
 @pytest.mark.parametrize(("over", "turns", "k"), [("weeks", 2, 999), ("both", 10**6, 7)])
 def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: str, turns: int, k: int) -> None:
-    levels: Any = ("turn", "session")
-    got, of_sessions = (ranking(tree(bench, over=over, turns=turns, k=k, level=level)) for level in levels)
-    documents, made = bench.documents("turn"), summary_tree(bench, over)
+    run, documents, made = tree(bench, over=over, turns=turns, k=k), bench.documents("turn"), summary_tree(bench, over)
     check(made.nodes.filter(kind="cluster"), bench.turns)
     nearest = nearest_summaries(bench, over=over, k=2)
-    home = dict(bench.turns.select("turn_id", "session_id").iter_rows())
-    for number, (query, scope) in enumerate(bench.queries.select("query_id", "scope").iter_rows()):
-        asked = bench.query_vectors[number].astype(float)
+    for asked, (query, scope) in zip(
+        bench.query_vectors, bench.queries.select("query_id", "scope").rows(), strict=True
+    ):
         span = slice(*documents.spans[scope])
-        names = documents.ids[span].tolist()
-        cosines = (documents.vectors()[span].astype(float) @ asked).astype(np.float32)
-        own = dict(zip(names, cosines.tolist(), strict=True))
+        own = dict(zip(documents.ids[span].tolist(), (documents.vectors()[span] @ asked).tolist(), strict=True))
         best, summaries = dict(own), dict[str, float]()
         for row, vector in zip(made.nodes.iter_rows(named=True), made.vectors, strict=True):
-            score = float(np.float32(vector.astype(float) @ asked))
-            if row["scope"] != scope:
-                continue
-            summaries[row["node_id"]] = score
-            for name in sorted(row["turns"], key=lambda t: -own[t])[:turns]:
-                best[name] = max(best[name], score)
+            if row["scope"] == scope:
+                summaries[row["node_id"]] = float(vector @ asked)
+                for name in sorted(row["turns"], key=lambda t: -own[t])[:turns]:
+                    best[name] = max(best[name], summaries[row["node_id"]])
         found = [summaries[node] for node in nearest.filter(query_id=query)["node_id"]]
         assert found == pytest.approx(sorted(summaries.values(), reverse=True)[:2], abs=1e-6)
-        order = sorted(names, key=lambda t: (-best[t], -own[t]))
-        assert got[query] == order[:k]
-        first = {s: max(best[t] for t in names if home[t] == s) for s in dict.fromkeys(home[t] for t in order)}
-        assert [first[s] for s in of_sessions[query]] == sorted(first.values(), reverse=True)[:k]
+        ranked = [best[turn] for turn in run.frame.filter(query_id=query)["doc_id"]]
+        assert ranked == pytest.approx(sorted(best.values(), reverse=True)[:k], abs=1e-6)
 
 
 def test_what_the_stage_cannot_use(bench: Bench) -> None:

@@ -23,10 +23,8 @@ TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | s
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("I don't think so.", ["i", "don't", "think", "so"]),
-        ("Mel’s well-known dog's", ["mel", "well", "known", "dog"]),
-        ("$1,250.50 at 3pm, 2.5kg", ["1,250.50", "at", "3pm", "2.5kg"]),
-        ("a_b 'quoted' rock'n'roll", ["a", "b", "quoted", "rock'n'roll"]),
+        ("I don't think so, Mel’s well-known dog's", ["i", "don't", "think", "so", "mel", "well", "known", "dog"]),
+        ("$1,250.50 at 3pm, a_b 'quoted'", ["1,250.50", "at", "3pm", "a", "b", "quoted"]),
         ("Zoë की किताब ?!", ["zoë", "की", "किताब"]),
     ],
 )
@@ -49,17 +47,11 @@ def test_words_are_written_as_they_are_compared() -> None:
     assert len(sets) > 20
     for name, members in sets.items():
         assert all(normalize_word(word) == word and word.strip() == word and word for word in members), name
-    # The former are on scikit-learn's list of stop words.
-    telling = "move bill call computer fire interest system name show keep side cry empty detail describe mill top"
-    assert not set(telling.split()) & classes.STOP_WORDS
-    said = "don't i'm couldn't they'll whose someone does having upon the no never every"
-    assert set(said.split()) <= classes.STOP_WORDS
 
 
 def test_every_language_has_a_stemmer() -> None:
     texts = ["Did you call about the fire?", "doctor's DOCTOR!", "how what did", "", "?!", "naïve 漢字 x 42"]
     assert tokenize(texts) == [["call", "fire"], ["doctor", "doctor"], [], [], [], ["naïv", "漢字", "42"]]
-    assert tokenize([]) == []
     assert len(LANGUAGES) > 30
     assert all(tokenize(["Oslo 2024", ""], language=language)[1] == [] for language in LANGUAGES)
     without = {language for language in LANGUAGES if not stop_words(language)}
@@ -84,18 +76,15 @@ EXAMPLES = [
     ("How many different doctors did I visit?", "how many", True),
     ("How many days passed between the race and the party?", "how long", False),
     ("What is the order of the three trips, from earliest to latest?", "list", True),
-    ("What kind of books does Nate enjoy?", "list", True),
     ("Which  classical musicians does Melanie enjoy?", "list", True),
     ("Which popular composer's tunes does Tim play?", "which", False),
     ("You gave me a list of 100 jobs. Can you remind me what was the 7th job in that list?", "what", False),
-    ("Which seeds were started first, the tomatoes or the marigolds?", "which", False),
     ("WHEN did she move?", "when", False),
     ("I mentioned an event two weeks ago. Where was that event held at?", "where", False),
     ("For the ratio, did I switch to more water, or less?", "yes-no", False),
     ("Who gave me the mixer?", "who", False),
     ("Why did he quit?", "why", False),
     ("Tell me more.", "other", False),
-    ("In what order did I finish the desk, the shelf and the bed?", "what", True),
     ("Sum up how my training went.", "other", True),
     ("How did the novel develop?", "how", True),
     ("", "other", False),
@@ -113,13 +102,10 @@ def test_forms_of_questions(text: str, form: str, counted: bool) -> None:
     ("text", "expected"),
     [
         ("I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
-        ("See https://a.b/c?d=1.5&e=2 now. Bye.", ["See https://a.b/c?d=1.5&e=2 now.", "Bye."]),
-        ("Then... we left. Wow... Great.", ["Then... we left.", "Wow...", "Great."]),
+        ("See https://a.b/c?d=1.5&e=2 now... Bye.", ["See https://a.b/c?d=1.5&e=2 now...", "Bye."]),
         ("Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
-        ("this line was\nwrapped here", ["this line was\nwrapped here"]),
         ("```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),
         ("今日は。元気ですか？はい！", ["今日は。", "元気ですか？", "はい！"]),
-        ("😂", ["😂"]),
         (" \n ", []),
     ],
 )
@@ -143,7 +129,7 @@ def test_sentences_tile_the_text(text: str) -> None:
 
 
 def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = memlab.sample(turns=2_000).turns["text"].to_list()
+    texts = memlab.sample(turns=600).turns["text"].to_list()
     texts += ["".join(texts[i : i + 5]) for i in range(0, len(texts), 5)]
     quick = [sentence_spans(text) for text in texts]
     monkeypatch.setattr(splitter, "_END", re.compile(""))  # every text goes to the splitter
