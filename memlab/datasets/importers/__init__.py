@@ -143,12 +143,14 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     counts = Counter[tuple[str, str]]()
     for (how, what, of), count in source.report.counts.items():
         counts[how, what] += count if not rename or of in {"", *rename} else 0
-    counted = {key: count for key, count in sorted(counts.items()) if count}
-    for (how, what), count in counted.items():
-        source.note("export", f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}", how)
+    found = list[str]()
+    for (how, what), count in sorted(counts.items()):
+        if count:
+            found.append(f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}")
+            source.note("export", found[-1], how)
     if not n:
-        left = ", ".join(f"{count:,} {what}" for (_, what), count in counted.items()) or "nothing"
-        source.fail(f"holds no message that memlab keeps ({kind}); left out: {left}")
+        left = f"left out: {', '.join(found)}" if found else "and nothing else that it knows"
+        source.fail(f"holds no message that memlab keeps ({kind}); {left}")
 
 
 def without_uploads(files: list[Source]) -> list[Source]:

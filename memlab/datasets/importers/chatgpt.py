@@ -34,12 +34,12 @@ def records(source: Source) -> Iterator[Message]:
 def _read_conversation(source: Source, conversation: Record) -> Iterator[Message]:
     mapping = conversation.take("mapping", Record)
     session = first_field(conversation, "conversation_id", "id", "title")
-    above = {child: key for key, node in mapping.items() for child in list_or_empty(get_nested(node, "children"))}
+    children = {key: list_or_empty(get_nested(node, "children")) for key, node in mapping.items()}
+    above = {child: key for key, listed in children.items() for child in listed if isinstance(child, str)}
     parents = {key: get_nested(node, "parent") or above.pop(key, None) for key, node in mapping.items()}
     parents |= {key: parent for key, parent in above.items() if key not in parents}  # nodes that are missing
-    branch = common.newest_branch(
-        parents, conversation.get("current_node"), lambda key: _creation_time(mapping.get(key))
-    )
+    age = {key: _creation_time(mapping.get(key)) for key in parents}
+    branch = common.newest_branch(parents, conversation.get("current_node"), age.__getitem__)
     others = [get_nested(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
     source.drop("messages of other branches", OWNER_SCOPE, sum(role in ("user", "assistant") for role in others))
     latest = 0.0
@@ -48,7 +48,7 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
         role = get_nested(each, "author", "role")
         if each is None:
             continue
-        if dropped := _omission_reason(each, role, get_nested(each, "content", "content_type")):
+        if dropped := _omission_reason(each, role, first_text(get_nested(each, "content", "content_type"))):
             source.drop(dropped, OWNER_SCOPE)
             continue
         parts = list_or_empty(get_nested(each, "content", "parts"))

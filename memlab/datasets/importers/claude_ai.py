@@ -45,8 +45,8 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         blocks = list_or_empty(each.get("content"))
         text, caption = common.text_and_caption(source, scope, blocks or each.get("text"))
         files = [file for key in ("attachments", "files", "files_v2") for file in list_or_empty(each.get(key))]
-        names = dict.fromkeys(first_field(file, "file_name") for file in files)
-        caption = "; ".join([caption] * bool(caption) + [f"file: {given}" for given in names if given])
+        named = (common.describe_attachment(file, name) for file in files if (name := first_field(file, "file_name")))
+        caption = "; ".join([caption] * bool(caption) + [*dict.fromkeys(named)])
         for tag in _TAGS.finditer(text):
             source.drop("thoughts" if tag[1] == "Thinking" else "tool calls", scope)
         text = _TAGS.sub("", text)

@@ -24,6 +24,10 @@ _META = re.compile(
     r"|This session is being continued from a previous conversation"
 )
 _COMMAND = re.compile(r"(?s)<command-name>(.*?)</command-name>.*?<command-args>(\S+\s+\S.*?)</command-args>")
+# Words of a person in the results of tools: why a call was refused, without what Claude Code writes around them.
+_SAID = re.compile(
+    r"(?s)To tell you how to proceed, the user said:\n(?!The user wants to clarify)(.+?)(?:\n\nNote: The user's|\Z)"
+)
 _MARKED = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 _LINES = [{"type", "sessionId"}, {"parentUuid", "isSidechain"}, {"type", "summary", "leafUuid"}]
 _LINES += [{"type", "messageId", "snapshot"}]
@@ -57,6 +61,10 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
         source.drop("system messages", OWNER_SCOPE)
         return
     text, caption = common.text_and_caption(source, OWNER_SCOPE, said.get("content"))
+    words = [w for part in list_or_empty(said.get("content")) for w in _SAID.findall(first_field(part, "content"))]
+    if isinstance(answers := get_nested(line, "toolUseResult", "answers"), dict):
+        words += [f"{asked} {answer}" for asked, answer in answers.items()]
+    text = "\n".join([text, *words])
     spoken = _TAGGED.sub("", _COMMAND.sub(r"\1 \2", text)).strip()
     if (text.strip() and not spoken and not caption) or _META.match(spoken):
         source.drop("system messages", OWNER_SCOPE)

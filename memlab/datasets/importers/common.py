@@ -24,6 +24,8 @@ _ROLES = {
     "system": {"system", "developer", "systemmessage"},
 }
 _THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "redacted_reasoning", "omitted_reasoning", "thoughts"}
+_ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
+_UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "thoughts"}
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -119,7 +121,7 @@ def normalise_role(value: Any) -> str | None:
 def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
     """Say whether a role is a person's or an assistant's; a message of another is counted."""
     if role not in ("user", "assistant"):
-        source.drop({"system": "system messages", "tool": "tool calls"}.get(role or "", "unreadable messages"), scope)
+        source.drop(_UNSPOKEN.get(role or "", "unreadable messages"), scope)
     return role in ("user", "assistant")
 
 
@@ -141,10 +143,11 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
         while isinstance(current, str) and current in left and current not in path:
             path[current] = None
             current = left[current]
-        if branch and current in parents:
+        top = current if isinstance(current, str) else None
+        if branch and top in parents:  # a side branch of what is there already
             break
         branch = list(path)[::-1] + branch
-        if not path or not isinstance(current, str) or current in parents or current == root:
+        if not path or top in (None, root) or top in parents:
             break
         older = {key: parent for key, parent in left.items() if parent != current and key not in path}
         left = {key: parent for key, parent in older.items() if age(key) <= age(branch[0])}
@@ -192,7 +195,7 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
 
 def describe_attachment(file: Any, called: str) -> str:
     """Describe an attached file: an image where its type says so."""
-    kind = first_field(file, "mime_type", "mimetype", "mimeType")
+    kind = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind")
     return f"{'image' if kind.startswith('image') else 'file'}: {called}"
 
 
@@ -211,8 +214,7 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role"), inner.get("type")]
         called += [*list_or_empty(raw.get("id"))[-1:], raw.get("type")]
         role = next((role for value in called if (role := normalise_role(value))), None)
-        if raw.get("type") in ("function_call", "function_call_output", "reasoning"):
-            role = "tool"
+        role = _ITEMS.get(first_field(raw, "type"), role)
         if not is_spoken_role(source, scope, role):
             continue
         keys = ("content", "value", "text", "parts", "refusal")

@@ -44,9 +44,8 @@ def records(source: Source) -> Iterator[Message]:
 
 def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> Iterator[Message]:
     role = get_nested(each, "role")
-    if not common.is_spoken_role(
-        source, scope, role if role in ("user", "assistant", "tool") else "system" if role else None
-    ):
+    known = role if role in ("user", "assistant", "tool") else "system" if role else None
+    if not common.is_spoken_role(source, scope, known):
         return
     text, caption = common.text_and_caption(
         source, scope, each.get("text") if each.get("content") is None else each["content"]
@@ -59,11 +58,8 @@ def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> I
         text = first_field(wrapped, "message") or text
     calls = [call for call in list_or_empty(each.get("tool_calls")) if isinstance(call, dict)]
     sent = [call["function"] for call in calls if get_nested(call, "function", "name") == "send_message"]
-    said = [
-        words
-        for function in sent
-        if (words := first_field(common.decode_json(get_nested(function, "arguments")), "message"))
-    ]
+    arguments = (common.decode_json(get_nested(function, "arguments")) for function in sent)
+    said = [words for each in arguments if (words := first_field(each, "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))
     if calls and (sent or agent != "letta_v1_agent"):  # a newer agent speaks in its text alone
         source.drop("thoughts", scope, bool(text.strip()))

@@ -64,7 +64,7 @@ def _read_message(source: Source, names: common.ChatNames, chat: dict[str, Any],
     sender = first_field(each, "from", "actor", "from_id") or "Deleted Account"
     bot = chat.get("type") == "bot_chat" and first_field(each, "from_id") == f"user{chat.get('id')}"
     for key, kept in (("edited", "edited messages"), ("forwarded_from", "forwarded messages")):
-        if each.get(key):
+        if each.get(key) and not str(each[key]).startswith("1970"):  # of old, not edited
             source.keep(kept, scope)
     more = {"id": first_field(each, "id"), "role": "assistant" if bot else None, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))

@@ -158,7 +158,7 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
         for run in sorted(runs, key=lambda run: run.key):
             asked, answered = run.find_messages()
             lost = sum(bool(given) and not found for given, found in ((run.asked, asked), (run.answered, answered)))
-            source.drop("inputs and outputs of runs without messages", scope, lost)
+            source.drop("values of runs without messages", scope, lost)
             for listed, when in ((asked, run.begun), (answered, run.ended or run.begun)):
                 heard = list(common.turns(source, scope, listed))
                 new = heard[_count_overlap(said, heard) :]
