@@ -97,6 +97,8 @@ def _detect_file_format(file: Source) -> str:
     for kind, keys in (("chatlog", {"memlab"}), *((kind, module.KEYS) for kind, module in _KEYED.items())):
         if first & keys:
             return kind
+    if file.look_further():
+        return _detect_file_format(file)
     file.fail(
         f"is none of the formats {', '.join(FORMATS)}: it begins with {file.head[:40]!r} and its first record has the "
         f"keys {sorted(first)[:8]}. Name it with format=, or write it as a chat log (docs/conversations.md)"
@@ -105,9 +107,9 @@ def _detect_file_format(file: Source) -> str:
 
 def _detect_export_format(source: Source) -> str:
     """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
-    files, found, refusals = source.files(), dict[str, str](), list[str]()
+    files, found, refusals = importers.without_uploads(source.files()), dict[str, str](), list[str]()
     for file in (*files[:_PROBED], *files[_PROBED :: max(1, len(files) // _PROBED)]):
-        if file.size and (kind := importers.detect_tool(file)):
+        if file.size and (kind := importers.detect_tool(file) or (file.look_further() and importers.detect_tool(file))):
             found.setdefault(kind, file.name)
         elif file.size and (refusal := importers.explain_refusal(file)):
             refusals.append(refusal)

@@ -169,6 +169,9 @@ def read(
                 yield from log.make_datasets(batch_turns)
                 log.begin({scope: opened} if opened else {}, ids)
             log.add(message)
+    if log.silent:
+        names = ", ".join(map(repr, log.silent.values()))
+        source.note("assistant", f"{names}, whom no message is from", "nobody is the assistant by this name")
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)")
@@ -198,6 +201,7 @@ class _Log:
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
         self.source, self.kind, self.by_place = source, kind, by_place
         self.query_ids, self.zoneless = dict[str, str](), False
+        self.silent = {name.strip().casefold(): name for name in source.assistants}
         self.begin({}, {})
 
     def begin(self, asked: dict[str, list[tuple[str, Record]]], ids: dict[tuple[str, str], str]) -> None:
@@ -223,6 +227,7 @@ class _Log:
         speaker = sender or role
         if speaker is None:
             raise BadField("sender", "neither a sender nor a role", "one of them")
+        self.silent.pop(speaker.strip().casefold(), None)
         if role is None and is_assistant(speaker, self.source.assistants):
             role = "assistant"
         elif role is None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -69,7 +70,9 @@ def describe_value(value: Any) -> str:
         return f"{value if len(value) <= 60 else value[:57] + '…'!r} (a string)"
     if isinstance(value, (int, float)):
         return f"{str(value)[:40] if isinstance(value, float) or value.bit_length() < 400 else 'huge'} (a number)"
-    return f"a list of {len(value)}" if isinstance(value, list) else f"an object with {list(value)[:4]}"
+    if isinstance(value, dict):
+        return f"an object with {list(value)[:4]}"
+    return f"a list of {len(value)}" if isinstance(value, list) else f"a value of the type {type(value).__name__}"
 
 
 def _check_type(value: Any, where: str, kind: type[T], expected: str) -> T:
@@ -142,6 +145,10 @@ def parse_time(value: Any, where: str) -> datetime:
         elif isinstance(when, str):
             # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
             when = None if when.isdecimal() and len(when) != len("20260301") else datetime.fromisoformat(when)
+        elif isinstance(when, Decimal):
+            when = float(when)
+        elif isinstance(when, date) and not isinstance(when, datetime):
+            when = datetime.combine(when, time())
         if isinstance(when, (int, float)) and not isinstance(when, bool):
             scale = 1_000 if abs(when) >= _MILLISECONDS else 1_000_000
             when = _EPOCH + timedelta(microseconds=round(when * scale))

@@ -14,7 +14,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta, tzinfo
 from functools import cached_property
@@ -30,8 +30,9 @@ from memlab.records import Dataset, Issue, frame
 from memlab.sessions import GAP
 
 QUARANTINE = Path(".memlab") / "quarantine"
-_HEAD = 1 << 16
+_HEAD, _FURTHER = 1 << 16, 1 << 22
 _MOST_BAD = 20_000  # records of a load that are set aside
+_AROUND = ("data.", "conversations.")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -40,13 +41,13 @@ class Report:
     """What a load says of its files: issues one by one, and counts of what was left out or changed.
 
     :param counts: by action, kind in the plural, and scope.
-    :param seen: scope and id of every message that an importer gave.
+    :param seen: the session of every message that an importer gave, by scope and id.
     :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
     """
 
     issues: list[Issue] = field(default_factory=list)
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    seen: set[tuple[str, str]] = field(default_factory=set)
+    seen: dict[tuple[str, str], str] = field(default_factory=dict)
     aside: dict[Path, set[str]] = field(default_factory=dict)
     bad: int = 0
 
@@ -87,7 +88,7 @@ class Source:
     packed: tuple[zipfile.ZipFile, zipfile.ZipInfo] | None = None
 
     def __post_init__(self) -> None:
-        self.name = self.name or self.path.name
+        self.name, self.looked = self.name or self.path.name, _HEAD
         self.stem = PurePosixPath(self.name).with_suffix("").as_posix() if self.name else ""
 
     @cached_property
@@ -152,13 +153,15 @@ class Source:
     def head(self) -> str:
         """The beginning of the file as text."""
         with self.open() as file:
-            start = file.read(_HEAD)
+            start = file.read(self.looked)
         return start.decode("utf-16" if start.startswith(_UTF16) else "utf-8", "replace")
 
     @cached_property
     def keys(self) -> set[str]:
-        """Dotted paths of the keys at the beginning of a JSON file; empty for any other."""
-        return streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
+        """Dotted paths of the keys at the beginning of a JSON file, and those of records in an object around them;
+        empty for any other."""
+        found = streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
+        return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
 
     @property
     def first(self) -> set[str]:
@@ -182,18 +185,32 @@ class Source:
 
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
+        self.looked = _HEAD
         for read in ("head", "keys", "columns"):
             self.__dict__.pop(read, None)
 
+    def look_further(self) -> bool:
+        """Look at more of a JSON file, whose first record may be longer than its beginning; false for any other."""
+        further = self.looked == _HEAD < self.size and self.head.lstrip()[:1] in ("{", "[")
+        if further:
+            self.forget()
+            self.looked = _FURTHER
+        return further
+
     def values(self) -> Iterator[tuple[int, Any]]:
-        """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1."""
+        """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1.
+
+        Of an object that is nothing but around records, as an API gives them, the records are given.
+        """
         if self.columns:
             for number, row in enumerate(self.frame().iter_rows(named=True), 1):
-                yield number, {k.strip(): cell for k, cell in row.items() if cell not in (None, "") or k == "text"}
-        elif self.name.lower().endswith((".jsonl", ".ndjson")):
+                if any(cell not in (None, "") for cell in row.values()):
+                    yield number, {k.strip(): cell for k, cell in row.items() if cell not in (None, "") or k == "text"}
+        elif self.name.lower().endswith((".jsonl", ".ndjson")) and not re.match(r"\s*[\[{][ \t\r]*\n", self.head):
             yield from streams.stream_json_lines(self)
         else:
-            yield from enumerate((value for _, value in streams.stream_json(self)), 1)
+            values = (each for _, value in streams.stream_json(self) for each in _unwrap_records(value))
+            yield from enumerate(values, 1)
 
     def frame(self, rows: int | None = None) -> pl.DataFrame:
         """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
@@ -205,7 +222,11 @@ class Source:
             raw = self.path if parquet and not self.packed else io.BytesIO(file.read())
         try:
             if not parquet:
-                return pl.read_csv(raw, separator=self._separator(), infer_schema=False, n_rows=rows)
+                options: dict[str, Any] = {"separator": self._separator(), "infer_schema": False, "n_rows": rows}
+                # A cell between tabs may begin with a quote that does not end it.
+                with suppress(*[pl.exceptions.PolarsError] * (self._separator() == "\t")):
+                    return pl.read_csv(raw, **options)
+                return pl.read_csv(raw, **options, quote_char=None)
             n = pl.scan_parquet(raw).select(pl.len()).collect().item()
             if streams.is_zip_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
                 self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
@@ -293,6 +314,16 @@ class Source:
             why = f"it could not be set aside in {target} ({error}): give quarantine_dir="
             self.fail(f"{record}: {bad}; and {why}", error)
         self.note(record, str(bad), "quarantined")
+
+
+def _unwrap_records(value: Any) -> list[Any]:
+    """Give the records in an object around them, or the value itself."""
+    about = value if isinstance(value, dict) else {}
+    listed = about.get("data", about.get("conversations"))
+    first = listed[0] if isinstance(listed, list) and listed else None
+    known = {"mapping", "chat_messages", "messages" if len(about) == 1 else ""}
+    around = isinstance(first, dict) and ("data" in about or known & first.keys())
+    return list(listed or ()) if around else [value]
 
 
 def escape_surrogates(text: str) -> str:

@@ -95,8 +95,8 @@ def stream_json(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
             source.reject("the file" if lists else f"record {n}", bad, text.text[text.at : text.at + _SNIPPET])
 
 
-def stream_json_lines(source: Source) -> Iterator[tuple[int, Record]]:
-    """Stream the objects of a JSON-lines file with their line numbers (from 1); blank lines are passed over."""
+def stream_json_lines(source: Source) -> Iterator[tuple[int, Any]]:
+    """Stream the objects, or lists, of a JSON-lines file with their line numbers (from 1); blank lines are skipped."""
     with source.open() as file:
         for number, raw in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
             if len(raw) == _LONGEST:
@@ -104,7 +104,8 @@ def stream_json_lines(source: Source) -> Iterator[tuple[int, Record]]:
             if not (line := raw.rstrip(b"\r\n")).strip():
                 continue
             try:
-                record = Record(_decode_line(line))
+                record = _decode_line(line)
+                record = record if isinstance(record, list) else Record(record)
             except BadField as bad:
                 source.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
             else:
@@ -153,8 +154,12 @@ class _Window:
             rest = len(self.text)
             while self.at < rest and self.text[self.at] in " \t\r\n":
                 self.at += 1
-            if self.at < rest or not self.more():
-                return self.text[self.at : self.at + 1]
+            if self.at < rest:
+                return self.text[self.at]
+            if not self.more():
+                if self.fault:
+                    raise self.broken("", self.at)
+                return ""
 
     def skip(self, wanted: str, otherwise: str) -> None:
         """Go past a character that must stand here."""

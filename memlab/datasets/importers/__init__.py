@@ -81,11 +81,25 @@ _BEGINNINGS = (
     (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
 )
+_UPLOAD = re.compile(r"file[-_]\w+-.+|0\d{7}-.+")  # in exports of ChatGPT, and of WhatsApp on an iPhone
 _KEYS = (
     ({"messages.sender_name", "messages.timestamp_ms"}, "Messenger's or Instagram's export"),
     ({"messages.creator", "messages.created_date"}, "Google Chat's export"),
     ({"header", "titleUrl", "products"}, "Google's activity (My Activity), such as that of Gemini"),
     ({"ID", "Timestamp", "Contents"}, "Discord's own data package, which has your half alone"),
+    ({"conversations_memory"}, "what Claude remembers, without the conversations"),
+    ({"prompt_template", "docs"}, "Claude's projects, without the conversations"),
+    ({"full_name", "email_address"}, "Claude's list of users, without the conversations"),
+    ({"chatgpt_plus_user"}, "ChatGPT's account, without the conversations"),
+    ({"profile.real_name"}, "Slack's list of users, without the conversations"),
+    ({"mapping", "inserted_at"}, "DeepSeek's export"),
+    ({"conversations.responses"}, "Grok's export"),
+    ({"payload.originator"}, "a session of Codex"),
+    ({"projectHash", "messages.type"}, "a session of Gemini CLI"),
+    ({"parent_tool_use_id"}, "the output of Claude Code, not its session file"),
+    ({"conversationId", "sent_at"}, "Signal's messages"),
+    ({"messages.origin_server_ts"}, "Matrix's export"),
+    ({"post.create_at"}, "Mattermost's export"),
     ({"conversations.MessageList"}, "Skype's or Teams' export"),
     ({"nodes", "edges"}, "a graph"),
 )
@@ -114,7 +128,13 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     :param scope: names the memory of an export that has one; of several it chooses the one called so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
-    source = replace(source, members=_choose_files(kind, source))
+    files = source.files()
+    source = replace(source, members=_choose_files(kind, source, files))
+    read = {file.name for file in source.members}
+    others = [file for file in files if file.name not in read and file.path.name not in slack.TABLES]
+    if others := [file for file in others if file.size != len("[]")]:
+        some = ", ".join(file.name for file in others[:5]) + ", …" * (len(others) > 5)
+        source.note("export", f"{len(others):,} other file{'s' * (len(others) > 1)}: {some}", "left out")
     records: Iterable[Message] = IMPORTERS[kind].records(source)
     rename, n = dict[str, str](), 0
     try:
@@ -134,19 +154,26 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     counts = Counter[tuple[str, str]]()
     for (how, what, of), count in source.report.counts.items():
         counts[how, what] += count if not rename or of in {"", *rename} else 0
-    counted = {key: count for key, count in sorted(counts.items()) if count}
-    for (how, what), count in counted.items():
-        source.note("export", f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}", how)
+    found = list[str]()
+    for (how, what), count in sorted(counts.items()):
+        if count:
+            found.append(f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}")
+            source.note("export", found[-1], how)
     if not n:
-        left = ", ".join(f"{count:,} {what}" for (_, what), count in counted.items()) or "nothing"
-        source.fail(f"holds no message that memlab keeps ({kind}); left out: {left}")
+        left = f"left out: {', '.join(found)}" if found else "and nothing else that it knows"
+        source.fail(f"holds no message that memlab keeps ({kind}); {left}")
 
 
-def _choose_files(kind: str, source: Source) -> list[Source]:
+def without_uploads(files: list[Source]) -> list[Source]:
+    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else."""
+    return [file for file in files if not _UPLOAD.fullmatch(file.path.name)] or files
+
+
+def _choose_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
     """Choose the files that the importer of a tool reads; a file that is given alone it reads in any case."""
-    files, known = source.files(), list[Source]()
-    for file in files:
-        if file.size and IMPORTERS[kind].detect(file):
+    known, detect = list[Source](), IMPORTERS[kind].detect
+    for file in without_uploads(files):
+        if file.size and (detect(file) or (file.look_further() and detect(file))):
             known.append(file)
         file.forget()
     if known or len(files) != 1:

@@ -12,17 +12,17 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_nested, list_or_empty
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 
 _TEXT = {"text", "multimodal_text"}
 _CONTEXT = {"user_editable_context", "model_editable_context"}
 _HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
-_CITATION = re.compile("\ue200[^\ue200\ue201]*\ue201|[\ue200-\ue203]")
+_MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
 
 
 def detect(file: Source) -> bool:
-    return "mapping" in file.keys and bool(file.keys & {"current_node", "create_time", "title", "conversation_id"})
+    return "mapping" in file.keys and bool(file.keys & {"current_node", "create_time", "conversation_id"})
 
 
 def records(source: Source) -> Iterator[Message]:
@@ -34,38 +34,56 @@ def records(source: Source) -> Iterator[Message]:
 def _read_conversation(source: Source, conversation: Record) -> Iterator[Message]:
     mapping = conversation.take("mapping", Record)
     session = first_field(conversation, "conversation_id", "id", "title")
-    parents = {key: get_nested(node, "parent") for key, node in mapping.items()}
-    branch = common.newest_branch(parents, conversation.get("current_node"), lambda key: _creation_time(mapping[key]))
+    children = {key: list_or_empty(get_nested(node, "children")) for key, node in mapping.items()}
+    above = {child: key for key, listed in children.items() for child in listed if isinstance(child, str)}
+    parents = {key: get_nested(node, "parent") or above.pop(key, None) for key, node in mapping.items()}
+    parents |= {key: parent for key, parent in above.items() if key not in parents}  # nodes that are missing
+    age = {key: _creation_time(mapping.get(key)) for key in parents}
+    branch = common.newest_branch(parents, conversation.get("current_node"), age.__getitem__)
     others = [get_nested(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
     source.drop("messages of other branches", OWNER_SCOPE, sum(role in ("user", "assistant") for role in others))
+    latest = 0.0
     for key in branch:
-        each = get_nested(mapping[key], "message")
+        each = get_nested(mapping.get(key), "message")
         role = get_nested(each, "author", "role")
         if each is None:
             continue
-        if dropped := _omission_reason(each, role, get_nested(each, "content", "content_type")):
+        if dropped := _omission_reason(each, role, first_text(get_nested(each, "content", "content_type"))):
             source.drop(dropped, OWNER_SCOPE)
             continue
-        text, caption = common.text_and_caption(
-            source, OWNER_SCOPE, list_or_empty(get_nested(each, "content", "parts"))
-        )
+        parts = list_or_empty(get_nested(each, "content", "parts"))
+        if role == "tool":
+            role, parts = "assistant", [part for part in parts if _is_generated(part)]
+        text, caption = common.text_and_caption(source, OWNER_SCOPE, parts)
         given = list_or_empty(get_nested(each, "metadata", "attachments"))
         files = [common.describe_attachment(file, called) for file in given if (called := first_field(file, "name"))]
         if files:  # They name the images that the text points to.
             caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
-        more = {
-            "role": role,
-            "session": session,
-            "caption": caption,
-            "timestamp": common.first_time(each.get("create_time")),
-        }
-        own = common.first_text(each.get("id"), key)
-        yield from common.make_message(source, OWNER_SCOPE, role, _CITATION.sub("", text), id=own, **more)
+        when = common.first_time(each.get("create_time"))
+        if isinstance(when, (int, float)):  # Voice mode writes times out of order.
+            latest = when = max(when, latest)
+        more = {"role": role, "session": session, "caption": caption, "timestamp": when}
+        own = first_text(each.get("id"), key)
+        yield from common.make_message(source, OWNER_SCOPE, role, _MARKER.sub(_render_marker, text), id=own, **more)
 
 
 def _creation_time(node: Any) -> float:
     when = get_nested(node, "message", "create_time")
     return when if isinstance(when, (int, float)) else 0.0 if get_nested(node, "message") else -1.0
+
+
+def _render_marker(marker: re.Match[str]) -> str:
+    """Give what a marker shows: the name of an entity, the label of a link; of a citation nothing."""
+    kind, *shown = (marker[1] or "").split("\ue202")
+    if kind == "entity" and shown:
+        listed = list_or_empty(common.decode_json(shown[0]))
+        return first_text(*listed[1:2]) if listed else shown[0]
+    return shown[0] if kind == "url" and shown else ""
+
+
+def _is_generated(part: Any) -> bool:
+    """Say whether a part of what a tool gives is an image that it drew; others are pages of files and the like."""
+    return any(get_nested(part, "metadata", key) for key in ("dalle", "generation"))
 
 
 def _omission_reason(each: Any, role: Any, kind: Any) -> str:
@@ -76,5 +94,7 @@ def _omission_reason(each: Any, role: Any, kind: Any) -> str:
         return "unreadable messages"
     if kind in ("thoughts", "reasoning_recap") or each.get("channel") == "analysis":
         return "thoughts"
+    if role == "tool" and any(map(_is_generated, list_or_empty(get_nested(each, "content", "parts")))):
+        return ""
     called = role == "assistant" and each.get("recipient") not in (None, "", "all")
     return "tool calls" if role == "tool" or called or kind not in _TEXT else ""

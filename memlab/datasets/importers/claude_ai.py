@@ -6,6 +6,7 @@ Layout: MemPalace issues 677 and 646, Sinity/polylogue ``docs/providers/claude-a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
 from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_nested, list_or_empty
 from memlab.datasets.reading import Source
+
+_TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, in 2024
 
 
 def detect(file: Source) -> bool:
@@ -42,10 +45,16 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         blocks = list_or_empty(each.get("content"))
         text, caption = common.text_and_caption(source, scope, blocks or each.get("text"))
         files = [file for key in ("attachments", "files", "files_v2") for file in list_or_empty(each.get(key))]
-        names = dict.fromkeys(first_field(file, "file_name") for file in files)
-        caption = "; ".join([caption] * bool(caption) + [f"file: {given}" for given in names if given])
-        if not text.strip():  # A long paste is an attachment without a name.
-            text = "\n".join(first_field(file, "extracted_content") for file in files)
+        named = (common.describe_attachment(file, name) for file in files if (name := first_field(file, "file_name")))
+        caption = "; ".join([caption] * bool(caption) + [*dict.fromkeys(named)])
+        for tag in _TAGS.finditer(text):
+            source.drop("thoughts" if tag[1] == "Thinking" else "tool calls", scope)
+        text = _TAGS.sub("", text)
+        # A long paste is an attachment without a name.
+        read = [file for file in files if first_field(file, "extracted_content")]
+        pasted = [file for file in read if not text.strip() or not first_field(file, "file_name")]
+        source.drop("texts of attachments", scope, len(read) - len(pasted))
+        text = "\n".join([text, *dict.fromkeys(first_field(file, "extracted_content") for file in pasted)])
         if not text.strip() and not caption and any(get_nested(block, "type") != "text" for block in blocks):
             continue  # Its blocks are counted.
         more = {"session": session, "id": first_field(each, "uuid"), "role": role, "caption": caption}

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+from memlab.datasets import fields
+from memlab.datasets.fields import BadField
 from memlab.datasets.reading import Source
 
 OWNER_SCOPE = "me"
@@ -22,6 +24,8 @@ _ROLES = {
     "system": {"system", "developer", "systemmessage"},
 }
 _THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "redacted_reasoning", "omitted_reasoning", "thoughts"}
+_ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
+_UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "thoughts"}
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -29,7 +33,7 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
     """Give the record of a message, if there is anything in it.
 
     A message without text or caption is counted as empty, one whose id was there as repeated. Keys without a value
-    are left out; characters that no text can hold become question marks.
+    and times that are none are left out; characters that no text can hold become question marks.
 
     :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``.
     """
@@ -47,7 +51,13 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
         if (scope, record["id"]) in source.report.seen:
             source.drop("repeated messages", scope)
             return
-        source.report.seen.add((scope, record["id"]))
+        source.report.seen[scope, record["id"]] = str(record.get("session"))
+    if "timestamp" in record:
+        try:
+            fields.parse_time(record["timestamp"], "timestamp")
+        except BadField:
+            source.drop("times that cannot be read", scope)
+            del record["timestamp"]
     yield record
 
 
@@ -111,25 +121,37 @@ def normalise_role(value: Any) -> str | None:
 def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
     """Say whether a role is a person's or an assistant's; a message of another is counted."""
     if role not in ("user", "assistant"):
-        source.drop({"system": "system messages", "tool": "tool calls"}.get(role or "", "unreadable messages"), scope)
+        source.drop(_UNSPOKEN.get(role or "", "unreadable messages"), scope)
     return role in ("user", "assistant")
 
 
 def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], Any]) -> list[str]:
     """Give the nodes of a tree from the root to the current one; where that is not there, to the newest leaf.
 
+    Where a node is missing, the newest branch of the older nodes that do not hang on it stands before what does.
+
     :param parents: node to its parent, in the order of the file.
     :param age: a function of a node by which leaves are compared.
     """
-    if not (isinstance(current, str) and current in parents):
-        answered = {parent for parent in parents.values() if isinstance(parent, str)}
-        # max gives the first of equals, and of equals the last of the file is the newest.
-        current = max((key for key in reversed(parents) if key not in answered), key=age, default="")
-    path: dict[str, None] = {}
-    while isinstance(current, str) and current in parents and current not in path:
-        path[current] = None
-        current = parents[current]
-    return list(path)[::-1]
+    branch, left, root = list[str](), parents, parents.get(min(parents, key=age, default=""))
+    while left:
+        if not (isinstance(current, str) and current in left):
+            answered = {parent for parent in left.values() if isinstance(parent, str)}
+            # max gives the first of equals, and of equals the last of the file is the newest.
+            current = max((key for key in reversed(left) if key not in answered), key=age, default="")
+        path: dict[str, None] = {}
+        while isinstance(current, str) and current in left and current not in path:
+            path[current] = None
+            current = left[current]
+        top = current if isinstance(current, str) else None
+        if branch and top in parents:  # a side branch of what is there already
+            break
+        branch = list(path)[::-1] + branch
+        if not path or top in (None, root) or top in parents:
+            break
+        older = {key: parent for key, parent in left.items() if parent != current and key not in path}
+        left = {key: parent for key, parent in older.items() if age(key) <= age(branch[0])}
+    return branch
 
 
 def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
@@ -157,7 +179,7 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
                 texts.append(spoken)
                 source.keep("recordings", scope, "kept as their transcripts")
                 continue
-            what = next((word for word in ("image", "video", "audio") if word in kind), "file")
+            what = next((word for word in ("image", "audio", "video") if word in kind), "file")
             source.keep(f"{what}s", scope, "described in captions")
             called = first_field(part, "alt", "title", "file_name", "filename", "name")
             known = first_text(
@@ -173,7 +195,8 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
 
 def describe_attachment(file: Any, called: str) -> str:
     """Describe an attached file: an image where its type says so."""
-    return f"{'image' if first_field(file, 'mime_type', 'mimetype').startswith('image') else 'file'}: {called}"
+    kind = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind")
+    return f"{'image' if kind.startswith('image') else 'file'}: {called}"
 
 
 def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
@@ -191,11 +214,12 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role"), inner.get("type")]
         called += [*list_or_empty(raw.get("id"))[-1:], raw.get("type")]
         role = next((role for value in called if (role := normalise_role(value))), None)
-        if raw.get("type") in ("function_call", "function_call_output", "reasoning"):
-            role = "tool"
+        role = _ITEMS.get(first_field(raw, "type"), role)
         if not is_spoken_role(source, scope, role):
             continue
-        said = next((inner[key] for key in ("content", "value", "text", "parts") if inner.get(key) is not None), None)
+        keys = ("content", "value", "text", "parts", "refusal")
+        said = next((inner[key] for key in keys if inner.get(key) is not None), None)
+        said = get_nested(inner, "audio", "transcript") if said is None else said
         calls = list_or_empty(inner.get("tool_calls")) or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
         text, caption = text_and_caption(source, scope, said)
@@ -207,14 +231,17 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
 
 
 def session_messages(
-    source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None
+    source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None, *, own_ids: bool = False
 ) -> Iterator[Message]:
     """Give the messages of a session whose senders are their roles.
 
     :param listed: as of :func:`turns`.
     :param when: the time of messages without one.
+    :param own_ids: whether ids count within the session: one that another has is another message's.
     """
     for turn in listed:
+        if own_ids and source.report.seen.get((scope, str(turn["id"])), session) != session:
+            turn["id"] = f"{session} {turn['id']}"
         text, turn["timestamp"] = turn.pop("text"), turn["timestamp"] or when
         yield from make_message(source, scope, turn["role"], text, session=session, **turn)
 
@@ -227,6 +254,7 @@ class ChatNames:
 
     def give(self, key: str, wanted: str) -> str:
         if key not in self.by_key:
-            taken = wanted in self.by_key.values()
-            self.by_key[key] = f"{wanted} ({key})" if taken else wanted
+            while wanted in self.by_key.values():
+                wanted = f"{wanted} ({key})"
+            self.by_key[key] = wanted
         return self.by_key[key]

@@ -10,16 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
-from memlab.datasets.importers.common import (
-    ChatNames,
-    Message,
-    first_field,
-    first_text,
-    first_time,
-    get_nested,
-    list_or_empty,
-    make_message,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import Message, first_field, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json
 
@@ -34,7 +26,7 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every channel as a scope; a bot is no assistant unless its name says so or it was named."""
-    names, people = ChatNames(), dict[str, str]()
+    names, people = common.ChatNames(), dict[str, str]()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in stream_json(file, "messages"):
@@ -60,12 +52,13 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
     if forwarded:
         source.keep("forwarded messages", scope)
         text = "\n".join(filter(None, (text, first_field(forwarded, "content"))))
-    embeds = [
-        first_text(get_nested(embed, key))
-        for embed in list_or_empty(each.get("embeds"))
-        for key in ("title", "description")
-    ]
-    text = text or "\n".join(filter(None, embeds))
+    bot, embeds = get_nested(author, "isBot") is True, list_or_empty(each.get("embeds"))
+    kept = embeds if bot or not text else []
+    source.drop("previews of links", scope, len(embeds) - len(kept))
+    shown = [first_field(embed, key) for embed in kept for key in ("title", "description")]
+    listed = (field for embed in kept for field in list_or_empty(get_nested(embed, "fields")))
+    shown += [": ".join(filter(None, (first_field(each, "name"), first_field(each, "value")))) for each in listed]
+    text = "\n".join(filter(None, (text, *shown)))
     text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))
     files = [*list_or_empty(each.get("attachments")), *list_or_empty(get_nested(forwarded, "attachments"))]
     caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
@@ -76,12 +69,7 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
     if not text and not caption and list_or_empty(each.get("stickers")):
         source.drop("stickers", scope)
         return
-    bot = get_nested(author, "isBot") is True
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if bot else None
-    more = {
-        "id": first_field(each, "id"),
-        "role": role,
-        "timestamp": first_time(each.get("timestamp")),
-        "caption": caption,
-    }
-    yield from make_message(source, scope, sender, text, **more)
+    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
+    when = common.first_time(each.get("timestamp"))
+    yield from common.make_message(source, scope, sender, text, timestamp=when, **more)

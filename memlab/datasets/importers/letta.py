@@ -11,17 +11,8 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.common import (
-    Message,
-    decode_json,
-    first_field,
-    first_time,
-    get_nested,
-    is_spoken_role,
-    list_or_empty,
-    make_message,
-    text_and_caption,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import Message, first_field, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 
 _OLD = {"messages", "core_memory", "llm_config", "in_context_message_ids", "in_context_message_indices"}
@@ -29,44 +20,51 @@ _OLD = {"messages", "core_memory", "llm_config", "in_context_message_ids", "in_c
 
 def detect(file: Source) -> bool:
     keys = file.keys
-    return bool({"agents.agent_type", "agents.messages"} & keys) or ("agent_type" in keys and bool(_OLD & keys))
+    old = "agent_type" in keys and bool(_OLD & keys)
+    return old or {"message_type", "date"} <= keys or bool({"agents.agent_type", "agents.messages"} & keys)
 
 
 def records(source: Source) -> Iterator[Message]:
-    """Read the messages of every agent as a scope."""
+    """Read the messages of every agent as a scope; of messages out of the API, the file."""
+    names = common.ChatNames()
 
     def agents(record: Record) -> Iterator[Message]:
         for agent in record.take("agents", fields.check_list, []) or [record]:
+            called = first_field(agent, "name", "id") or "agent"
+            scope = names.give(first_field(agent, "id") or called, called)
             for each in list_or_empty(get_nested(agent, "messages")):
-                yield from _read_message(source, first_field(agent, "name", "id") or "agent", each)
+                yield from _read_message(source, scope, each, get_nested(agent, "agent_type"))
+        if kind := first_field(record, "message_type").removesuffix("_message"):
+            about = {"role": "tool" if "tool" in kind else kind, "created_at": record.get("date")}
+            yield from _read_message(source, source.path.stem, record | about)
 
     for file in source.members:
         yield from file.read_each("agent file", agents)
 
 
-def _read_message(source: Source, scope: str, each: Any) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> Iterator[Message]:
     role = get_nested(each, "role")
-    if not is_spoken_role(source, scope, role if role in ("user", "assistant", "tool") else "system" if role else None):
+    known = role if role in ("user", "assistant", "tool") else "system" if role else None
+    if not common.is_spoken_role(source, scope, known):
         return
-    text, caption = text_and_caption(
+    text, caption = common.text_and_caption(
         source, scope, each.get("text") if each.get("content") is None else each["content"]
     )
     if role == "user":
-        wrapped = decode_json(text)
+        wrapped = common.decode_json(text)
         if get_nested(wrapped, "type") not in (None, "user_message"):
             source.drop("system messages", scope)
             return
         text = first_field(wrapped, "message") or text
     calls = [call for call in list_or_empty(each.get("tool_calls")) if isinstance(call, dict)]
     sent = [call["function"] for call in calls if get_nested(call, "function", "name") == "send_message"]
-    said = [
-        words for function in sent if (words := first_field(decode_json(get_nested(function, "arguments")), "message"))
-    ]
+    arguments = (common.decode_json(get_nested(function, "arguments")) for function in sent)
+    said = [words for each in arguments if (words := first_field(each, "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))
-    if calls:
+    if calls and (sent or agent != "letta_v1_agent"):  # a newer agent speaks in its text alone
         source.drop("thoughts", scope, bool(text.strip()))
         text = "\n".join(said)
         if not text:
             return
-    more = {"role": role, "caption": caption, "timestamp": first_time(each.get("created_at"))}
-    yield from make_message(source, scope, role, text, id=first_field(each, "id"), **more)
+    more = {"role": role, "caption": caption, "timestamp": common.first_time(each.get("created_at"))}
+    yield from common.make_message(source, scope, role, text, id=first_field(each, "id"), **more)

@@ -9,19 +9,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.importers.common import (
-    OWNER_SCOPE,
-    Message,
-    decode_json,
-    first_field,
-    first_text,
-    first_time,
-    get_nested,
-    list_or_empty,
-    name_conversation,
-    session_messages,
-    turns,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 
 _LISTS = ("conversations", "conversation", "items")
@@ -40,15 +29,26 @@ def is_openai(file: Source) -> bool:
     keys = file.keys
     if keys & {"agents", "run_type", "scope"}:
         return False
-    return {"messages.role", "messages.content"} <= keys or "body.messages.role" in keys or {"role", "content"} <= keys
+    known = keys & {"body.messages.role", "request.messages.role", "response.body.choices"} or file.columns & {
+        "messages"
+    }
+    return (
+        bool(known)
+        or {"object", "output.role"} <= keys
+        or {"messages.role", "messages.content"} <= keys
+        or {"role", "content"} <= keys
+    )
 
 
 def openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; a list of single messages is one."""
     for file in source.members:
         for number, raw in file.values():
-            listed = decode_json(get_nested(raw, "messages") or get_nested(raw, "body", "messages"))
-            listed = listed if isinstance(listed, list) else None
+            asked = (get_nested(raw, *path, "messages") for path in ((), ("body",), ("request",)))
+            listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
+            answers = (get_nested(raw, *path, "choices") for path in ((), ("response",), ("response", "body")))
+            answer = [get_nested(choice, "message") for choices in answers for choice in list_or_empty(choices)[:1]]
+            listed = [*list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
             session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
             if listed is None and isinstance(raw, list):
                 raw, listed, session = {}, raw, ""
@@ -57,7 +57,8 @@ def openai_messages(source: Source) -> Iterator[Message]:
 
 def is_sharegpt(file: Source) -> bool:
     turns = {f"{key}.{part}" for key in _LISTS for part in _TURN}
-    return (bool(file.keys & turns) and "evidence_items" not in file.keys) or {"from", "value"} <= file.keys
+    known = bool(file.keys & turns) or "conversations" in file.columns or {"from", "value"} <= file.keys
+    return known and "evidence_items" not in file.keys
 
 
 def sharegpt(source: Source) -> Iterator[Message]:
@@ -65,7 +66,7 @@ def sharegpt(source: Source) -> Iterator[Message]:
     for file in source.members:
         for number, raw in file.values():
             listed = next(
-                (found for key in _LISTS if isinstance(found := decode_json(get_nested(raw, key)), list)), None
+                (found for key in _LISTS if isinstance(found := common.decode_json(get_nested(raw, key)), list)), None
             )
             if listed is not None:
                 source.drop("system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt")))
@@ -90,10 +91,9 @@ def _read_conversation(
     if listed is None:
         raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
     scope = first_text(raw.get("user_id"), raw.get("user"), get_nested(raw, "metadata", "user_id")) or OWNER_SCOPE
-    when = first_time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
-    yield from session_messages(
-        source, scope, session or name_conversation(source, file, number), turns(source, scope, listed), when
-    )
+    when = common.first_time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
+    session = session or common.name_conversation(source, file, number)
+    yield from common.session_messages(source, scope, session, common.turns(source, scope, listed), when, own_ids=True)
 
 
 def is_mem0(file: Source) -> bool:
@@ -110,20 +110,22 @@ def mem0(source: Source) -> Iterator[Message]:
                 scope = first_field(entry, "user_id", "agent_id") or OWNER_SCOPE
                 listed = list_or_empty(get_nested(entry, "input")) or list_or_empty(get_nested(entry, "messages"))
                 source.drop("facts without their messages", scope, not listed)
-                said = list(turns(source, scope, listed))
+                said = list(common.turns(source, scope, listed))
                 key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
                 if said and key in source.report.seen:  # One call makes several memories, each with its messages.
                     source.drop("repeated messages", scope, len(said))
                     continue
-                source.report.seen.add(key)
-                session = first_field(entry, "run_id", "session_id") or name_conversation(source, file, number)
-                yield from session_messages(source, scope, session, said, first_time(get_nested(entry, "created_at")))
+                source.report.seen[key] = ""
+                session = first_field(entry, "run_id", "session_id") or common.name_conversation(source, file, number)
+                when = common.first_time(get_nested(entry, "created_at"))
+                yield from common.session_messages(source, scope, session, said, when)
 
 
 def is_table(file: Source) -> bool:
     if columns := file.columns:
         return "text" in columns and bool(columns & {"sender", "role"})
-    return file.head.lstrip()[:1] == "[" and {"scope", "text"} <= file.keys and "qa" not in file.keys
+    named = "text" in file.keys and bool(file.keys & {"scope", "sender"})
+    return file.head.lstrip()[:1] == "[" and named and "qa" not in file.keys
 
 
 def table(source: Source) -> Iterator[Message]:

@@ -10,26 +10,19 @@ import html
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
-from memlab.datasets.importers.common import (
-    ChatNames,
-    Message,
-    describe_attachment,
-    first_field,
-    first_text,
-    first_time,
-    get_nested,
-    list_or_empty,
-    make_message,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import Message, first_field, first_text, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.jsonl?)?")
 _LISTS = ("channels.json", "groups.json", "dms.json", "mpims.json")
+TABLES = (*_LISTS, "users.json")
 _TALK = {"", "thread_broadcast", "reply_broadcast", "me_message", "file_share", "file_comment", "file_mention"}
 _TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
 _GONE = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
@@ -47,7 +40,7 @@ def records(source: Source) -> Iterator[Message]:
     tables = {PurePosixPath(file.name).name: file for file in source.files()}
     named = {first_field(user, "id"): _user_name(user) for user in _read_list(source, tables, "users.json")}
     people = {key: called for key, called in named.items() if called}
-    names, channels = ChatNames(), dict[str, str]()
+    names, channels = common.ChatNames(), dict[str, str]()
     for each in (each for table in _LISTS for each in _read_list(source, tables, table)):
         members = ", ".join(
             people.get(first_text(user), first_text(user)) for user in list_or_empty(get_nested(each, "members"))
@@ -58,7 +51,9 @@ def records(source: Source) -> Iterator[Message]:
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
         scope = names.give(place, channels.get(place) or place)
         for _, raw in file.values():
-            for each in list_or_empty(get_nested(raw, "messages")) or [raw]:
+            listed = list_or_empty(get_nested(raw, "messages")) or [raw]
+            replies = (list_or_empty(get_nested(each, "slackdump_thread_replies")) for each in listed)
+            for each in (*listed, *chain(*replies)):
                 yield from _read_message(source, scope, each, people, channels)
 
 
@@ -91,28 +86,32 @@ def _read_message(
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
         source.drop(_GONE.get(kind, "system messages"), scope)
         return
-    user, bot = first_field(each, "user"), first_field(each, "bot_id")
+    user = first_field(each, "user") or first_field(each.get("comment"), "user")
+    bot = first_field(each, "bot_id")
     sender = people.get(user) or _user_name(each.get("user_profile")) or first_field(each, "username")
     sender = sender or first_field(each.get("bot_profile"), "name") or user or bot
     sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
-    text = _render_mentions(first_field(each, "text"), people, channels) or _render_mentions(
-        _read_block_text(each), people, channels
-    )
+    automatic = kind in ("bot_message", "slackbot_response") or (bot and not people.get(user))
+    text = first_field(each, "text").removeprefix("This content can't be displayed.")
+    shown = [one for one in list_or_empty(each.get("attachments")) if isinstance(one, dict)]
+    kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
+    source.drop("previews of links", scope, len(shown) - len(kept))
+    text = "\n".join([part for part in (text, *map(_read_attachment, kept)) if part]) or _read_block_text(each)
+    text = _render_mentions(text, people, channels)
     files = [file for file in list_or_empty(each.get("files")) or [each.get("file")] if isinstance(file, dict)]
     there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
     source.drop("deleted files", scope, len(files) - len(there))
     source.keep("files", scope, "described in captions", len(there))
     # A deleted file leaves the place between two separators empty.
     caption = "; ".join(
-        describe_attachment(f, first_field(f, "title", "name") or "without a name") * (f in there) for f in files
+        common.describe_attachment(f, first_field(f, "title", "name") or "without a name") * (f in there) for f in files
     )
     if each.get("edited"):
         source.keep("edited messages", scope)
-    automatic = kind in ("bot_message", "slackbot_response") or (bot and not people.get(user))
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
-    more = {"session": f"thread {thread}" if thread else None, "timestamp": first_time(each.get("ts")), "role": role}
-    yield from make_message(source, scope, sender, text, id=ts, caption=caption, **more)
+    more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
+    yield from common.make_message(source, scope, sender, text, timestamp=common.first_time(ts), **more)
 
 
 def _render_mentions(text: str, people: dict[str, str], channels: dict[str, str]) -> str:
@@ -132,13 +131,18 @@ def _render_mentions(text: str, people: dict[str, str], channels: dict[str, str]
     return html.unescape(_LINK.sub(written, text))
 
 
+def _read_attachment(one: dict[str, Any]) -> str:
+    """Give the text of an attachment; of a message that is shared, with who wrote it."""
+    keys = ("pretext", "title", "text") if first_field(one, "text") else ("pretext", "title", "fallback")
+    text = "\n".join(dict.fromkeys(part for key in keys if (part := first_field(one, key))))
+    author = first_field(one, "author_name", "author_subname") if one.get("is_share") is True else ""
+    return f"{author}: {text}" if author and text else text
+
+
 def _read_block_text(each: dict[str, Any]) -> str:
-    """Give the text of a message that has it in attachments or blocks alone."""
-    attachments = list_or_empty(each.get("attachments"))
-    parts = [first_field(one, key) for one in attachments for key in ("pretext", "title", "text")]
-    parts += [first_field(one, "fallback") for one in attachments if not first_field(one, "text")]
-    found, left = [part for part in parts if part], list(list_or_empty(each.get("blocks")))
-    while left and not parts:
+    """Give the text of a message that has it in blocks alone."""
+    found, left = list[str](), list(list_or_empty(each.get("blocks")))
+    while left:
         block = left.pop(0)
         if isinstance(block, dict):
             found += [block["text"]] if isinstance(block.get("text"), str) else []

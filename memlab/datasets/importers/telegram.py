@@ -9,15 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memlab.datasets.importers.common import (
-    ChatNames,
-    Message,
-    first_field,
-    first_time,
-    get_nested,
-    list_or_empty,
-    make_message,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import Message, first_field, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json
 
@@ -38,7 +31,7 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
-    names = ChatNames()
+    names = common.ChatNames()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in stream_json(file, "messages", "chats.list", "left_chats.list"):
@@ -51,7 +44,7 @@ def records(source: Source) -> Iterator[Message]:
                 about[path] = value
 
 
-def _read_message(source: Source, names: ChatNames, chat: dict[str, Any], each: Any) -> Iterator[Message]:
+def _read_message(source: Source, names: common.ChatNames, chat: dict[str, Any], each: Any) -> Iterator[Message]:
     called = first_field(chat, "name") or first_field(chat, "type").replace("_", " ").capitalize() or source.path.stem
     scope = names.give(first_field(chat, "id") or called, called)
     kind = get_nested(each, "type")
@@ -71,11 +64,11 @@ def _read_message(source: Source, names: ChatNames, chat: dict[str, Any], each: 
     sender = first_field(each, "from", "actor", "from_id") or "Deleted Account"
     bot = chat.get("type") == "bot_chat" and first_field(each, "from_id") == f"user{chat.get('id')}"
     for key, kept in (("edited", "edited messages"), ("forwarded_from", "forwarded messages")):
-        if each.get(key):
+        if each.get(key) and not str(each[key]).startswith("1970"):  # of old, not edited
             source.keep(kept, scope)
     more = {"id": first_field(each, "id"), "role": "assistant" if bot else None, "caption": caption}
-    when = first_time(each.get("date_unixtime"), each.get("date"))
-    yield from make_message(source, scope, sender, text, timestamp=when, **more)
+    when = common.first_time(each.get("date_unixtime"), each.get("date"))
+    yield from common.make_message(source, scope, sender, text, timestamp=when, **more)
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:

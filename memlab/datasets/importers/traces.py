@@ -13,20 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets.importers.common import (
-    OWNER_SCOPE,
-    Message,
-    decode_json,
-    first_field,
-    first_text,
-    first_time,
-    get_nested,
-    list_or_empty,
-    session_messages,
-    turns,
-)
+from memlab.datasets.importers import common
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
 from memlab.datasets.reading import Source
 
+_decode = common.decode_json
 _ASKED = (
     *("messages", "chat_history", "history", "input", "question", "query", "human_input", "prompt"),
     *("text", "content"),
@@ -37,8 +28,8 @@ _ANSWERED = (
 )
 _KINDS = ("llm", "chain", "prompt", "parser", "", "agent")
 _THREAD = ("session_id", "thread_id", "conversation_id")
-_TRACE = {"observations", "traceId", "trace_id", "data.traceId", "traces.observations", "traces.input", "trace.id"}
-_MORE = {"input", "output", "startTime", "start_time", "projectId", "data.input", "traces.input", "trace.input"}
+_TRACE = {"observations", "traceId", "trace_id", "traces.observations", "traces.input", "trace.id"}
+_MORE = {"input", "output", "startTime", "start_time", "projectId", "traces.input", "trace.input"}
 _MORE |= {"traces.id"}
 _MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
@@ -58,6 +49,10 @@ class _Step:
     begun: Any = None
     ended: Any = None
 
+    def find_messages(self) -> tuple[list[Any], list[Any]]:
+        """Find the messages that went in and came out."""
+        return _find_messages(self.asked, _ASKED, "user"), _find_messages(self.answered, _ANSWERED, "assistant")
+
 
 def is_langsmith(file: Source) -> bool:
     keys = file.keys or file.columns
@@ -69,7 +64,9 @@ def langsmith(source: Source) -> Iterator[Message]:
     traces: dict[str, list[tuple[bool, _Step]]] = {}
     for file in source.members:
         for number, raw in file.values():
-            for run in list_or_empty(get_nested(raw, "runs")) or [raw]:
+            listed = [*(list_or_empty(get_nested(raw, "runs")) or [raw])]
+            for run in listed:
+                listed += list_or_empty(get_nested(run, "child_runs"))
                 kind = first_field(run, "run_type")
                 if not isinstance(run, dict) or kind not in _KINDS:
                     source.drop("tool calls" if kind == "tool" else "runs of other kinds", OWNER_SCOPE)
@@ -80,33 +77,34 @@ def langsmith(source: Source) -> Iterator[Message]:
     for trace, runs in traces.items():
         thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
         scope = next((step.scope for _, step in runs if step.scope != OWNER_SCOPE), OWNER_SCOPE)
-        roots = [step for root, step in runs if root and step.asked and step.answered]
+        roots = [step for root, step in runs if root and all(step.find_messages())]
         steps += [replace(step, session=thread, scope=scope) for step in roots or [step for _, step in runs]]
     yield from _deduplicate_messages(source, steps)
 
 
 def _make_step(run: dict[str, Any]) -> _Step:
-    about = get_nested(decode_json(run.get("extra")), "metadata") or decode_json(run.get("metadata")) or {}
+    about = get_nested(_decode(run.get("extra")), "metadata") or _decode(run.get("metadata")) or {}
     thread = first_field(about, *_THREAD) or first_field(run, "thread_id")
     scope = first_field(about, "user_id", "user", "ls_user_id") or OWNER_SCOPE
     begun, ended = _assume_utc(run.get("start_time")), _assume_utc(run.get("end_time"))
-    asked, answered = decode_json(run.get("inputs")), decode_json(run.get("outputs"))
+    asked, answered = _decode(run.get("inputs")), _decode(run.get("outputs"))
     return _Step(scope, thread, f"{begun} {first_field(run, 'dotted_order')}", asked, answered, begun, ended)
 
 
 def _assume_utc(value: Any) -> Any:
-    """Give a time of a run, which is in UTC where it names no zone."""
-    if isinstance(value, str) and "T" in value:
+    """Give a time of a run, which LangSmith and Langfuse write in UTC where it names no zone."""
+    if isinstance(value, str) and not value.strip().isdecimal():
         with suppress(ValueError):
             value = datetime.fromisoformat(value)
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else first_time(value)
+    zoneless = isinstance(value, datetime) and value.tzinfo is None
+    return value.replace(tzinfo=UTC) if zoneless else common.first_time(value)
 
 
 def is_langfuse(file: Source) -> bool:
     keys = file.keys or file.columns
     if "run_type" in keys or "mapping" in keys:
         return False
-    session = {"sessionId", "input", "output"} <= keys or {"data.sessionId", "data.input"} <= keys
+    session = {"sessionId", "input", "output"} <= keys or {"session_id", "project_id", "input"} <= keys
     return session or (bool(_TRACE & keys) and bool(_MORE & keys))
 
 
@@ -116,19 +114,17 @@ def langfuse(source: Source) -> Iterator[Message]:
     runs: dict[str, list[dict[str, Any]]] = {}
     for file in source.members:
         for number, raw in file.values():
-            for each in list_or_empty(get_nested(raw, "data")) or list_or_empty(get_nested(raw, "traces")) or [raw]:
+            for each in list_or_empty(get_nested(raw, "traces")) or [raw]:
                 if not isinstance(each, dict):
                     source.drop("unreadable messages", OWNER_SCOPE)
                 elif observed := first_field(each, "traceId", "trace_id"):
                     runs.setdefault(observed, []).append(each)
                 else:
                     about = each["trace"] if isinstance(each.get("trace"), dict) else each
-                    key, session = (
-                        first_field(about, "id") or str(number),
-                        first_field(raw, "id") if each is not raw else None,
-                    )
+                    key = first_field(about, "id") or str(number)
+                    session = first_field(raw, "id") if each is not raw else None
                     traces[key] = {"sessionId": session} | about
-                    within = list_or_empty(decode_json(each.get("observations")))
+                    within = list_or_empty(_decode(each.get("observations")))
                     runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
     keys = dict.fromkeys((*traces, *runs))
     steps = [step for key in keys for step in _make_steps(source, key, traces.get(key, {}), runs.get(key, []))]
@@ -137,9 +133,7 @@ def langfuse(source: Source) -> Iterator[Message]:
 
 def _make_steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
     everything = [trace, *runs]
-    session = (
-        first_text(*(run.get(each) for run in everything for each in ("sessionId", "session_id"))) or f"trace {key}"
-    )
+    session = first_text(*(run.get(each) for run in everything for each in ("sessionId", "session_id")))
     scope = first_text(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or OWNER_SCOPE
     kinds = [first_field(run, "type").upper() for run in runs]
     talk = [run for run, kind in zip(runs, kinds, strict=True) if kind in _MODELS]
@@ -148,11 +142,10 @@ def _make_steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict
     source.drop("tool calls", scope, kinds.count("TOOL"))
     source.drop("observations of other kinds", scope, len(runs) - kinds.count("TOOL") - (0 if whole else len(models)))
     for run in [trace] if whole else models:
-        begun = first_time(run.get("startTime") or run.get("start_time") or run.get("timestamp"))
-        ended = first_time(run.get("endTime") or run.get("end_time"))
-        yield _Step(
-            scope, session, str(begun), decode_json(run.get("input")), decode_json(run.get("output")), begun, ended
-        )
+        begun = _assume_utc(run.get("startTime") or run.get("start_time") or run.get("timestamp"))
+        ended = _assume_utc(run.get("endTime") or run.get("end_time"))
+        asked, answered = _decode(run.get("input")), _decode(run.get("output"))
+        yield _Step(scope, session or f"trace {key}", str(begun), asked, answered, begun, ended)
 
 
 def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Message]:
@@ -163,15 +156,14 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
     for (scope, session), runs in sessions.items():
         said: list[Message] = []
         for run in sorted(runs, key=lambda run: run.key):
-            asked, answered = (
-                _find_messages(run.asked, _ASKED, "user"),
-                _find_messages(run.answered, _ANSWERED, "assistant"),
-            )
+            asked, answered = run.find_messages()
+            lost = sum(bool(given) and not found for given, found in ((run.asked, asked), (run.answered, answered)))
+            source.drop("values of runs without messages", scope, lost)
             for listed, when in ((asked, run.begun), (answered, run.ended or run.begun)):
-                heard = list(turns(source, scope, listed))
+                heard = list(common.turns(source, scope, listed))
                 new = heard[_count_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
-        yield from session_messages(source, scope, session, said)
+        yield from common.session_messages(source, scope, session, said)
 
 
 def _count_overlap(said: list[Message], heard: list[Message]) -> int:
@@ -183,7 +175,7 @@ def _count_overlap(said: list[Message], heard: list[Message]) -> int:
 
 def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
     """Find the messages in what went into a run or came out of it; a bare text is of the role."""
-    value = decode_json(value)
+    value = _decode(value)
     if isinstance(value, str):
         return [{"role": role, "content": value}] if value.strip() else []
     if isinstance(value, list):

@@ -61,6 +61,7 @@ def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
         ("irc.txt", "[2026-01-02 10:00:00] <ann> hello: you\n[2026-01-02 10:00:05] <bo> hi\n", "IRC"),
         ("kakao.txt", "2026년 1월 2일 오후 9:41\n2026년 1월 2일 오후 9:41, Ann : hi\n", "KakaoTalk"),
         ("guild.txt", "====================\nGuild: Server\n\n[2026-01-02 10:00] ann\nhi\n", "DiscordChatExporter"),
+        ("memories.json", '[{"conversations_memory": "x"}]', "Claude remembers"),
         ("MyActivity.json", '[{"header": "Gemini Apps", "titleUrl": "x", "products": ["Gemini Apps"]}]', "Gemini"),
     ],
 )
@@ -70,12 +71,64 @@ def test_what_is_known_and_not_read_is_refused_by_name(tmp_path: Path, name: str
         memlab.load(tmp_path / name)
 
 
+def node(key: str, parent: str | None, role: str, at: float, *parts: Any, **more: Any) -> dict[str, Any]:
+    said = {"author": {"role": role}, "create_time": at, "content": {"content_type": "multimodal_text", "parts": parts}}
+    return {key: {"parent": parent, "message": said | more}}
+
+
+DRAWN = {"content_type": "image_asset_pointer", "metadata": {"dalle": {"prompt": "a copper sink"}}}
+MARKED = 'In \ue200entity\ue202["city","Oslo"]\ue201, see \ue200url\ue202the guide\ue202https://x.org\ue201.\ue200cite\ue202t0\ue201'
+TREE = node("a", None, "user", 9, "spoken") | node("b", "a", "assistant", 5, MARKED) | node("d", "c", "tool", 10, DRAWN)
+CLAUDE = {"uuid": "a", "sender": "human", "text": "short", "attachments": [{"extracted_content": "pasted"}]}
+CODE = {"sessionId": "s", "isSidechain": False, "parentUuid": None, "timestamp": "2026-03-01T10:00:00Z"}
+QUEUED = {"type": "queued_command", "commandMode": "prompt", "prompt": "and the docs"}
+REFUSED = {"type": "tool_result", "content": "To tell you how to proceed, the user said:\nuse pnpm"}
+SHARED = {"attachments": [{"is_share": True, "author_name": "Bo", "text": "We move"}]}
+RUN = {"run_type": "chain", "inputs": {"a": 1}, "outputs": {"b": 2}, "trace_id": "t"}
+CALL = {"run_type": "llm", "inputs": {"input": "q"}, "outputs": {"output": "a"}, "trace_id": "t", "parent_run_id": "r"}
+TRACE = {"id": "t", "project_id": "p", "session_id": "s", "timestamp": "2026-07-01 10:00:00", "output": "a"}
+EMBED = {"title": "fix", "fields": [{"name": "branch", "value": "main"}]}
+MESSAGE = {"id": 1, "type": "Default", "content": "New", "author": {"name": "G", "isBot": True}, "embeds": [EMBED]}
+ASKED = [{"id": 1, "role": "user", "content": "q"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.json", [{"id": "x", "messages": ASKED}, {"id": "y", "messages": ASKED}], ["q", "q"]),
+        ("b.json", {"conversations": [{"create_time": 1, "mapping": TREE}]}, ["spoken", "In Oslo, see the guide.", ""]),
+        ("c.json", [{"uuid": "k", "chat_messages": [CLAUDE]}], ["short\npasted"]),
+        ("d.jsonl", [CODE | {"type": "attachment", "attachment": QUEUED}], ["and the docs"]),
+        ("e.jsonl", [CODE | {"type": "user", "message": {"content": [REFUSED]}}], ["use pnpm"]),
+        ("f.json", [SHARED | {"type": "message", "user": "U", "ts": "1", "text": "so?"}], ["so?\nBo: We move"]),
+        ("g.json", {"guild": {}, "channel": {"id": 1}, "messages": [MESSAGE]}, ["New\nfix\nbranch: main"]),
+        ("h.json", [RUN | {"id": "r", "child_runs": [CALL]}], ["q", "a"]),
+        ("i.jsonl", [TRACE | {"input": "long " * 20_000}], [("long " * 20_000).strip(), "a"]),
+        ("j.json", {"messages": ASKED, "choices": [{"message": {"role": "assistant", "refusal": "no"}}]}, ["q", "no"]),
+        ("k.json", [{"message_type": "user_message", "date": "2026-03-01", "content": "hi"}], ["hi"]),
+        ("l.json", [{"sender": "Ann", "text": "hi", "timestamp": "2026-03-01"}], ["hi"]),
+        ("m.jsonl", [ASKED, ASKED], ["q", "q"]),
+    ],
+)  # fmt: skip
+def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[str]) -> None:
+    lines = content if name.endswith("jsonl") else [content]
+    (tmp_path / name).write_text("\n".join(map(json.dumps, lines)))
+    data = memlab.load(tmp_path / name, assistant="Zoey", tz="Europe/Oslo")
+    assert data.turns["text"].to_list() == texts
+    assert data.issues["found"].str.contains("Zoey").any()
+
+
 def test_exports_of_two_tools_are_not_mixed(tmp_path: Path) -> None:
     chats = {f"{k}.json": (EXPORTS / k / "conversations.json").read_text() for k in ("chatgpt", "claude_ai")}
     both = packed(tmp_path / "both.zip", chats)
     with pytest.raises(memlab.DataError, match=r"several tools: chatgpt .*claude_ai"):
         memlab.load(both)
-    assert memlab.load(both, format="chatgpt").turns.height == 4
+    data = memlab.load(both, format="chatgpt")
+    assert (data.turns.height, data.issues["found"][0]) == (4, "1 other file: claude_ai.json")
+    uploaded = packed(
+        tmp_path / "up.zip", {"conversations.json": chats["chatgpt.json"], "file-x-y.json": chats["claude_ai.json"]}
+    )
+    assert memlab.load(uploaded).format == "chatgpt"
 
 
 def test_archives_that_mean_harm(tmp_path: Path) -> None:
@@ -184,3 +237,6 @@ def test_a_bad_conversation_is_set_aside(tmp_path: Path) -> None:
     with pytest.raises(memlab.DataError, match=r"conversation 2.*mapping"):
         memlab.load(file)
     assert memlab.load(file, on_error="quarantine", quarantine_dir=tmp_path / "aside").turns.height == 4
+    file.write_bytes(json.dumps(export[0]).encode() + b"\n\xff{}")
+    with pytest.raises(memlab.DataError, match="not UTF-8"):
+        memlab.load(file)
