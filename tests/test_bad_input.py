@@ -176,7 +176,7 @@ def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> 
         assert memlab_cli(*verb, *STORED, cwd=tmp_path).code == 0
     for command in (
         *((*verb, at) for verb in (("index", "--now"), ("facts", "--as-of"), ("facts", "--since")) for at in EXTREMES),
-        *((*verb, HUGE) for verb in (("recall", "Where?", "--k"), ("search", "Where?", "--k"), ("facts", "--most"))),
+        *((*verb, HUGE) for verb in (("recall", "Where?", "--k"), ("search", "Where?", "--k"), ("facts", "--k"))),
         ("facts", "--undo", "\ud800", "\x00"),
         *((verb, "x" * 5_000) for verb in ("ingest", "evaluate", "compare")),
         ("evaluate", "log.jsonl", "--pipeline", f"bm25 | learned(model='{'x' * 5_000}')"),

@@ -184,7 +184,8 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("search x", "--scope is needed; the store has nadia, "),
+        ("facts", "--scope is needed; the store has nadia, "),
+        ("timeline owen", "memlab timeline is now: memlab list timeline"),
         ("search x --scope nobody", "no scope 'nobody'; the store has nadia, "),
         ("search x --scope small --dataset none", "no dataset 'none'; the store has "),
         ("search x --scope small --level word", "level is 'word'; choose turn or session"),
@@ -217,7 +218,7 @@ def test_refusals_are_one_line(
 ) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     verb, *rest = line.split(" ")
-    defaults = {"--encoder": "hashing", "--store": "store"} if verb in ("search", "evaluate", "train") else {}
+    defaults = {"--encoder": "hashing", "--store": "store"} if verb in ("search", "facts", "evaluate", "train") else {}
     more = [word for option, value in defaults.items() if option not in rest for word in (option, value)]
     assert said in refused(verb, *rest, *more, cwd=ingested.parent)
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, escape, place_labels, printable_line, text_px
+from memlab.figures._text import cut_to_width, drawable_text, escape, place_labels, printable_line, text_px, wrap
 
 _COLOURED = 6  # black is for the stars
 _MOST_POINTS = 6_000
@@ -29,6 +29,7 @@ _MARKS = {
     "○ retrieved, no evidence": {"symbol": "circle-open", "size": 8, "color": "black", "line": {"width": 1.4}},
     "☆ evidence, missed": _STAR | {"color": "white"},
     "★ evidence, retrieved": _STAR,
+    "△ retrieved by the second pipeline": {"symbol": "triangle-up-open", "size": 13, "color": "black", "line": {"width": 1.2}},
     "✚ the question": {"symbol": "cross", "size": 11, "color": "black", "line": {"color": "white"}},
 }
 
@@ -39,6 +40,7 @@ def embedding_map(
     terms: pl.DataFrame,
     question: tuple[float, float] | None = None,
     title: str = "",
+    note: str = "",
 ) -> go.Figure:
     """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
 
@@ -51,10 +53,11 @@ def embedding_map(
     6,000 points a random part is drawn, evidence always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank`` (null where not
-        retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown on hover.
+        retrieved), a row a turn; ``second`` (bool): whether another pipeline retrieved it, a triangle; ``text``, ``turn_id`` and ``session_id`` are shown on hover.
     :param terms: ``label`` and ``terms`` (a text): the names of clusters.
     :param question: where the question lies, projected with the turns.
     :param title: drawn above the map: the question.
+    :param note: what else the key says: whose turns these are, and which pipeline retrieved them.
     :raises DataError: when a coordinate is not finite.
 
     >>> import polars as pl
@@ -76,7 +79,8 @@ def embedding_map(
     tints = {label: style.colour(i) for i, label in enumerate(coloured.sort())}
     named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    marked = [turns.filter(hit & ~proof), turns.filter(~hit & proof), turns.filter(hit & proof), asked]
+    second = turns.filter("second") if "second" in turns.columns else turns.clear()
+    marked = [turns.filter(hit & ~proof), turns.filter(~hit & proof), turns.filter(hit & proof), second, asked]
     marks = {name: rows for name, rows in zip(_MARKS, marked, strict=True) if rows.height}
     drawn, clustered = turns, pl.col("label") >= 0
     if turns.height > _MOST_POINTS:
@@ -110,7 +114,7 @@ def embedding_map(
                                 longest=_LABEL_PX[width])  # fmt: skip
         for text in texts:
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        lines = _legend_lines(key, px)
+        lines = [*_legend_lines(key, px), *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3))]
         texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
                                 font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
         box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
