@@ -80,10 +80,12 @@ def open_memory(
     names = memory.datasets()["name"].to_list()
     if dataset is None and len(names) > 1:
         dataset = memory.chosen()
-        echo_escaped(f"dataset {escape_line(str(dataset))}, the last that was ingested; --dataset names another", err=True)
+        echo_escaped(
+            f"dataset {escape_line(str(dataset))}, the last that was ingested; --dataset names another", err=True
+        )
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
-    if joined and scope is None and 1 < len(scopes) and sum(memory.search.size(name, one) for one in scopes) < _JOINED:
+    if joined and scope is None and len(scopes) > 1 and sum(memory.search.size(name, one) for one in scopes) < _JOINED:
         echo_escaped(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
         return OpenMemory(memory, chosen, name, "")
     wanted = choose_one(scopes, scope and resolve_scope_name(scope, scopes), "scope", "see memlab info")

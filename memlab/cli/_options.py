@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.records import Dataset
 
-_MOVED = {
-    **{kind: f"list {kind}" for kind in ("summaries", "topics", "decisions", "actions", "questions", "entities",
-                                         "timeline")},
-    "profile": "facts --person NAME", "judge": "answer --judge NAME",
-}  # fmt: skip
+_LISTS = ("summaries", "topics", "decisions", "actions", "questions", "entities", "timeline")
+_MOVED = {kind: f"list {kind}" for kind in _LISTS} | {"profile": "facts --person NAME", "judge": "answer --judge NAME"}
 """Verbs that are gone, and what is typed for them."""
 
 

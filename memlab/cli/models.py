@@ -80,8 +80,8 @@ def answer(
         bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
     ] = False,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
-    cross_validate: opt.CrossValidate = None, timeout: opt.Timeout = 600.0, store: opt.Store = None, encoder: opt.EncoderName = None,
-    on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
+    cross_validate: opt.CrossValidate = None, timeout: opt.Timeout = 600.0, store: opt.Store = None,
+    encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Have questions answered from what systems return, and the answers judged by rubric.
 

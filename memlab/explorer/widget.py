@@ -19,9 +19,10 @@ import polars as pl
 
 from memlab.cluster import cluster_labels
 from memlab.errors import DataError, MemlabError, require_extra
-from memlab.explorer.scene import Scene, answer_payload, build_scene, cluster_names, single_question_bench, snippet
+from memlab.explorer.scene import Scene, answer_payload, build_scene, cluster_names, single_question_bench
 from memlab.records import Run, decode_id_part, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench
+from memlab.text.analysis import snippet
 
 _HERE = Path(__file__).parent
 _log = logging.getLogger("memlab")
@@ -105,7 +106,6 @@ def _widget_class() -> Any:
             self.on_msg(self._asked)
             self.observe(self._moved, ["question", "systems", "k"])
             self.observe(self._went, "scope")
-            self.observe(lambda change: change["new"] and _log.warning(change["new"]), "problem")
             self._open()
             # A question of the bench is embedded already: without this the first typed one would wait for the model.
             self._warming = Thread(target=_warm_encoder, args=(bench,), daemon=True)
@@ -159,7 +159,8 @@ def _widget_class() -> Any:
             before = self._golden.read_text(encoding="utf-8") if self._golden.exists() else ""
             numbers = [int(number) for number in re.findall(r'"query_id": "golden-(\d+)"', before)]
             record = {
-                "question": question.strip(), "scope": decode_id_part(self.scope), "query_id": f"golden-{max(numbers, default=0) + 1}",
+                "question": question.strip(), "scope": decode_id_part(self.scope),
+                "query_id": f"golden-{max(numbers, default=0) + 1}",
                 **({"answer": answer.strip()} if answer.strip() else {}), "evidence": turns["turn_id"].to_list(),
             }  # fmt: skip
             with self._golden.open("a", encoding="utf-8") as file:
@@ -175,6 +176,7 @@ def _widget_class() -> Any:
                 try:
                     self._scenes[self.scope] = self._lay_out(self.scope)
                 except MemlabError as error:
+                    _log.warning("%s", error)
                     self.problem, self.scope = str(error), change["old"]
                     return
             self._open()
@@ -201,7 +203,9 @@ def _widget_class() -> Any:
                 if not 1 <= len(systems) <= 2:
                     raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
                 if not query_id and self.question.startswith(tuple(f"{one}/" for one in self._bench.queries["scope"])):
-                    raise DataError(f"{self.scope!r} has no question {self.question!r}; type another, or go to its scope")
+                    raise DataError(
+                        f"{self.scope!r} has no question {self.question!r}; go to its scope, or ask another"
+                    )
                 if self._asking is None or self._asking[0] != asked:
                     self._asking = asked, single_question_bench(self._bench, self.scope, text, query_id)
                 one = self._asking[1]
@@ -211,6 +215,7 @@ def _widget_class() -> Any:
                 )
                 self.problem = ""
             except MemlabError as error:
+                _log.warning("%s", error)
                 self.problem, self._view = str(error), {}
 
         def _show_scene(self) -> None:
@@ -240,19 +245,19 @@ def _widget_class() -> Any:
             """Give the map with the question's evidence as a figure, for :func:`memlab.figures.export`."""
             from memlab.figures import maps
 
-            view = self._view
-            ranks = [{row["i"]: row["rank"] for row in system["rows"]} for system in view.get("systems", ())]
-            first, second = (*ranks, {}, {})[:2]
-            i = pl.col("i")
+            view, i = self._view, pl.col("i")
+            systems = view.get("systems", [])
+            first, second = ([*({row["i"]: row["rank"] for row in one["rows"]} for one in systems), {}, {}])[:2]
             turns = self.scene.turns.with_row_index("i").with_columns(
                 evidence=i.is_in(view.get("evidence", [])), second=i.is_in(list(second)),
                 rank=i.replace_strict(first, default=None, return_dtype=pl.Int32),
             )  # fmt: skip
             terms = pl.DataFrame({"label": list(self.scene.names), "terms": list(self.scene.names.values())})
             asked = (view["x"], view["y"]) if view else None
-            note = ", then ".join(f"first {self.k} of {system['name']}" for system in view.get("systems", ()))
-            note = ": ".join(filter(None, (decode_id_part(self.scope), note or self.problem)))
-            return maps.embedding_map(turns.drop("i"), terms=terms, question=asked, title=view.get("text", ""), note=note)
+            drawn = ", then ".join(f"first {self.k} of {one['name']}" for one in systems)
+            note = ": ".join(filter(None, (decode_id_part(self.scope), drawn or self.problem)))
+            title = view.get("text", "")
+            return maps.embedding_map(turns.drop("i"), terms=terms, question=asked, title=title, note=note)
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.export import pictures

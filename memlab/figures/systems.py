@@ -33,6 +33,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     ['bm25']
     """
     style.check_columns(table, ("system", "n", "recall_all@10", "p50 ms"), "trade_off")
+    table = style.shorten_names(table, "system")
     budgets = {int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))}
     tokens, names = sorted(budgets), table["system"].to_list()
     traces = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 from copy import deepcopy
@@ -75,9 +76,7 @@ def write_results_page(results: str | os.PathLike[str], figures: str | os.PathLi
 
 def notebook_dataset(path: Path) -> str:
     """Give the name of the file that an executed notebook read."""
-    import nbformat
-
-    about = nbformat.read(path, as_version=4).metadata.get("papermill", {}).get("parameters", {})
+    about = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("papermill", {}).get("parameters", {})
     return Path(about.get("dataset", "")).stem
 
 

@@ -180,7 +180,7 @@ def test_missing_column_and_no_rows_are_named(name: str) -> None:
 def test_map_colours_the_clusters_that_hold_evidence_first_and_has_one_scale() -> None:
     frame = points().with_columns(label=pl.when("evidence").then(8).otherwise("label"))
     fig = maps.embedding_map(frame, terms=TERMS, question=(0.0, 0.0))
-    coloured = [t for t in fig.data if t.marker.color in style.PALETTE]
+    coloured = [t for t in fig.data if t.type == "scatter" and t.marker.color in style.PALETTE]
     assert len(coloured) == 6
     assert any("word8" in t.name for t in coloured)
     assert len({(trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}) == 4, "told apart by shape"

@@ -33,6 +33,8 @@ def test_a_legend_is_in_columns_only_where_they_take_no_more_rows() -> None:
     assert flowing["entrywidth"] == 0
     assert height == style.LEGEND_ROW_PX * 2 + 10
     lines = [style.line([0, 1], [i, i], name) for i, name in enumerate(names)]
-    drawn = style.copy_for_width(style.plot(lines, plot_px=100, names=names), "column")
+    drawn = style.copy_for_width(
+        style.make_figure(lines, lambda px: style.layout(px, plot_px=100, names=names)), "column"
+    )
     texts = {text["words"]: text for text in read(pictures(drawn, ["svg"], "column")["svg"].decode())["texts"]}
     assert texts[names[0]]["top"] == texts[names[1]]["top"] < texts[names[2]]["top"]
