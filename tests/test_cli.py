@@ -156,6 +156,11 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
         ("evaluate", "asked.jsonl", "--pipeline", "bm25"),
     ):
         memlab_cli(*verb, *options, cwd=ingested.parent)
+    evaluated = ("evaluate", "talk.jsonl", "--pipeline", "bm25", *HASHING, "--store", tmp_path / "evaluated")
+    memlab_cli(*evaluated, "--out", tmp_path / "out", cwd=ingested.parent)
+    done = memlab_cli("search", "dentist Eriksen", *HASHING, "--store", tmp_path / "evaluated", cwd=tmp_path)
+    assert "small/0.3" in done.out
+    assert done.err == "all 3 scopes of talk; --scope names one\n"
     done = memlab_cli("search", "dentist Eriksen", "--scope", "small", *options, cwd=tmp_path)
     assert "small/0.3" in done.out
     assert done.err == "dataset talk, the last that was ingested; --dataset names another\n"
@@ -185,6 +190,7 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
     ("line", "said"),
     [
         ("facts", "--scope is needed; the store has nadia, "),
+        ("compare talk.jsonl --scope nobody", "no scope 'nobody'"),
         ("timeline owen", "memlab timeline is now: memlab list timeline"),
         ("search x --scope nobody", "no scope 'nobody'; the store has nadia, "),
         ("search x --scope small --dataset none", "no dataset 'none'; the store has "),

@@ -114,7 +114,7 @@ def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFr
 
 def shorten_names(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     """Cut the middle out of long names of systems, which mostly differ at their ends."""
-    return frame.with_columns(pl.col(column).replace(short_names(frame[column].to_list(), width=56)))
+    return frame.with_columns(pl.col(column).replace(short_names(frame[column].to_list(), width=48)))
 
 
 def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
