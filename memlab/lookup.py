@@ -68,9 +68,7 @@ def search(
     else:
         from memlab.embed import load as load_encoder
 
-        name = choose_one(
-            data.datasets()["name"].to_list(), data.chosen(), "dataset", "memlab ingest FILE puts one there"
-        )
+        name = choose_one(data.datasets()["name"].to_list(), data.chosen(), "dataset", "memlab ingest FILE fills it")
         chosen_scope = _choose_scope(data.scopes(name), scope)
         asked = pl.DataFrame({"scope": [chosen_scope], "text": [question]})
         bench = question_bench(data, name, asked, encoder=load_encoder(encoder), header=header)

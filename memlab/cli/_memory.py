@@ -79,10 +79,8 @@ def open_memory(
     memory = MemoryStore.open(chosen.store, create=False)
     names = memory.datasets()["name"].to_list()
     if dataset is None and len(names) > 1:
-        dataset = memory.chosen()
-        echo_escaped(
-            f"dataset {escape_line(str(dataset))}, the last that was ingested; --dataset names another", err=True
-        )
+        dataset = memory.chosen() or ""
+        echo_escaped(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
     if joined and scope is None and len(scopes) > 1 and sum(memory.search.size(name, one) for one in scopes) < _JOINED:

@@ -156,20 +156,19 @@ def mean_intervals(
     style.check_columns(frame, (rows, series, "n", "mean", "low", "high"), "means")
     frame = style.shorten_names(frame, series)
     symbols, marks = style.series_symbols(frame, series), []
-    names = list(symbols)
     write = "{:.0%}".format if digits is None else f"{{:.{digits}f}}".format
     per_row = frame[rows].n_unique() > 1 and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
     of_rows = per_row and frame["n"].n_unique() > 1
     for head, part in style.rows_by_value(frame, rows):
         name = f"{printable_line(head)} (n = {part['n'][0]:,})" if of_rows else printable_line(head)
         for row in part.iter_rows(named=True):
-            i = names.index(row[series])
+            i = list(symbols).index(row[series])
             look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": symbols[row[series]]}
             marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": write(row["mean"]),
                           "series": row[series]})  # fmt: skip
     counted = [f"{name} (n = {style.format_counts(part['n'])})" for name, part in style.rows_by_value(frame, series)]
     span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    key = style.shape_legend(names if of_rows else counted) if len(names) > 1 or not of_rows else ""
+    key = style.shape_legend(symbols if of_rows else counted) if len(symbols) > 1 or not of_rows else ""
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 

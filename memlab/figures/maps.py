@@ -49,9 +49,8 @@ def embedding_map(
 
     The clusters that hold evidence and the largest others have a colour, six in all; the rest are pale grey, and
     points in no cluster paler and smaller. Both axes have one scale, and no numbers: a projection's coordinates mean
-    nothing, only who is near whom; lines of equal density lie behind the points. Empty bands are shortened, so that
-    islands far apart do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the map says
-    so.
+    nothing, only who is near whom; behind the points lie lines of equal density. Empty bands are shortened, so that
+    islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank`` (null where not
         retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown on hover, and a triangle where

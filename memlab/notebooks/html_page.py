@@ -62,8 +62,8 @@ def write_results_page(results: str | os.PathLike[str], figures: str | os.PathLi
         picture = f'<figure><a href="{beside}/cluster-map.html"><img src="{beside}/cluster-map.svg" width="430"></a>'
         picture += "<figcaption>A question on the map of one memory: stars are its evidence.</figcaption></figure>"
     shown = [path for path in sorted(notebooks.glob("[0-9]*.ipynb")) if path.with_suffix(".html").is_file()]
-    datasets = [notebook_dataset(path) for path in shown]
-    reports = sorted(folder.glob("*/report.md"), key=lambda path: (path.parent.name not in datasets, path))
+    read = {notebook_dataset(path) for path in shown}
+    reports = sorted(folder.glob("*/report.md"), key=lambda path: (path.parent.name not in read, path))
     tables = "".join(map(_report_table, reports[:1]))
     answers = "".join(_notebook_section(path, folder) for path in shown)
     links = [f'<a href="{beside}/index.html">all figures</a>'] * (Path(figures) / "index.html").is_file()

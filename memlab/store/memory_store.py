@@ -81,10 +81,8 @@ class MemoryStore(Conversations, Versions):
 
     def chosen(self) -> str | None:
         """Give the default dataset, or else the one that was written last; ``None`` in an empty store."""
-        named, written = (
-            read_store_note(self.database, "dataset"),
-            self.datasets().sort("ingested_at")["name"].to_list(),
-        )
+        named = read_store_note(self.database, "dataset")
+        written = self.datasets().sort("ingested_at")["name"].to_list()
         return named if named in written else max(written[-1:], default=None)
 
     def encode(
