@@ -40,14 +40,14 @@ def search(
     """Find the messages that answer a question; warns where no message matches.
 
     :param data: a dataset, which is encoded once, or a store, whose last ingested dataset is asked.
-    :param scope: whose memory is asked; the only one by default.
+    :param scope: whose memory is asked; all of them by default.
     :param k: how many messages at most.
     :param pipeline: :data:`memlab.retrieve.DEFAULT` by default.
     :param encoder: see :func:`memlab.embed.load`; by default that of the settings, as the contextual header is.
     :param history: the messages before the question, which :func:`memlab.conversation.rewrite` makes stand alone.
     :param service: the model that does so.
     :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and ``turn_id``.
-    :raises DataError: for a question without a word, an unknown scope, or none of several.
+    :raises DataError: for a question without a word, or an unknown scope.
 
     >>> import memlab
     >>> data = memlab.sample()
@@ -71,23 +71,21 @@ def search(
         chosen_scope = _choose_scope(data.scopes, scope)
         key = (chosen_scope, encoder, header)
         if key not in (benches := _benches.setdefault(data, {})):
-            benches[key] = Bench.of(data.take([chosen_scope]), encoder=encoder, header=header)
+            own = data.take([chosen_scope]) if chosen_scope else join_scopes(data)
+            benches[key] = Bench.of(own, encoder=encoder, header=header)
         bench = benches[key].with_queries(pl.DataFrame({"scope": [chosen_scope], "text": [question]}))
     else:
         from memlab.embed import load as load_encoder
 
-        names = data.datasets()["name"].to_list()
-        name = choose_one(
-            names, data.chosen() if len(names) > 1 else None, "dataset", "memlab ingest FILE puts one there"
-        )
+        name = choose_one(data.datasets()["name"].to_list(), data.chosen(), "dataset", "memlab ingest FILE fills it")
         chosen_scope = _choose_scope(data.scopes(name), scope)
         asked = pl.DataFrame({"scope": [chosen_scope], "text": [question]})
         bench = question_bench(data, name, asked, encoder=load_encoder(encoder), header=header)
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
-        _log.warning("no message of %s matches %r", chosen_scope, question)
+        _log.warning("no message of %s matches %r", chosen_scope or "any scope", question)
     elif not has_word_match(bench):
-        _log.warning("no message of %s shares a word with %r: these are the nearest by meaning", chosen_scope, question)
+        _log.warning("no message shares a word with %r: these are the nearest by meaning", question)
     return result
 
 
@@ -98,7 +96,16 @@ def check_question(question: str) -> None:
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
+    """Give the scope that is named, or the only one; of several all, whose name is empty."""
+    if wanted is None and len(scopes) > 1:
+        return ""
     return choose_one(scopes, wanted and resolve_scope_name(wanted, scopes), "scope", "none")
+
+
+def join_scopes(data: Dataset) -> Dataset:
+    """Make all scopes one memory, whose name is empty."""
+    turns, sessions = (rows.with_columns(scope=pl.lit("")) for rows in (data.turns, data.sessions))
+    return replace(data, turns=turns, sessions=sessions)
 
 
 def question_bench(
@@ -112,13 +119,13 @@ def question_bench(
 ) -> Bench:
     """Make the bench of one question to a scope of a store; for a large scope, of candidates.
 
-    :param asked: one row of ``scope`` and ``text``.
+    :param asked: one row of ``scope``, empty for all of them as one, and ``text``.
     """
     scope = asked["scope"][0]
     if not header and candidates.uses_candidates(store, dataset, scope, encoder):
         language = language or store.datasets().filter(name=dataset)["language"][0]
         return candidates.read_candidate_bench(store, dataset, asked, encoder=encoder, language=language or "en")
-    data = store.dataset(dataset, scopes=[scope])
+    data = store.dataset(dataset, scopes=[scope]) if scope else join_scopes(store.dataset(dataset))
     data = replace(data, language=language or data.language)
     return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
 

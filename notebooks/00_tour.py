@@ -117,6 +117,8 @@ stages = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", m
 fig = anatomy.evidence_ranks_by_stage(stages, title=why.question["text"])
 caption = f"Rank of each evidence item of one question of {data.name} after each stage; shaded: the first ten."
 export(fig, "through-stages", data=stages, caption=caption, **made)
+
+# %%
 why
 
 # %% [markdown]

@@ -98,6 +98,8 @@ path = confidence.trajectory(families, accesses_days=(0, 60, 200), source="obser
 fig = curves.confidence_curves(path, events=(60, 200))
 caption = "Confidence in an observed fact that is heard again on days 60 and 200, by the default and fitted curves."
 export(fig, "decay-reinforced", data=path, caption=caption, **made)
+
+# %%
 fitted
 
 # %% [markdown]

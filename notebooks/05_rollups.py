@@ -83,7 +83,7 @@ export(fig, "rollups-time", data=boxes, caption=caption, **about)
 # %% [markdown]
 # ## A week to read
 #
-# That week, as `memlab rollup SCOPE --week DATE` prints it. The ids are those of the turns that a
+# That week, as `memlab rollup --scope SCOPE --week DATE` prints it. The ids are those of the turns that a
 # sentence stands on.
 
 # %%

@@ -119,7 +119,7 @@ def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> 
         assert memlab_cli(*verb, *HASHING, "--store", "store", cwd=tmp_path).code == 0
     for command in (
         *((*verb, at) for verb in (("index", "--now"), ("facts", "--as-of"), ("facts", "--since")) for at in EXTREMES),
-        *((*verb, HUGE) for verb in (("recall", "Where?", "--k"), ("search", "Where?", "--k"), ("facts", "--most"))),
+        *((*verb, HUGE) for verb in (("recall", "Where?", "--k"), ("search", "Where?", "--k"), ("facts", "--k"))),
         ("facts", "--undo", "\ud800", "\x00"),
         *((verb, LONG) for verb in ("ingest", "evaluate", "compare", "figures", "notebooks")),
         ("evaluate", "log.jsonl", "--pipeline", f"bm25 | learned(model='{LONG}')"),

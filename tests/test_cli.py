@@ -125,6 +125,11 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     options = (*HASHING, "--store", shutil.copytree(ingested, tmp_path / "store"))
     for verb, *rest in (("ingest", "silent"), ("ingest", "talk"), ("evaluate", "asked", "--pipeline", "bm25")):
         memlab_cli(verb, f"{rest[0]}.jsonl", *rest[1:], *options, cwd=ingested.parent)
+    evaluated = ("evaluate", "talk.jsonl", "--pipeline", "bm25", *HASHING, "--store", tmp_path / "evaluated")
+    memlab_cli(*evaluated, "--out", tmp_path / "out", cwd=ingested.parent)
+    done = memlab_cli("search", "dentist Eriksen", *HASHING, "--store", tmp_path / "evaluated", cwd=tmp_path)
+    assert "small/0.3" in done.out
+    assert done.err == "all 3 scopes of talk; --scope names one\n"
     done = memlab_cli("search", "dentist Eriksen", "--scope", "small", *options, cwd=tmp_path)
     assert "small/0.3" in done.out
     assert done.err == "dataset talk, the last that was ingested; --dataset names another\n"
@@ -153,7 +158,10 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("search x", "--scope is needed; the store has nadia, "),
+        ("facts", "--scope is needed; the store has nadia, "),
+        ("compare talk.jsonl --scope nobody", "no scope 'nobody'"),
+        ("timeline owen", "memlab timeline is now: memlab list timeline"),
+        ("search x --scope nobody", "no scope 'nobody'; the store has nadia, "),
         ("search x --scope small --dataset none", "no dataset 'none'; the store has "),
         ("search x --scope small --level word", "level is 'word'; choose turn or session"),
         ("search x --scope small --pipeline hybrid|mrr", "did you mean 'mmr'?"),
@@ -181,7 +189,7 @@ def test_refusals_are_one_line(
 ) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     verb, *rest = line.split(" ")
-    defaults = {"--encoder": "hashing", "--store": "store"} if verb in ("search", "evaluate", "train") else {}
+    defaults = {"--encoder": "hashing", "--store": "store"} if verb in ("search", "facts", "evaluate", "train") else {}
     more = [word for option, value in defaults.items() if option not in rest for word in (option, value)]
     assert said in refusal(memlab_cli(verb, *rest, *more, cwd=ingested.parent))
 

@@ -73,7 +73,7 @@ def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/3.1"]
     assert "Oslo" not in "".join(lines)
     assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in ask("facts", "--all", "--predicate", "living in")
-    assert "… and 3 more; --most prints them" in ask("facts", "--most", 1)
+    assert "… and 3 more; --k prints them" in ask("facts", "--k", 1)
     assert "baker" not in ask("facts", "--person", "ann")
     assert "2 facts" in ask("facts", "--since", "2023-07-20")
     shown = ask("facts", "--session", "s2", "--evidence")
@@ -129,7 +129,7 @@ def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str],
 
 
 def test_lists_of_a_session_and_a_time_and_as_json(ask: Any) -> None:
-    rows = [json.loads(line) for line in ask("list", "topics", "--json", "--most", 1).splitlines()]
+    rows = [json.loads(line) for line in ask("list", "topics", "--json", "--k", 1).splitlines()]
     assert len(rows) == 3
     assert all({"at", "session_id", "text", "evidence"} <= row.keys() for row in rows)
     assert ask("list", "topics", "--session", "s1", "--json") == ask("list", "topics", "--session", "home/s1", "--json")
@@ -149,7 +149,7 @@ def test_lists_of_a_session_and_a_time_and_as_json(ask: Any) -> None:
         (("facts", "--scope", "home", "--redo", "home-f1", "home-f2"), "was not undone"),
         (("list", "questions", "--scope", "home"), "is indexed, and nothing was found"),
         (("list", "actions", "--scope", "home", "--session", "s9"), "has no session 's9'; it has home/s1, home/s2"),
-        (("rollup", "home"), "name one period"),
+        (("rollup", "--scope", "home"), "name one period"),
         (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text: '\\udcff' at 1"),
     ],
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memlab.knowledge import Resolved
     from memlab.store import CachedEncoder, MemoryStore
 
-_OLD_DAYS, _WIDTH, _TURNS = 365, 100, 6
+_OLD_DAYS, _WIDTH, _TURNS, _JOINED = 365, 100, 6, 50_000
 
 
 @dataclass(frozen=True)
@@ -68,22 +68,24 @@ class OpenMemory:
         return pl.DataFrame({"scope": [self.scope], "text": [question]})
 
 
-def open_memory(dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None) -> OpenMemory:
-    """Open the memory that the options name."""
+def open_memory(
+    dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None, *, joined: bool = False
+) -> OpenMemory:
+    """Open the memory that the options name; where ``joined``, all scopes as one whose name is empty by default."""
     from memlab.records import resolve_scope_name
     from memlab.store import MemoryStore
 
     chosen = settings_in_force(store=store, encoder=encoder)
     memory = MemoryStore.open(chosen.store, create=False)
     names = memory.datasets()["name"].to_list()
-    ingested = memory.chosen()
-    if dataset is None and len(names) > 1 and ingested in names:
-        echo_escaped(
-            f"dataset {escape_line(str(ingested))}, the last that was ingested; --dataset names another", err=True
-        )
-        dataset = ingested
+    if dataset is None and len(names) > 1:
+        dataset = memory.chosen() or ""
+        echo_escaped(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
+    if joined and scope is None and len(scopes) > 1 and sum(memory.search.size(name, one) for one in scopes) < _JOINED:
+        echo_escaped(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
+        return OpenMemory(memory, chosen, name, "")
     wanted = choose_one(scopes, scope and resolve_scope_name(scope, scopes), "scope", "see memlab info")
     return OpenMemory(memory, chosen, name, wanted)
 

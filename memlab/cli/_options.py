@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from memlab.errors import DataError, MemlabError
 from memlab.terminal import escape_controls, package_version
@@ -23,7 +24,20 @@ if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.records import Dataset
 
+_LISTS = ("summaries", "topics", "decisions", "actions", "questions", "entities", "timeline")
+_MOVED = {kind: f"list {kind}" for kind in _LISTS} | {"profile": "facts --person NAME", "judge": "answer --judge NAME"}
+"""Verbs that are gone, and what is typed for them."""
+
+
+class _Verbs(TyperGroup):
+    def resolve_command(self, context: Any, words: list[str]) -> Any:
+        if words[0] in _MOVED:
+            raise DataError(f"memlab {words[0]} is now: memlab {_MOVED[words[0]]}")
+        return super().resolve_command(context, words)
+
+
 app = typer.Typer(
+    cls=_Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -76,6 +90,7 @@ Language = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.")]
 DatasetName = Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")]
 Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
+Scopes = Annotated[list[str] | None, typer.Option("--scope", help="Only this memory; may be repeated.")]
 K = Annotated[int, typer.Option("--k", "-k", help="How many results.", min=1, max=MOST_RESULTS)]
 
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
@@ -183,13 +198,17 @@ def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     return (load if check_engine(engine) == "local" else load_distributed_encoder)(chosen.encoder, services=services)
 
 
-def load_files(files: list[Path], chosen: Settings, *, format: str | None, pool: int | None) -> Iterator[Dataset]:
-    """Load files one after the other; among several the pool is for those that can be pooled."""
+def load_files(
+    files: list[Path], chosen: Settings, *, format: str | None, pool: int | None, scope: list[str] | None = None
+) -> Iterator[Dataset]:
+    """Load files, or some scopes of them, one after the other; of several the pool is for those that can be pooled."""
     from memlab import datasets
+    from memlab.records import resolve_scope_name
 
     for path in files:
         fits = len(files) == 1 or format is not None or datasets.detect(path) == "longmemeval"
-        yield datasets.load(path, format=format, pool=pool if fits else None, **reading_options(chosen))
+        data = datasets.load(path, format=format, pool=pool if fits else None, **reading_options(chosen))
+        yield data.take(resolve_scope_name(one, data.scopes) for one in scope) if scope else data
 
 
 def pipeline_lines(text: str) -> list[str]:

@@ -33,8 +33,7 @@ Question = Annotated[str, typer.Argument(help="What to look for.")]
 Session = Annotated[str | None, typer.Option(help="Only of this session: its id, or what follows the scope in it.")]
 Since = Annotated[str | None, typer.Option(help="From this day on.")]
 Evidence = Annotated[bool, typer.Option("--evidence", help="With the turns that each stands on.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --most says.")]
-Most = Annotated[int, typer.Option(help="How many are printed.", min=1, max=opt.MOST_RESULTS)]
+Json = Annotated[bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --k says.")]
 All = Annotated[bool, typer.Option("--all", help="What no longer holds too.")]
 Now = Annotated[
     str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
@@ -59,12 +58,12 @@ def search(
     service: Annotated[str, typer.Option(help="The service that rewrites it, or recorded.")] = "recorded",
     dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
-    """Search one memory of the store."""
+    """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import lookup
     from memlab.pipelines import pipeline as read
     from memlab.records import LEVELS
 
-    place, stages = open_memory(dataset, scope, store, encoder), read(pipeline)
+    place, stages = open_memory(dataset, scope, store, encoder, joined=True), read(pipeline)
     lookup.check_question(query)
     if history is not None:
         from memlab.conversation import read_history, rewrite
@@ -83,7 +82,7 @@ def search(
         echo_escaped(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
     found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
-        echo_escaped(f"no {level} of {escape_line(place.scope)} matches {shorten_line(query)!r}")
+        echo_escaped(f"no {level} of {escape_line(place.scope or place.dataset)} matches {shorten_line(query)!r}")
     for row in found.iter_rows(named=True):
         where, speaker = escape_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
         echo_escaped(
@@ -106,7 +105,7 @@ def facts(
     why: Annotated[str, typer.Option(help="A reason, kept with the undo.")] = "",
     session: Session = None,
     since: Annotated[str | None, typer.Option(help="Only what was said from this day on.")] = None,
-    evidence: Evidence = False, json: Json = False, most: Most = 50, now: Now = None, dataset: opt.DatasetName = None,
+    evidence: Evidence = False, json: Json = False, k: opt.K = 50, now: Now = None, dataset: opt.DatasetName = None,
     scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
@@ -129,27 +128,27 @@ def facts(
     if log:
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
         _print_log(
-            closings, place, most, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True))
+            closings, place, k, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True))
         )
         return
     rows = filter_rows(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
     shown = shown.sort("last_access", descending=True, maintain_order=True)
-    written = evidence_writer(place, shown if json else shown.head(most), wanted=evidence)
+    written = evidence_writer(place, shown if json else shown.head(k), wanted=evidence)
     if json:
         print_json(shown.select(_SHOWN_COLUMNS), written)
         return
     echo_escaped(present)
     rest = rows.height - shown.height
     echo_escaped(f"{shown.height:,} facts" + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
-    for row in shown.head(most).iter_rows(named=True):
+    for row in shown.head(k).iter_rows(named=True):
         until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
         last = f", last said {day_or_undated(row['last_access'])}" if row["n_reinforced"] else ""
         _print_fact(f"{row['confidence']:.2f}  since {day_or_undated(row['valid_from'])}{last}{state}", row)
         print_turns(written(row["evidence"]))
-    if shown.height > most:
-        echo_escaped(f"… and {shown.height - most:,} more; --most prints them")
+    if shown.height > k:
+        echo_escaped(f"… and {shown.height - k:,} more; --k prints them")
 
 
 @register_command(GROUP, "recall 'where does Owen work?' --scope owen")
@@ -197,7 +196,7 @@ def list_(
     kind: Annotated[
         str, typer.Argument(help="summaries, topics, decisions, actions, questions, entities or timeline.")
     ],
-    session: Session = None, since: Since = None, evidence: Evidence = False, json: Json = False, most: Most = 50,
+    session: Session = None, since: Since = None, evidence: Evidence = False, json: Json = False, k: opt.K = 50,
     dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """List what the index made of a memory's sessions, the latest first."""
@@ -211,7 +210,7 @@ def list_(
     if every.is_empty():
         raise place.nothing(kind)
     rows = filter_rows(every, place, session=session, since=since, at="at")
-    written = evidence_writer(place, rows if json else rows.head(most), wanted=evidence)
+    written = evidence_writer(place, rows if json else rows.head(k), wanted=evidence)
     if json:
         print_json(rows, written)
         return
@@ -222,27 +221,26 @@ def list_(
     for skipped, reason in states.select("session_id", "reason").head(_MOST_REASONS).iter_rows():
         echo_escaped(f"{escape_line(skipped)}: {shorten_line(reason)}")
     above = ""
-    for row in rows.head(most).iter_rows(named=True):
+    for row in rows.head(k).iter_rows(named=True):
         head = f"{day_or_undated(row['at'])}  {escape_line(row['session_id'] or '')}"
         if head != above:
             echo_escaped(head)
         above = head
         print_wrapped(f"{row['type']:13}{row['text']}" if kind == "timeline" else row["text"])
         print_turns(written(row["evidence"]))
-    if rows.height > most:
-        echo_escaped(f"… and {rows.height - most:,} more; --most prints them")
+    if rows.height > k:
+        echo_escaped(f"… and {rows.height - k:,} more; --k prints them")
 
 
-@register_command(GROUP, "rollup owen --month 2026-03")
+@register_command(GROUP, "rollup --scope owen --month 2026-03")
 def rollup(
-    scope: Annotated[str, typer.Argument(help="Whose memory.", show_default=False)],
     week: Annotated[str | None, typer.Option(help="A day of the week, as 2026-03-02.")] = None,
     month: Annotated[str | None, typer.Option(help="As 2026-03.")] = None,
     tz: Annotated[str, typer.Option(help="Time zone in which weeks begin, as Europe/Oslo.")] = "UTC",
     service: Annotated[
         str | None, typer.Option(help="extractive, recorded, or a service of the settings; the setting index.service.")
     ] = None,
-    dataset: opt.DatasetName = None, store: opt.Store = None,
+    dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None,
 ) -> None:  # fmt: skip
     """Print what happened in a week or a month, and what was carried on into it, as Markdown."""
     from memlab import summaries

@@ -110,13 +110,13 @@ def optimize(store: opt.Store = None) -> None:
 @register_command(GROUP, "fetch locomo")
 def fetch(
     name: Annotated[str, typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m.")],
-    directory: Annotated[Path, typer.Option(help="Where the file goes.")] = Path("data"),
+    out: opt.Out = Path("data"),
 ) -> None:
     """Download a published dataset; resumes, and checks the checksum."""
     from memlab.datasets.fetch import SOURCES
     from memlab.datasets.fetch import fetch as download
 
-    echo_escaped(f"{download(name, directory=directory)}  (licence: {SOURCES[name].license})")
+    echo_escaped(f"{download(name, directory=out or 'data')}  (licence: {SOURCES[name].license})")
 
 
 @register_command(GROUP, "datasets", name="datasets")

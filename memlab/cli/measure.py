@@ -18,8 +18,8 @@ from memlab.cli._options import (
     register_command,
     settings_in_force,
 )
-from memlab.errors import DataError
-from memlab.terminal import issue_lines
+from memlab.errors import DataError, MemlabError
+from memlab.terminal import issue_lines, mask_secrets
 
 if TYPE_CHECKING:
     from memlab.records import Dataset
@@ -35,7 +35,7 @@ def evaluate(
         typer.Option(help="For example 'hybrid | mmr', or @FILE with one a line; may be repeated."),
     ] = None,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
-    scope: Annotated[list[str] | None, typer.Option(help="Only this memory; may be repeated.")] = None,
+    scope: opt.Scopes = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
     cross_validate: opt.CrossValidate = None,
     corrections: Annotated[
@@ -62,7 +62,6 @@ def evaluate(
     from memlab.experiments import run
     from memlab.experiments.costs import estimate_costs
     from memlab.experiments.running import distinct_pipelines, measurable_levels
-    from memlab.records import resolve_scope_name
     from memlab.retrieve import Bench
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
@@ -71,11 +70,11 @@ def evaluate(
     if dry_run and not stages:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
-    for part in load_files(dataset, chosen, format=format, pool=pool):
-        data.append(part.take(resolve_scope_name(one, part.scopes) for one in scope) if scope else part)
-        for line in (data[-1].describe(), *issue_lines(part)):
+    for part in load_files(dataset, chosen, format=format, pool=pool, scope=scope):
+        data.append(part)
+        for line in (part.describe(), *issue_lines(part)):
             echo_escaped(line)
-        if "turn" not in measurable_levels(data[-1]):
+        if "turn" not in measurable_levels(part):
             echo_escaped("no question cites turns: sessions alone are measured")
     for part in data:  # what cannot be read is said before anything is ranked
         if corrections is None:
@@ -120,7 +119,7 @@ def compare(
     dataset: opt.Path_,
     system: opt.Systems = None,
     run: opt.Rankings = None,
-    out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
+    out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
     baseline: Annotated[
         str | None, typer.Option(help="The system, or the file of the run, that the others are compared with.")
     ] = None,
@@ -136,11 +135,10 @@ def compare(
     What a memory returned is kept in the directory scope by scope: the same command goes on where it was stopped.
     """
     from memlab.experiments import compare as compare_systems
-    from memlab.figures import export, systems
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     enable_system_imports(system or [])
-    (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
     echo_escaped(data.describe())
     directory, runs = out or Path(chosen.results) / data.name / "systems", [*(run or [])]
     if baseline and os.path.isfile(baseline):
@@ -153,15 +151,20 @@ def compare(
         seed=chosen.seed,
     )  # fmt: skip
     done.export(directory)
-    caption = f"Complete recall on {data.name} against tokens and against the time of one search."
-    fig = systems.trade_off(done.systems)
-    export(fig, "systems-trade-off", data=done.systems, caption=caption, provenance=done.about, directory=directory)
     echo_escaped(done)
     for line in done.problems["problem"].head(20):
         echo_escaped(line, err=True)
     if done.problems.height > 20:
         echo_escaped(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
     echo_escaped(f"tables, results by question, and what was returned: {directory}")
+    try:
+        from memlab.figures import export, systems
+
+        caption = f"Complete recall on {data.name} against tokens and against the time of one search."
+        fig = systems.trade_off(done.systems)
+        export(fig, "systems-trade-off", data=done.systems, caption=caption, provenance=done.about, directory=directory)
+    except MemlabError as error:
+        echo_escaped(f"no picture was made: {mask_secrets(str(error))}", err=True)
     if fail_below is not None:
         recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below
@@ -178,9 +181,8 @@ def why(
     system: Annotated[
         str | None, typer.Option(help="A memory instead: module:name or http://HOST:PORT.", show_default=False)
     ] = None,
-    k: opt.K = 10, format: opt.Format = None, pool: opt.Pool = None, store: opt.Store = None,
-    encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None,
-    seed: opt.Seed = None,
+    k: opt.K = 10, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None, store: opt.Store = None,
+    encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Follow the evidence of one question through a pipeline: its rank after each stage, and what stands above it.
 
@@ -191,7 +193,7 @@ def why(
     from memlab.retrieve import Bench
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
     if system:
         enable_system_imports([system])
         echo_escaped(explain_memory(query_id, system, data, encoder=load_encoder(chosen), store=chosen.store))

@@ -28,7 +28,7 @@ GROUP = "Models"
 
 @register_command(GROUP, "index --service recorded")
 def index(
-    dataset: Annotated[str | None, typer.Argument(help="Name of a dataset in the store; all by default.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="A dataset of the store; all by default.")] = None,
     service: opt.Service = None,
     now: Annotated[str | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
     watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
@@ -79,9 +79,9 @@ def answer(
     show_prompts: Annotated[
         bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
     ] = False,
-    out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, cross_validate: opt.CrossValidate = None,
-    timeout: opt.Timeout = 600.0, store: opt.Store = None, encoder: opt.EncoderName = None,
-    on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
+    out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
+    cross_validate: opt.CrossValidate = None, timeout: opt.Timeout = 600.0, store: opt.Store = None,
+    encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Have questions answered from what systems return, and the answers judged by rubric.
 
@@ -94,7 +94,7 @@ def answer(
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     enable_system_imports(system or [])
-    (data,) = load_files([dataset], chosen, format=format, pool=pool)
+    (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
     echo_escaped(data.describe())
     directory = out or Path(chosen.results) / data.name / "answers"
     systems = system or ([] if run else ["best"])

@@ -35,7 +35,7 @@ def notebooks(
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets.fetch import locate_file
     from memlab.figures import write_gallery
-    from memlab.notebooks import findings, run_notebooks, write_results_page
+    from memlab.notebooks import findings, notebook_dataset, run_notebooks, write_results_page
 
     chosen = settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     parameters = {
@@ -48,16 +48,17 @@ def notebooks(
         "figures": str(Path(chosen.figures).resolve()),
     }
     directory, values = out or Path(chosen.results) / "notebooks", read_assignments(set_ or [])
-    done = run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again)
-    for path, seconds in done:
+    done = []
+    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again):
+        done.append(path)
         echo_escaped(
             f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway"
         )
     if Path(chosen.figures).is_dir():
         write_gallery(chosen.figures, notebooks=source)
     page = write_results_page(chosen.results, chosen.figures, directory)
-    for found in findings(next(iter(sorted(directory.glob("[0-9]*.ipynb")))))[:1]:
-        echo_escaped(f"found: {found}")
+    for found in findings(min(done))[:1]:
+        echo_escaped(f"found in {notebook_dataset(min(done))}: {found}")
     echo_escaped(f"open:  {page}")
 
 

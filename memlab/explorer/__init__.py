@@ -7,7 +7,8 @@ jupyter-scatter (``regl-scatterplot.min.js``: version 1.16.0, MIT, bundled so th
 
 from __future__ import annotations
 
-from memlab.explorer.scene import Scene, answer_payload, build_scene, interpolate_positions, snippet
+from memlab.explorer.scene import Scene, answer_payload, build_scene, interpolate_positions
 from memlab.explorer.widget import explore
+from memlab.text.analysis import snippet
 
 __all__ = ["Scene", "answer_payload", "build_scene", "explore", "interpolate_positions", "snippet"]

@@ -14,8 +14,7 @@ from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
-from memlab.text.analysis import tokenize
-from memlab.text.tokens import sentences
+from memlab.text.analysis import snippets, tokenize
 
 NEIGHBOURS = 15
 
@@ -172,35 +171,3 @@ def single_question_bench(bench: Bench, scope: str, text: str, query_id: str) ->
     if row is None:
         raise DataError(f"no question {query_id!r} on this bench")
     return bench if bench.queries.height == 1 else bench.with_rows(np.array([row]))
-
-
-def snippet(text: str, question: str, *, length: int = 260, language: str = "en") -> str:
-    """Cut a message to the sentence that shares most words with a question, and what stands around it.
-
-    >>> from memlab.explorer import snippet
-    >>> snippet("Hello. " * 30 + "Dr. Ruiz saw my knee. " + "Bye. " * 30, "which doctors saw my knee", length=40)
-    '… Dr. Ruiz saw my knee. Bye. Bye. Bye. …'
-    """
-    return snippets([text], question, length=length, language=language)[0]
-
-
-def snippets(texts: Sequence[str], question: str, *, length: int = 260, language: str = "en") -> list[str]:
-    """Cut many messages as :func:`snippet` does one."""
-    parts = [[part for part in sentences(text) if part.strip()] or [text] for text in texts]
-    asked, *tokens = tokenize([question, *(part for own in parts for part in own)], language=language)
-    words, shared = set(asked), iter(tokens)
-    counts = [[len(words & set(next(shared))) for _ in own] for own in parts]
-    return [
-        _cut_around(text, own, int(np.argmax(n)), length) for text, own, n in zip(texts, parts, counts, strict=True)
-    ]
-
-
-def _cut_around(text: str, parts: list[str], best: int, length: int) -> str:
-    if len(text) <= length:
-        return text
-    end = best + 1
-    while end < len(parts) and len(" ".join(parts[best : end + 1])) <= length:
-        end += 1
-    cut = " ".join(parts[best:end])
-    cut = cut if len(cut) <= length else cut[: length - 1].rstrip() + "…"
-    return f"{'… ' if best else ''}{cut}{' …' if end < len(parts) and not cut.endswith('…') else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,13 @@ import polars as pl
 
 from memlab.cluster import cluster_labels
 from memlab.errors import DataError, MemlabError, require_extra
-from memlab.explorer.scene import Scene, answer_payload, build_scene, cluster_names, single_question_bench, snippet
-from memlab.records import Run
+from memlab.explorer.scene import Scene, answer_payload, build_scene, cluster_names, single_question_bench
+from memlab.records import Run, decode_id_part, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench
+from memlab.text.analysis import snippet
 
 _HERE = Path(__file__).parent
+_log = logging.getLogger("memlab")
 
 
 def explore(
@@ -53,17 +56,20 @@ def explore(
     :param places: a map made before, see :func:`memlab.explorer.build_scene`.
     :param golden: a chat log's questions, one JSON object a line, see ``docs/conversations.md``.
     :param clustering: a name of :data:`memlab.clusterers`.
-    :raises DataError: when the bench has no vectors or no such scope.
+    :raises DataError: when the bench has no vectors or no such scope, or a pipeline cannot rank.
     :raises ModelError: where anywidget is not installed.
     """
+    if not isinstance(bench, Bench):
+        raise DataError(f"the map shows a bench, not a {type(bench).__name__}; make one: memlab.Bench.of(data)")
     lay = partial(build_scene, bench, places=places, clustering=clustering, seed=seed)
     asked = bench.queries["scope"] if bench.queries.height else bench.turns["scope"]
     busiest = asked.value_counts(sort=True, name="n").sort("n", "scope", descending=[True, False])["scope"][0]
-    first = lay(scope or str(busiest))
+    first = lay(resolve_scope_name(scope, list(bench.documents("turn").spans)) if scope else str(busiest))
     systems = [run] if isinstance(run, Run | str) else list(run)
-    if not 1 <= len(systems) <= 2:
-        raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
-    return _widget_class()(bench, systems, first, lay, k, Path(golden))
+    explorer = _widget_class()(bench, systems, first, lay, k, Path(golden))
+    if explorer.problem:
+        raise DataError(explorer.problem)
+    return explorer
 
 
 @cache
@@ -153,7 +159,8 @@ def _widget_class() -> Any:
             before = self._golden.read_text(encoding="utf-8") if self._golden.exists() else ""
             numbers = [int(number) for number in re.findall(r'"query_id": "golden-(\d+)"', before)]
             record = {
-                "question": question.strip(), "scope": self.scope, "query_id": f"golden-{max(numbers, default=0) + 1}",
+                "question": question.strip(), "scope": decode_id_part(self.scope),
+                "query_id": f"golden-{max(numbers, default=0) + 1}",
                 **({"answer": answer.strip()} if answer.strip() else {}), "evidence": turns["turn_id"].to_list(),
             }  # fmt: skip
             with self._golden.open("a", encoding="utf-8") as file:
@@ -162,10 +169,14 @@ def _widget_class() -> Any:
             return record
 
         def _went(self, change: Mapping[str, Any]) -> None:
+            if (named := resolve_scope_name(self.scope, list(self._bench.documents("turn").spans))) != self.scope:
+                self.scope = named
+                return
             if self.scope not in self._scenes:
                 try:
                     self._scenes[self.scope] = self._lay_out(self.scope)
                 except MemlabError as error:
+                    _log.warning("%s", error)
                     self.problem, self.scope = str(error), change["old"]
                     return
             self._open()
@@ -182,13 +193,19 @@ def _widget_class() -> Any:
             query_id = self.question if known.height else ""
             text = str(known["text"][0]) if known.height else self.question
             if not text.strip():
-                self._view = {}
+                self.problem, self._view = "", {}
                 return
             # A run answers its own questions; a new one takes the pipeline that the run is named after.
             systems = [self._runs[name] if query_id and name in self._runs else name for name in self.systems]
             evidence = self._evidence.get(query_id, ())
             asked = (self.scope, self.question)
             try:
+                if not 1 <= len(systems) <= 2:
+                    raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
+                if not query_id and self.question.startswith(tuple(f"{one}/" for one in self._bench.queries["scope"])):
+                    raise DataError(
+                        f"{self.scope!r} has no question {self.question!r}; go to its scope, or ask another"
+                    )
                 if self._asking is None or self._asking[0] != asked:
                     self._asking = asked, single_question_bench(self._bench, self.scope, text, query_id)
                 one = self._asking[1]
@@ -198,7 +215,8 @@ def _widget_class() -> Any:
                 )
                 self.problem = ""
             except MemlabError as error:
-                self.problem = str(error)
+                _log.warning("%s", error)
+                self.problem, self._view = str(error), {}
 
         def _show_scene(self) -> None:
             self._scene = _scene_payload(self.scene, self._bench)
@@ -227,15 +245,19 @@ def _widget_class() -> Any:
             """Give the map with the question's evidence as a figure, for :func:`memlab.figures.export`."""
             from memlab.figures import maps
 
-            view = self._view
-            first = view["systems"][0]["rows"] if view else []
-            ranks = pl.DataFrame([(row["i"], row["rank"]) for row in first], {"i": pl.UInt32, "rank": pl.Int32},
-                                 orient="row")  # fmt: skip
-            turns = self.scene.turns.with_row_index("i").join(ranks, on="i", how="left", maintain_order="left")
-            turns = turns.with_columns(evidence=pl.col("i").is_in(view.get("evidence", [])))
+            view, i = self._view, pl.col("i")
+            systems = view.get("systems", [])
+            first, second = ([*({row["i"]: row["rank"] for row in one["rows"]} for one in systems), {}, {}])[:2]
+            turns = self.scene.turns.with_row_index("i").with_columns(
+                evidence=i.is_in(view.get("evidence", [])), second=i.is_in(list(second)),
+                rank=i.replace_strict(first, default=None, return_dtype=pl.Int32),
+            )  # fmt: skip
             terms = pl.DataFrame({"label": list(self.scene.names), "terms": list(self.scene.names.values())})
             asked = (view["x"], view["y"]) if view else None
-            return maps.embedding_map(turns.drop("i"), terms=terms, question=asked, title=view.get("text", ""))
+            drawn = ", then ".join(f"first {self.k} of {one['name']}" for one in systems)
+            note = ": ".join(filter(None, (decode_id_part(self.scope), drawn or self.problem)))
+            title = view.get("text", "")
+            return maps.embedding_map(turns.drop("i"), terms=terms, question=asked, title=title, note=note)
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.export import pictures

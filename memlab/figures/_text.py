@@ -71,9 +71,6 @@ def _font_path(weight: int) -> Path:
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_WORD = re.compile(r"\b(?!what|have|much|many|this|that|with|from|when|which|where)\w{4,}")
-
 
 def drawable_text(text: object) -> str:
     """Make any value safe to draw: one line, nothing unprintable, and no mark-up of its own.
@@ -114,26 +111,6 @@ def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) ->
         return whole
     ends = np.cumsum(_widths_in_ems(f"…{whole}", bold))[1:] * size
     return whole[: int((ends <= px).argmin())].rstrip() + "…"
-
-
-def begin_at_relevant_sentence(text: object, question: str) -> str:
-    """Begin a text at the sentence that tells most of what is asked: what stands before it becomes an ellipsis.
-
-    It shares most words with the question, by their first five letters; a number in it counts as half a word, and what
-    asks itself comes last.
-
-    >>> from memlab.figures._text import begin_at_relevant_sentence
-    >>> begin_at_relevant_sentence("Me again. The plumber took $90 for the tap.", "What did I pay the plumbers?")
-    '… The plumber took $90 for the tap.'
-    """
-    sentences, asked = _SENTENCE_END.split(printable_line(text)), {word[:5] for word in _WORD.findall(question.lower())}
-    told = [
-        len(asked & {word[:5] for word in _WORD.findall(sentence.lower())})
-        + 0.5 * any(map(str.isdigit, sentence)) + 0.1 * (len(sentence) > 24) - 9 * sentence.endswith("?")
-        for sentence in sentences
-    ]  # fmt: skip
-    best = int(np.argmax(told))
-    return " ".join(["…"] * (best > 0) + sentences[best:])
 
 
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:

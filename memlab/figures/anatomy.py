@@ -9,12 +9,8 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import (
-    begin_at_relevant_sentence,
-    cut_to_width,
-    drawable_text,
-    wrap,
-)
+from memlab.figures._text import cut_to_width, drawable_text, wrap
+from memlab.text.analysis import snippet
 
 
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -34,13 +30,14 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
     missing = deepest * 1.6
     traces, names = list[Any](), list[str]()
-    for i, (item, rows) in enumerate(style.rows_by_value(stages, "text")):
+    numbered = stages.with_columns(copy=pl.int_range(pl.len()).over("stage", "text"))  # two items may have one text
+    for i, ((item, _), rows) in enumerate(numbered.group_by("text", "copy", maintain_order=True)):
         ranks = dict(rows.select("stage", "rank").iter_rows())
         hover = [
             f"{drawable_text(stage)}: {ranks.get(stage) or 'not ranked'}<br>{drawable_text(item)}" for stage in order
         ]
         heights = [ranks.get(stage) or missing for stage in order]
-        names.append(cut_to_width(begin_at_relevant_sentence(item, title), 2 * 230, style.SMALL))
+        names.append(cut_to_width(snippet(item, title, length=90), 2 * 230, style.SMALL))
         traces.append(style.marked_line(list(range(len(order))), heights, names[-1], i, showlegend=True,
                                    text=hover, hoverinfo="text"))  # fmt: skip
     ticks: list[tuple[float, str]] = [

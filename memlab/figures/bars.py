@@ -38,13 +38,20 @@ def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:
         font = {"size": 8, "color": style.darken_colour(tint, 0.15)}
         counts += [style.text_note(f"{n:,}", share, y, "left middle", xref="x", yref="y", xshift=3, font=font)
                    for n, share, y in zip(part["n"], part["share"], at, strict=True)]  # fmt: skip
-    most, left = float(frame["share"].max()), max(text_px(printable_line(name), style.SMALL) for name in names)  # type: ignore[arg-type]
-    below = wrap(xlabel, style.WIDTHS["column"] - left - 44, style.TEXT)
-    return style.plot(
-        traces, names=[printable_line(group) for group, _ in groups] if len(groups) > 1 else [],
-        plot_px=(12 * len(groups) + 6) * len(names), left=round(left) + 16, bottom=48, barmode="overlay",
-        annotations=counts,
-        xaxis={"title": {"text": style.join_lines(below)}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
-        yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))], "ticktext": list(map(drawable_text, names)),
-               "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
-    )  # fmt: skip
+    most = float(frame["share"].max())  # type: ignore[arg-type]
+
+    def layout_for(px: int) -> dict[str, Any]:
+        texts = [wrap(name, 0.45 * px, style.SMALL) for name in names]
+        left = max(text_px(line, style.SMALL) for lines in texts for line in lines)
+        below = wrap(xlabel, px - left - 44, style.TEXT)
+        return style.layout(
+            px, names=[printable_line(group) for group, _ in groups] if len(groups) > 1 else [],
+            plot_px=(max(12 * len(groups), 11 * max(map(len, texts))) + 6) * len(names), left=round(left) + 16,
+            bottom=48, barmode="overlay", annotations=counts,
+            xaxis={"title": {"text": style.join_lines(below)}, "tickformat": ".0%", "range": [0, most * 1.15 or 1]},
+            yaxis={"tickvals": [len(names) - 1 - i for i in range(len(names))],
+                   "ticktext": list(map(style.join_lines, texts)),
+                   "range": [-0.6, len(names) - 0.4], "showgrid": False, "ticks": ""},
+        )  # fmt: skip
+
+    return style.make_figure(traces, layout_for)

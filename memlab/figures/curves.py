@@ -34,6 +34,7 @@ def recall_curves(
     ['bm25']
     """
     style.check_columns(frame, ("system", "k", "mean", "low", "high"), "recall_curves")
+    frame = style.shorten_names(frame, "system")
     last = frame.sort("k").group_by("system").agg(pl.col("mean").last())
     best_first = last.sort("mean", "system", descending=[True, False])["system"].to_list()
     top = max(float(frame.select(pl.max_horizontal("high", "mean").max()).item()), 1e-3)

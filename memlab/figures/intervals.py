@@ -14,7 +14,7 @@ from memlab.figures._text import drawable_text, format_p, format_signed, printab
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
 _NAMES_PX = 160
 _GAP = {"type": "rect", "layer": "between", "fillcolor": "white", "line": {"width": 0}}
-_PART = re.compile(r"\S.*?(?:; |, (?=[●■◆▲✚])|$)")
+_PART = re.compile(rf"\S.*?(?:; |, (?=[{style.SHAPES}])|$)")
 
 
 def marked_rows(
@@ -48,7 +48,7 @@ def marked_rows(
             hoverinfo="text",
         ))  # fmt: skip
     written = {name: [between.join(own)] if between else own for name, own in numbers.items()}
-    ends = [0.0, *(row[end] for row in marks for end in ("low", "high", "x"))]
+    ends = [0.0, *(row[end] for row in marks for end in ("low", "high", "x") if row[end] is not None)]
     low, high = span or (min(ends), max(ends))
     pad = (high - low or 0.01) * 0.05
     axis = {"range": [low - pad, high + pad], "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1}
@@ -57,7 +57,8 @@ def marked_rows(
 
 
 def _row_height_px(deep: int, lines: int) -> int:
-    return _ROW_PX + _SECOND_LINE_PX * max(lines - 1, deep > 1) + _FURTHER_PX * (deep - 1)
+    rows = _ROW_PX + _SECOND_LINE_PX * max(lines - 1, deep > 1) + _FURTHER_PX * (deep - 1)
+    return max(rows, _LANE_PX * (deep + 1))
 
 
 def _layout(
@@ -153,20 +154,21 @@ def mean_intervals(
     1
     """
     style.check_columns(frame, (rows, series, "n", "mean", "low", "high"), "means")
-    names, marks = style.distinct_values(frame, series), []
+    frame = style.shorten_names(frame, series)
+    symbols, marks = style.series_symbols(frame, series), []
     write = "{:.0%}".format if digits is None else f"{{:.{digits}f}}".format
     per_row = frame[rows].n_unique() > 1 and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
     of_rows = per_row and frame["n"].n_unique() > 1
     for head, part in style.rows_by_value(frame, rows):
         name = f"{printable_line(head)} (n = {part['n'][0]:,})" if of_rows else printable_line(head)
         for row in part.iter_rows(named=True):
-            i = names.index(row[series])
-            look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": style.SYMBOLS[i % len(style.SYMBOLS)]}
+            i = list(symbols).index(row[series])
+            look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": symbols[row[series]]}
             marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": write(row["mean"]),
                           "series": row[series]})  # fmt: skip
     counted = [f"{name} (n = {style.format_counts(part['n'])})" for name, part in style.rows_by_value(frame, series)]
     span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    key = style.shape_legend(names if of_rows else counted) if len(names) > 1 or not of_rows else ""
+    key = style.shape_legend(symbols if of_rows else counted) if len(symbols) > 1 or not of_rows else ""
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 
@@ -186,18 +188,19 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     style.check_columns(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
     frame = frame.drop_nulls("difference").filter(pl.col("system") != pl.col("baseline"))
     style.check_columns(frame, (), "forest (without the baseline's own row)")
+    frame = style.shorten_names(frame, "system")
     frame = frame if "measure" in frame.columns else frame.with_columns(measure=pl.lit(measure))
-    measures = style.distinct_values(frame, "measure")
+    symbols = style.series_symbols(frame, "measure")
     marks = [
         {**row, "name": row["system"], "series": row["measure"], "x": row["difference"],
         "numbers": _difference_text(row),
-         "symbol": style.SYMBOLS[measures.index(row["measure"])], **_verdict_colours(row)}
+         "symbol": symbols[row["measure"]], **_verdict_colours(row)}
         for row in frame.to_dicts()
     ]  # fmt: skip
     xlabel = (
         f"difference in {measure} to {printable_line(frame['baseline'][0])} (n = {style.format_counts(frame['n'])})"
     )
-    key = f"{style.shape_legend(measures)}; " * (len(measures) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
+    key = f"{style.shape_legend(symbols)}; " * (len(symbols) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
     return marked_rows(marks, xlabel=xlabel, key=key)
 
 
@@ -221,12 +224,14 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     """
     columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm")
     style.check_columns(frame, columns, "ablation")
+    frame = style.shorten_names(frame, "system")
     frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
-    groups, steps = style.distinct_values(frame, "group"), style.distinct_values(frame, "system")
+    symbols, steps = style.series_symbols(frame, "group"), style.distinct_values(frame, "system")
+    groups = list(symbols)
     marks = [
         {"name": printable_line(row["system"]) + _milliseconds_text(row.get("ms")), "series": row["group"],
          "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
-         "symbol": style.SYMBOLS[groups.index(row["group"])], **_verdict_colours(row),
+         "symbol": symbols[row["group"]], **_verdict_colours(row),
          "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]).rstrip()}
         for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"])))
     ]  # fmt: skip

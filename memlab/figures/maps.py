@@ -10,10 +10,10 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, escape, place_labels, printable_line, text_px
+from memlab.figures._text import cut_to_width, drawable_text, escape, place_labels, printable_line, text_px, wrap
 
 _COLOURED = 6  # black is for the stars
-_MOST_POINTS = 6_000
+_MOST_POINTS, _FEWEST_DENSE = 6_000, 30
 _LABEL_PX = {"column": 112, "full": 170}
 _HEIGHT_PX = {"column": 290, "full": 430}
 _SIDE = 8
@@ -29,6 +29,7 @@ _MARKS = {
     "○ retrieved, no evidence": {"symbol": "circle-open", "size": 8, "color": "black", "line": {"width": 1.4}},
     "☆ evidence, missed": _STAR | {"color": "white"},
     "★ evidence, retrieved": _STAR,
+    "△ of the second pipeline": {"symbol": "triangle-up-open", "size": 13, "color": "black", "line": {"width": 1.2}},
     "✚ the question": {"symbol": "cross", "size": 11, "color": "black", "line": {"color": "white"}},
 }
 
@@ -39,6 +40,7 @@ def embedding_map(
     terms: pl.DataFrame,
     question: tuple[float, float] | None = None,
     title: str = "",
+    note: str = "",
 ) -> go.Figure:
     """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
 
@@ -47,14 +49,16 @@ def embedding_map(
 
     The clusters that hold evidence and the largest others have a colour, six in all; the rest are pale grey, and
     points in no cluster paler and smaller. Both axes have one scale, and no numbers: a projection's coordinates mean
-    nothing, only who is near whom. Empty bands are shortened, so that islands far apart do not shrink to specks. Above
-    6,000 points a random part is drawn, evidence always; the map says so.
+    nothing, only who is near whom; behind the points lie lines of equal density. Empty bands are shortened, so that
+    islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank`` (null where not
-        retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown on hover.
+        retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown on hover, and a triangle where
+        ``second`` (bool) says that another pipeline retrieved it.
     :param terms: ``label`` and ``terms`` (a text): the names of clusters.
     :param question: where the question lies, projected with the turns.
     :param title: drawn above the map: the question.
+    :param note: what else the key says: whose turns these are, and which pipeline retrieved them.
     :raises DataError: when a coordinate is not finite.
 
     >>> import polars as pl
@@ -76,7 +80,8 @@ def embedding_map(
     tints = {label: style.colour(i) for i, label in enumerate(coloured.sort())}
     named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    marked = [turns.filter(hit & ~proof), turns.filter(~hit & proof), turns.filter(hit & proof), asked]
+    second = turns.filter("second") if "second" in turns.columns else turns.clear()
+    marked = [turns.filter(hit & ~proof), turns.filter(~hit & proof), turns.filter(hit & proof), second, asked]
     marks = {name: rows for name, rows in zip(_MARKS, marked, strict=True) if rows.height}
     drawn, clustered = turns, pl.col("label") >= 0
     if turns.height > _MOST_POINTS:
@@ -88,7 +93,8 @@ def embedding_map(
         *((name, crowd.filter(pl.col("label") == label), {"size": 4, "color": tint, "opacity": 0.75})
           for label, (tint, name) in sorted(named.items())),
     ]  # fmt: skip
-    traces = [_draw_dots(name, rows, look | {"line": {"width": 0}}) for name, rows, look in clouds if rows.height]
+    traces = _draw_density(drawn)
+    traces += [_draw_dots(name, rows, look | {"line": {"width": 0}}) for name, rows, look in clouds if rows.height]
     unknown = ", no evidence" * (not turns["evidence"].any())
     written = {name: name.removesuffix(unknown) for name in marks}
     traces += [_draw_dots(written[name][2:], rows, _MARKS[name]) for name, rows in marks.items()]
@@ -110,7 +116,7 @@ def embedding_map(
                                 longest=_LABEL_PX[width])  # fmt: skip
         for text in texts:
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        lines = _legend_lines(key, px)
+        lines = [*_legend_lines(key, px), *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3))]
         texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
                                 font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
         box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
@@ -139,6 +145,21 @@ def _narrow_gaps(turns: pl.DataFrame, question: tuple[float, float] | None) -> t
             axis[:] = np.interp(axis, known, narrowed)
     moved = pl.DataFrame(places, schema=["x", "y"])
     return turns.with_columns(moved.head(turns.height)), moved.tail(len(asked))
+
+
+def _draw_density(rows: pl.DataFrame) -> list[Any]:
+    """Draw lines of equal density behind the points: Gaussian kernels, a tenth of the spread wide."""
+    from scipy.stats import gaussian_kde
+
+    xy = _point_coordinates(rows).T
+    if xy.shape[1] < _FEWEST_DENSE or np.linalg.matrix_rank(xy - xy.mean(axis=1, keepdims=True)) < 2:
+        return []
+    pad = np.ptp(xy, axis=1) * 0.05
+    x, y = np.linspace(xy.min(axis=1) - pad, xy.max(axis=1) + pad, 60).T
+    density = gaussian_kde(xy, bw_method=0.1)(np.stack(np.meshgrid(x, y)).reshape(2, -1)).reshape(60, 60)
+    return [go.Contour(x=x.round(4).tolist(), y=y.round(4).tolist(), z=(density / density.max()).round(3).tolist(),
+                       contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2}, line={"width": 0.8},
+                       colorscale=[[0, style.RULE], [1, style.NOISE]], showscale=False, hoverinfo="skip")]  # fmt: skip
 
 
 def _draw_dots(name: str, rows: pl.DataFrame, marker: dict[str, Any]) -> go.Scatter:

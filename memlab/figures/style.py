@@ -17,6 +17,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.evaluate.printing import short_names
 from memlab.figures._text import FAMILY, escape, printable_line, text_px, wrap
 
 Width = Literal["column", "full"]
@@ -29,6 +30,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 EVIDENCE = "#F0E442"
 """Okabe and Ito's yellow, always with a black edge: evidence, and nothing else, in every chart."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon")
+SHAPES = "●■◆▲✚✖▼⬟"
 INK, GREY, NOISE, RULE = "#222222", "#767676", "#C4C4C4", "#E6E6E6"
 FONT = f"{FAMILY}, Arial, Helvetica, DejaVu Sans, sans-serif"
 TEXT, SMALL = 10, 9
@@ -108,6 +110,22 @@ def distinct_values(frame: pl.DataFrame, column: str) -> list[Any]:
 def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
     """Give each distinct value of a column with its rows, in the order of :func:`distinct_values`."""
     return [(value, rows) for (value,), rows in frame.group_by(column, maintain_order=True)]
+
+
+def shorten_names(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    """Cut the middle out of long names of systems, which mostly differ at their ends."""
+    return frame.with_columns(pl.col(column).replace(short_names(frame[column].to_list(), width=48)))
+
+
+def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
+    """Give each value of a column its shape, in order of first appearance.
+
+    :raises DataError: when there are more values than shapes.
+    """
+    names = distinct_values(frame, column)
+    if len(names) > len(SYMBOLS):
+        raise DataError(f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: draw fewer at a time")
+    return dict(zip(names, SYMBOLS, strict=False))
 
 
 def legend_name(name: object) -> str:
@@ -238,7 +256,7 @@ def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
 
 def shape_legend(names: Iterable[object]) -> str:
     """Say which drawn shape stands for which of several names."""
-    return ", ".join(f"{shape} {printable_line(name)}" for shape, name in zip("●■◆▲✚", names, strict=False) if name)
+    return ", ".join(f"{shape} {printable_line(name)}" for shape, name in zip(SHAPES, names, strict=False) if name)
 
 
 def error_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
@@ -246,11 +264,6 @@ def error_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     columns = [v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)]
     up, down = (columns[2] - columns[0]).to_list(), (columns[0] - columns[1]).to_list()
     return {"array": up, "arrayminus": down, "thickness": 1.5, "width": 0, **look}
-
-
-def plot(traces: Sequence[Any], **fixed: Any) -> go.Figure:
-    """Make a figure whose :func:`layout` differs between the widths by its legend alone."""
-    return make_figure(traces, lambda px: layout(px, **fixed))
 
 
 def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:

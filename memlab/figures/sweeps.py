@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from memlab.evaluate.printing import short_names
 from memlab.figures import style
 from memlab.figures._text import cut_to_width, drawable_text, escape, printable_line, wrap
 
@@ -51,7 +52,8 @@ def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str
         columns = min(len(heads), 2 if column and len(heads) <= 6 else 3)
         down = math.ceil(len(heads) / columns)
         wide = (px - 42 - 12 - _GAP_PX * (columns - 1)) / columns
-        lines = [wrap(head, wide, style.SMALL, bold=True) for head, _ in heads]
+        short = short_names([head for head, _ in heads], width=int(wide / 4))
+        lines = [wrap(short[head], wide, style.SMALL, bold=True) for head, _ in heads]
         header = _HEADER_PX + _SECOND_LINE_PX * (max(map(len, lines)) > 1)
         high = 190 if down == 1 else 105
         if column:

@@ -33,6 +33,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     ['bm25']
     """
     style.check_columns(table, ("system", "n", "recall_all@10", "p50 ms"), "trade_off")
+    table = style.shorten_names(table, "system")
     budgets = {int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))}
     tokens, names = sorted(budgets), table["system"].to_list()
     traces = []
@@ -64,7 +65,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"]
-        high = 190 if beside else min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2)
+        high = 190 if beside else max(60, min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2))
         recall = {"range": [0, 1.0], "tick0": 0, "dtick": 0.2}
         facets = [
             {

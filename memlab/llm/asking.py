@@ -119,7 +119,7 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     counted = unique
     if is_estimating():
         counted = new  # what is recorded costs nothing more
-        for key, each in new.items() if model else ():
+        for key, each in new.items():
             tokens = ((len(each.system) + len(each.prompt)) // CHARS, WRITTEN)
             answers[key] = Answer(None, "not asked: an estimate", tokens)
     elif model and new:
@@ -256,12 +256,13 @@ def collect_judgements(
         lacking = len(missing) if model is None else 0  # lists are counted where they are asked
         add_to_spending({name: token_counts(row["tokens"]) for name, row in known.items()}, unanswered=lacking)
     error = "not recorded"
-    if missing and model is not None:
+    if missing and (model is not None or is_estimating()):
         asked = list(lists(missing))
         # The lists themselves are not recorded: another ranking would make others.
-        answers = ask([request for _, request in asked], replace(model, record=None), progress="judgements")
+        asks = replace(model, record=None) if model else service
+        answers = ask([request for _, request in asked], asks, progress="judgements")
         for (members, _), answer in zip(asked, answers, strict=True):
-            if answer.value is None:
+            if answer.value is None or model is None:
                 error = answer.error
                 continue
             n, (tokens_read, written) = len(members), answer.tokens

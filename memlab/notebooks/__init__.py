@@ -7,6 +7,6 @@ the page of all results.
 from __future__ import annotations
 
 from memlab.notebooks.execution import remake_figure, run_notebooks
-from memlab.notebooks.html_page import findings, write_results_page
+from memlab.notebooks.html_page import findings, notebook_dataset, write_results_page
 
-__all__ = ["findings", "remake_figure", "run_notebooks", "write_results_page"]
+__all__ = ["findings", "notebook_dataset", "remake_figure", "run_notebooks", "write_results_page"]

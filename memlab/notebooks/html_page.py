@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import os
 import re
 from copy import deepcopy
@@ -60,15 +61,23 @@ def write_results_page(results: str | os.PathLike[str], figures: str | os.PathLi
     if (Path(figures) / "cluster-map.svg").is_file():
         picture = f'<figure><a href="{beside}/cluster-map.html"><img src="{beside}/cluster-map.svg" width="430"></a>'
         picture += "<figcaption>A question on the map of one memory: stars are its evidence.</figcaption></figure>"
-    reports = sorted(folder.glob("*/report.md"))
+    shown = [path for path in sorted(notebooks.glob("[0-9]*.ipynb")) if path.with_suffix(".html").is_file()]
+    read = {notebook_dataset(path) for path in shown}
+    reports = sorted(folder.glob("*/report.md"), key=lambda path: (path.parent.name not in read, path))
     tables = "".join(map(_report_table, reports[:1]))
-    answers = "".join(_notebook_section(path, folder) for path in sorted(notebooks.glob("[0-9]*.ipynb")))
+    answers = "".join(_notebook_section(path, folder) for path in shown)
     links = [f'<a href="{beside}/index.html">all figures</a>'] * (Path(figures) / "index.html").is_file()
     links += [f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>' for path in reports]
     body = f"<header><h1>Results</h1><p>{' · '.join(links)}</p></header><main>"
     body += f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
     write_files_atomically(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
     return folder / "index.html"
+
+
+def notebook_dataset(path: Path) -> str:
+    """Give the name of the file that an executed notebook read."""
+    about = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("papermill", {}).get("parameters", {})
+    return Path(about.get("dataset", "")).stem
 
 
 def findings(path: Path) -> list[str]:
@@ -83,8 +92,9 @@ def findings(path: Path) -> list[str]:
 def _report_table(report: Path) -> str:
     """Give the table of a report with the recall of each pipeline by number of evidence sessions."""
     text = report.read_text(encoding="utf-8")
-    tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\.\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
-    return f"<div>{render_markdown(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""
+    tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
+    head = f"<h2>{html.escape(report.parent.name)}</h2>"
+    return f"<div>{head}{render_markdown(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""
 
 
 def _notebook_section(path: Path, folder: Path) -> str:
@@ -93,7 +103,8 @@ def _notebook_section(path: Path, folder: Path) -> str:
     question = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0].removeprefix("# ")
     points = render_markdown("\n".join(f"- {point}" for point in findings(path)[:3]))
     place = os.path.relpath(path.with_suffix(".html"), folder)
-    return f'<section><h2><a href="{place}">{html.escape(question)}</a></h2>{points}</section>'
+    head = f'<a href="{place}">{html.escape(question)}</a> {html.escape(notebook_dataset(path))}'
+    return f"<section><h2>{head}</h2>{points}</section>"
 
 
 def _html_page(title: str, body: str, style: str) -> bytes:

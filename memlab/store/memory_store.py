@@ -80,8 +80,10 @@ class MemoryStore(Conversations, Versions):
             write_store_note(self.database, dataset=name)
 
     def chosen(self) -> str | None:
-        """Give the default dataset, or ``None`` before one was ingested."""
-        return read_store_note(self.database, "dataset")
+        """Give the default dataset, or else the one that was written last; ``None`` in an empty store."""
+        named = read_store_note(self.database, "dataset")
+        written = self.datasets().sort("ingested_at")["name"].to_list()
+        return named if named in written else max(written[-1:], default=None)
 
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True

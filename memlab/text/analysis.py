@@ -113,3 +113,35 @@ def stop_words(language: str = "en") -> frozenset[str]:
         listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]
     asking = word_lists()["asking"].get(language, "").split()
     return frozenset(listed if len(listed) <= _MAX_STOP_WORDS else ()).union(asking)
+
+
+def snippet(text: str, question: str, *, length: int = 260, language: str = "en") -> str:
+    """Cut a message to the sentence that shares most words with a question, and what stands around it.
+
+    >>> from memlab.text.analysis import snippet
+    >>> snippet("Hello. " * 30 + "Dr. Ruiz saw my knee. " + "Bye. " * 30, "which doctors saw my knee", length=40)
+    '… Dr. Ruiz saw my knee. Bye. Bye. Bye. …'
+    """
+    return snippets([text], question, length=length, language=language)[0]
+
+
+def snippets(texts: Sequence[str], question: str, *, length: int = 260, language: str = "en") -> list[str]:
+    """Cut many messages as :func:`snippet` does one."""
+    parts = [[part for part in tokens.sentences(text) if part.strip()] or [text] for text in texts]
+    asked, *stems = tokenize([question, *(part for own in parts for part in own)], language=language)
+    words, shared = set(asked), iter(stems)
+    counts = [[len(words & set(next(shared))) for _ in own] for own in parts]
+    return [
+        _cut_around(text, own, int(np.argmax(n)), length) for text, own, n in zip(texts, parts, counts, strict=True)
+    ]
+
+
+def _cut_around(text: str, parts: list[str], best: int, length: int) -> str:
+    if len(text) <= length:
+        return text
+    end = best + 1
+    while end < len(parts) and len(" ".join(parts[best : end + 1])) <= length:
+        end += 1
+    cut = " ".join(parts[best:end])
+    cut = cut if len(cut) <= length else cut[: length - 1].rstrip() + "…"
+    return f"{'… ' if best else ''}{cut}{' …' if end < len(parts) and not cut.endswith('…') else ''}"

@@ -30,10 +30,9 @@ def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(ex
     explorer.question, explorer.k = ASKED["query_id"], 3
     assert explorer.answer["text"] == ASKED["text"]
     assert all(len(system["rows"]) == 3 for system in explorer.answer["systems"])
-    before = explorer.answer
     explorer.systems = ["nosuchstage"]
     assert "nosuchstage" in explorer.problem
-    assert explorer.answer == before
+    assert explorer.answer == {}, "nothing stale is shown"
     explorer.systems = ["dense"]
     assert explorer.problem == ""
     for systems, scope, message in (
@@ -42,6 +41,13 @@ def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(ex
     ):
         with pytest.raises(DataError, match=message):
             memlab.explore(BENCH, systems, scope=scope, places=PLACES)
+    explorer.question = f"{SCOPE}/q999"
+    assert "has no question" in explorer.problem
+    with pytest.raises(DataError, match="shows a bench, not a Dataset"):
+        memlab.explore(DATA)
+    explorer.question, explorer.systems = ASKED["query_id"], ["dense", "bm25"]
+    notes = " ".join(note.text for note in explorer.picture().layout.annotations)
+    assert f"{SCOPE}: first 3 of dense, then first 3 of bm25" in notes
 
 
 def test_a_selection_comes_back_as_a_frame_and_is_clustered_again(explorer: Any) -> None:

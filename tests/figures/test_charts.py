@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate.misses import CAUSES
-from memlab.figures import bars, curves, intervals, maps, rollup, style, sweeps, systems
+from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
 from memlab.knowledge import confidence
 from memlab.knowledge.decay import FAMILIES
 
@@ -187,7 +187,7 @@ def test_missing_column_and_no_rows_are_named(name: str) -> None:
 def test_map_colours_the_clusters_that_hold_evidence_first_and_has_one_scale() -> None:
     frame = points().with_columns(label=pl.when("evidence").then(8).otherwise("label"))
     fig = maps.embedding_map(frame, terms=TERMS, question=(0.0, 0.0))
-    coloured = [t for t in fig.data if t.marker.color in style.PALETTE]
+    coloured = [t for t in fig.data if t.type == "scatter" and t.marker.color in style.PALETTE]
     assert len(coloured) == 6
     assert any("word8" in t.name for t in coloured)
     assert len({(trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}) == 4, "told apart by shape"
@@ -196,6 +196,9 @@ def test_map_colours_the_clusters_that_hold_evidence_first_and_has_one_scale() -
         across, up = np.diff(layout.xaxis.range)[0], np.diff(layout.yaxis.range)[0]
         high = layout.height - layout.margin.t - layout.margin.b
         assert across / (px - layout.margin.l - layout.margin.r) == pytest.approx(up / high, rel=0.01)
+    noted = maps.embedding_map(points().with_columns(second=pl.lit(True)), terms=TERMS, note="owen: first 10 of bm25")
+    assert (noted.data[0].type, noted.data[-1].name) == ("contour", "of the second pipeline")
+    assert "owen: first 10 of bm25" in "".join(note.text for note in noted.layout.annotations)
 
 
 def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() -> None:
@@ -205,6 +208,8 @@ def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() ->
     fig = maps.embedding_map(frame, terms=TERMS)
     assert ",000 of 7,000 points drawn" in fig.layout.annotations[-1].text
     assert len(fig.data[-1].x) == 2
+    equal = pl.DataFrame({"stage": ["bm25"] * 2, "text": ["Thanks!"] * 2, "rank": [1, 50]})
+    assert [line.y[0] for line in anatomy.evidence_ranks_by_stage(equal).data] == [1, 50]
     with pytest.raises(DataError, match="not finite"):
         maps.embedding_map(points().with_columns(x=pl.lit(float("nan"))), terms=TERMS)
 
@@ -227,6 +232,12 @@ def test_only_what_is_significant_is_filled() -> None:
     assert [mark for mark in marks if mark.marker.color == "white"] == list(marks[:2]), "the first is the baseline"
     heights = [mark.y[0] for mark in marks]
     assert heights == sorted(heights, reverse=True)
+    row = compared().head(1).with_columns(low=None, high=None)  # of one question: no interval
+    many = pl.concat([row.with_columns(system=pl.lit(f"{LONG} | {LONG} | {LONG}{i}")) for i in range(3)])
+    names = {re.sub(r"<br>", " ", note.text) for note in intervals.forest(many).layout.annotations}
+    assert {i for i in range(3) if any(name.endswith(f"(lambda_=0.7){i}") for name in names)} == {0, 1, 2}
+    with pytest.raises(DataError, match="9 series, and 8 shapes"):
+        intervals.forest(pl.concat([row.with_columns(measure=pl.lit(f"recall@{i}")) for i in range(9)]))
 
 
 def test_means_have_a_mark_a_series_within_the_axis() -> None:
@@ -245,6 +256,8 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     assert list(fig.layout.yaxis.ticktext) == ["caption", "follow-on", "implied", "other words"]
     assert list(fig.data[0].x) == pytest.approx([0.15, 0.25, 0.1, 0.5])
     assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(CAUSES)
+    wide = style.copy_for_width(bars.share_bars(caused().with_columns(cause=pl.lit(f"{LONG} | {LONG}"))), "column")
+    assert wide.layout.margin.l < 200, "a long name leaves the bars their room"
 
 
 def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:

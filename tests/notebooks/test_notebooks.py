@@ -7,6 +7,7 @@ import json
 import operator
 import re
 import shutil
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import jupytext
 import nbformat
 import pytest
 
+import memlab
 from memlab.errors import DataError, ExportError
 from memlab.notebooks import remake_figure, run_notebooks, write_results_page
 from memlab.notebooks.execution import _is_unchanged
@@ -253,16 +255,22 @@ def test_the_page_of_results_leads_to_what_was_found(tmp_path: Path) -> None:
     for folder in (made / "sample", made / "notebooks", figures):
         folder.mkdir(parents=True)
     (figures / "cluster-map.svg").write_text("<svg/>")
-    table = "| system | 1 (n = 9) |\n|:---|---:|\n| best \\| learned(model='a/b') | 0.5 |\n"
-    (made / "sample" / "report.md").write_text(f"**turns, recall_all@10 by number of evidence sessions.**\n\n{table}\n")
+    for name in ("aaa", "sample"):
+        data = replace(memlab.sample(scopes=["owen"]), name=name)
+        memlab.run(["bm25"], data, encoder=None, store=None, levels=["turn"]).export(made / name)
     answer = nbformat.v4.new_output("execute_result", {"text/markdown": "- <b>Half</b> of it.\n- And more."})
     book = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_markdown_cell("# How much?\n\nWords."), nbformat.v4.new_code_cell(outputs=[answer])]
     )
+    book.metadata["papermill"] = {"parameters": {"dataset": "../data/sample.jsonl"}}
     nbformat.write(book, made / "notebooks" / "00_a.ipynb")
+    (made / "notebooks" / "00_a.html").write_text("")
+    nbformat.write(book, made / "notebooks" / "00_stale.ipynb")
     text = write_results_page(made, figures, made / "notebooks").read_text(encoding="utf-8")
     assert 'href="notebooks/00_a.html">How much?</a>' in text
     assert "&lt;b&gt;Half" in text
-    assert "best | learned</td>" in text
+    assert "<h2>sample</h2>" in text
+    assert "bm25</td>" in text
+    assert "00_stale" not in text
     assert 'src="../figures/cluster-map.svg"' in text
     assert 'href="sample/report.md"' in text

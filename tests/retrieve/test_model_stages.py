@@ -165,6 +165,7 @@ def test_costs_count_each_answer_once_and_an_estimate_asks_nothing(server: Model
     before = estimate_costs(stages, odd)
     assert not server.requests
     assert before["prompts"].to_list() == [9, 9]
+    assert estimate_costs([memlab.pipeline("bm25 | rerank_llm(candidates=2)")], odd)["prompts"].item() == 9, "recorded"
     assert before["read"][1] > before["read"][0] > 0
     server.modes = [grading("doctor")]
     runs = [each.run(odd.with_queries(odd.queries)) for each in stages]
