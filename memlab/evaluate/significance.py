@@ -263,7 +263,10 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     >>> verdicts(pl.DataFrame([row]))["verdict"].item()
     'better'
     """
-    frame = tables if isinstance(tables, pl.DataFrame) else pl.concat(tables, how="diagonal_relaxed")
+    listed = [tables] if isinstance(tables, pl.DataFrame) else list(tables)
+    if not listed or any("p" not in table.columns for table in listed):
+        raise DataError("verdicts takes what compare gave: one table or several")
+    frame = pl.concat(listed, how="diagonal_relaxed")
     tested = frame["p"].is_not_null().to_numpy()
     rows = frame.filter(pl.Series(tested)).select("difference", "n", "win", "loss").to_dicts()
     sizes = [

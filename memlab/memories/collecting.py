@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,9 +17,18 @@ from memlab.conversation.contexts import add_token_counts
 from memlab.errors import DataError
 from memlab.files import open_atomically
 from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, select_usable_rows
+from memlab.memories.returned_rows import (
+    Failure,
+    Unanswered,
+    call_with_timeout,
+    dated_turn_texts,
+    list_returned_rows,
+    select_usable_rows,
+)
 from memlab.records import Dataset
 from memlab.terminal import shorten_line
+
+_log = logging.getLogger("memlab")
 
 
 def dated_lines(returned: ReturnedTexts) -> pl.DataFrame:
@@ -100,8 +110,8 @@ def collect(
 
     :param system: a memory, or what :func:`memlab.memories.memory` makes one of.
     :param k: rows for each question.
-    :param folder: where each scope is kept when it is done, by the memory's code as far as it can be read, the dataset
-        and k; what is there is not run again. Failed scopes are.
+    :param folder: where each scope is kept when it is done, by the memory's module and state, the dataset and k; what
+        is there is not run again. Failed scopes are, and a memory whose source or state cannot be read.
     :param timeout: seconds for one call of the memory.
 
     >>> import memlab
@@ -117,12 +127,14 @@ def collect(
         raise DataError(f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds")
     system = memory(system, timeout=timeout)
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
-    done = [_make_frames({table: [] for table in _TABLES})]
+    done, n_read = [_make_frames({table: [] for table in _TABLES})], 0
+    known = system.settings["source"] is not None
     for asked in tqdm(data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2):
         scope = asked["scope"][0]
         key = json.dumps([about, scope, [*COSTS_SCHEMA]], sort_keys=True, default=str)
-        place = folder and Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        place = Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json" if folder and known else None
         part = _read_finished_scope(place) if place else None
+        n_read += part is not None
         if part is None:
             try:
                 tables = _run_scope(system, scope, data, asked, k, timeout)
@@ -134,6 +146,8 @@ def collect(
                     stream.write(json.dumps(tables).encode())
             part = _make_frames(tables)
         done.append(part)
+    if n_read:
+        _log.warning("%s: %s scopes read from %s", name, n_read, folder)
     rows, costs, problems = (pl.concat([part[table] for part in done]) for table in _TABLES)
     return ReturnedTexts(name, rows, costs, problems, {**about, "dataset": data.name})
 
@@ -171,6 +185,7 @@ def _run_scope(
 ) -> dict[str, list[Any]]:
     """Fill one scope and ask its questions."""
     turns, known = _anonymise_turns(data, scope)
+    texts = dated_turn_texts(data.turns.filter(pl.col("scope") == scope))
     call_with_timeout(timeout, "reset", lambda: system.reset(scope))
     ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))[1]
     wait = call_with_timeout(timeout, "wait", system.wait)[1]
@@ -187,7 +202,7 @@ def _run_scope(
             continue
         in_a_row = 0
         spent.append(seconds * 1000)
-        read, odd = select_usable_rows(found, known, k)
+        read, odd = select_usable_rows(found, known, texts, k)
         rows += [(query_id, *row) for row in read]
         problems += [(query_id, line) for line in odd]
     try:

@@ -6,13 +6,18 @@ import hashlib
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from memlab.code_digest import source_digest
+from memlab.code_digest import is_plain, source_digest
 from memlab.errors import DataError, PipelineError
 from memlab.terminal import shorten_line
 
@@ -23,6 +28,8 @@ TURNS = {
 """Columns of what a memory takes in; ``time`` may be null."""
 
 _SCOPE = ("scope", "user_id", "filters")
+_FILLED: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""The scopes that objects hold which cannot forget one."""
 
 
 class Memory:
@@ -58,10 +65,17 @@ class Memory:
         self._turns.pop(scope, None)
         self._objects.pop(scope, None)
         system = self._object(scope)
-        reset = _find_method(system, "reset")
-        # Where scopes stand side by side, never one that forgets them all.
-        if reset and (not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE)):
-            _call_with_accepted_arguments(reset, _scope_arguments(scope))
+        resets = [each for name in ("reset", "delete_all") if (each := _find_method(system, name))]
+        if self._scoped:  # Where scopes stand side by side, never one that forgets them all.
+            resets = [each for each in resets if not _read_parameters(each).keys().isdisjoint(_SCOPE)]
+        if resets:
+            _call_with_accepted_arguments(resets[0], _scope_arguments(scope))
+        elif _find_method(system, "ingest") or _find_method(system, "add"):
+            with suppress(TypeError):  # an object of which nothing can be noted
+                filled = _FILLED.setdefault(system, set())
+                if scope in filled:
+                    warnings.warn(f"{type(system).__name__} still holds {scope}: give it reset(scope)", stacklevel=2)
+                filled.add(scope)
         if initialize := _find_method(system, "initialize"):
             _call_with_accepted_arguments(initialize, _scope_arguments(scope))
 
@@ -158,13 +172,38 @@ def _describe_memory(system: Any, made: Any) -> dict[str, Any]:
     """Say what a memory is, for provenance: what changes with its code, as far as that can be read here."""
     code = system if inspect.isroutine(system) or inspect.isclass(system) else type(system)
     try:
-        text = inspect.getsource(code)
-        source = source_digest(code) if inspect.isfunction(code) else hashlib.sha256(text.encode()).hexdigest()[:16]
+        source = hashlib.sha256("\x1e".join(_read_code_and_state(system)).encode()).hexdigest()[:16]
     except (PipelineError, OSError, TypeError, RecursionError):
         source = None
     settings = getattr(made, "settings", None)
     about = {"class" if inspect.isclass(code) else "function": code.__qualname__, "source": source}
     return about | ({"settings": dict(settings)} if isinstance(settings, Mapping) else {})
+
+
+def _read_code_and_state(system: Any) -> Iterator[str]:
+    """Give what decides what a memory does: the modules of its classes or function, and the values that it holds.
+
+    :raises TypeError: or OSError, where something of it cannot be read.
+    """
+    if inspect.ismethod(system):
+        system = system.__self__
+    if inspect.isfunction(system):
+        yield source_digest(system)  # with the variables that it names
+        if hasattr(module := sys.modules.get(system.__module__), "__file__"):
+            yield inspect.getsource(module)  # type: ignore[arg-type]
+        return
+    if isinstance(system, partial):
+        yield from _read_code_and_state(system.func)
+        state: Any = [[*system.args], system.keywords]
+    else:
+        known = inspect.isclass(system) or isinstance(getattr(system, "settings", None), Mapping)
+        state = {} if known else vars(system)
+        for each in (system if inspect.isclass(system) else type(system)).__mro__:
+            if each.__module__ != "builtins":
+                yield inspect.getsource(sys.modules[each.__module__])
+    if not is_plain(state):
+        raise TypeError("it holds what cannot be written down")
+    yield repr(state)
 
 
 def _find_method(system: Any, name: str) -> Callable[..., Any] | None:

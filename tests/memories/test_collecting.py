@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -18,6 +18,8 @@ from memlab.records import Dataset
 
 class Keeps:
     """Gives the first turns; counts what it is asked, and breaks where it should."""
+
+    settings: ClassVar = {"first": True}
 
     def __init__(self, breaks: str = "", scope: str = "") -> None:
         self.breaks, self.scope, self.calls = breaks, scope, list[tuple[str, str]]()
