@@ -274,10 +274,7 @@ def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> 
 
 
 def distinct_datasets(datasets: Any) -> list[Dataset]:
-    """Read one dataset or its file, or several.
-
-    :raises DataError: for what is none, or when two have one name.
-    """
+    """Read one dataset or its file, or several of different names."""
     listed = [*datasets] if isinstance(datasets, Iterable) and not isinstance(datasets, str) else [datasets]
     data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in listed]
     names = [part.name if isinstance(part, Dataset) else None for part in data]

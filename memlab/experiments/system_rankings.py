@@ -32,7 +32,7 @@ from memlab.memories import (
 )
 from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
-from memlab.records import Dataset, Run, qrels
+from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 from memlab.text.analysis import tokenize
@@ -126,17 +126,9 @@ class AskingOptions:
             found = read_ranking(path, data, k=self.k)
         else:
             found = run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
-        if (line := partial_answers(found, data)) is None:
-            return found
-        problem = pl.DataFrame([problem_row(found.name, "", "", line)], schema=found.problems.schema, orient="row")
-        return replace(found, problems=pl.concat([problem, found.problems]))
-
-
-def partial_answers(found: ReturnedTexts, data: Dataset) -> str | None:
-    """Say of how many questions with evidence something was returned, where not of all."""
-    asked = qrels(data.questions, "turn").frame["query_id"].unique()
-    n = asked.is_in(found.rows["query_id"].implode()).sum()
-    return f"answers {n:,} of {len(asked):,} questions with evidence" if n < len(asked) else None
+        lines = [problem_row(found.name, "", "", line)] if (line := found.partial_answers(data)) else []
+        partial = pl.DataFrame(lines, schema=found.problems.schema, orient="row")
+        return replace(found, problems=pl.concat([partial, found.problems]))
 
 
 def _system_name(system: Any) -> str:

@@ -21,14 +21,7 @@ from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.running import distinct_datasets, measurable_levels
-from memlab.experiments.system_rankings import (
-    ANSWER_BUDGET,
-    BUDGETS,
-    AskingOptions,
-    measure_system,
-    missed_evidence,
-    partial_answers,
-)
+from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system, missed_evidence
 from memlab.memories import ReturnedTexts
 from memlab.records import Dataset
 from memlab.terminal import escape_markdown, shorten_line
@@ -178,8 +171,7 @@ def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = 
         raise DataError(f"no system is called {first!r}, the baseline; there are {', '.join(named)}")
     if "turn" not in measurable_levels(data):
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
-    stated = named[first]
-    if baseline is not None and isinstance(stated, ReturnedTexts) and (line := partial_answers(stated, data)):
+    if baseline and isinstance(file := named[first], ReturnedTexts) and (line := file.partial_answers(data)):
         raise DataError(f"{first!r}, the baseline, {line}; a comparison with it would mislead: rank them all")
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
@@ -230,9 +222,7 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, seed: int) ->
     return Table(pl.concat(parts) if parts else pl.DataFrame())
 
 
-def explain_memory(
-    query_id: str, system: Any, data: Dataset | str | Path, *, k: int = 10, **options: Any
-) -> Explanation | str:
+def explain_memory(query_id: str, system: Any, data: Dataset, *, k: int = 10, **options: Any) -> Explanation | str:
     """Say of one question what a memory from outside returned, what it missed, and the nearest thing that it returned.
 
     :param system: what :func:`memlab.memories.memory` reads; ``options`` as of :func:`compare`.
@@ -247,7 +237,6 @@ def explain_memory(
     >>> "**Missed**" in said
     True
     """
-    (data,) = distinct_datasets(data)
     asked = data.questions.filter(pl.col("query_id") == query_id)
     if asked.is_empty():
         raise DataError(f"no question {query_id!r}; the ids look like {data.questions['query_id'].head(3).to_list()}")

@@ -13,9 +13,9 @@ import polars as pl
 
 from memlab.embed import Encoder, load
 from memlab.errors import DataError
-from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, problem_row
-from memlab.memories.memory import TURNS
-from memlab.memories.returned_rows import dated_turn_texts, list_returned_rows, select_usable_rows
+from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, known_turns, problem_row
+from memlab.memories.memory import TURNS, KnownTurn
+from memlab.memories.returned_rows import list_returned_rows, select_usable_rows
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run, decode_id_part
 from memlab.retrieve import DEFAULT, Bench
@@ -116,24 +116,21 @@ def _make_returned_texts(
     :param odd: what was wrong so far.
     """
     scopes = dict(data.questions.select("query_id", "scope").iter_rows())
-    texts = dated_turn_texts(data.turns)
-    known: dict[str, dict[str, str]] = {}
+    turns, known = known_turns(data.turns), dict[str, dict[str, KnownTurn]]()
     for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
-        own = {
-            decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids
-        }  # as the chat log calls its messages
-        known[scope] = own | {turn: turn for turn in ids}
+        named = {decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids}  # as the chat log names messages
+        known[scope] = {name: turns[turn] for name, turn in (named | {turn: turn for turn in ids}).items()}
     if strange := [query for query in asked if query not in scopes]:
         shown = ", ".join(repr(shorten_line(query, 60)) for query in strange[:3])
         odd = [*odd, f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out"]
     problems, rows = [problem_row(name, "", "", line) for line in odd], []
     for query in (each for each in asked if each in scopes):
         scope, given = scopes[query], list_returned_rows(asked[query][:k], k)
-        read, lines = select_usable_rows(given, known.get(scope, {}), texts, k)
+        read, lines = select_usable_rows(given, known.get(scope, {}), k)
         rows += [(query, *row) for row in read]
         problems += [problem_row(name, scope, query, line) for line in lines]
     if problems and not rows:
-        example = f"its questions look like {next(iter(scopes), None)!r}, its turns like {next(iter(texts), None)!r}"
+        example = f"its questions look like {next(iter(scopes), None)!r}, its turns like {next(iter(turns), None)!r}"
         raise DataError(f"nothing is of {data.name!r}: {problems[0][2]}; {example}")
     frame = pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row")
     return ReturnedTexts(

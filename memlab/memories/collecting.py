@@ -14,18 +14,12 @@ from typing import Any
 import polars as pl
 
 from memlab.conversation.contexts import add_token_counts
+from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.files import open_atomically
-from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.returned_rows import (
-    Failure,
-    Unanswered,
-    call_with_timeout,
-    dated_turn_texts,
-    list_returned_rows,
-    select_usable_rows,
-)
-from memlab.records import Dataset
+from memlab.memories.memory import TURNS, KnownTurn, Memory, memory
+from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, select_usable_rows
+from memlab.records import Dataset, qrels
 from memlab.terminal import shorten_line
 
 _log = logging.getLogger("memlab")
@@ -85,6 +79,12 @@ class ReturnedTexts:
     costs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=COSTS_SCHEMA))
     problems: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROBLEMS_SCHEMA))
     provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def partial_answers(self, data: Dataset) -> str:
+        """Say of how many questions with evidence something was returned, where not of all."""
+        asked = qrels(data.questions, "turn").frame["query_id"].unique()
+        n = asked.is_in(self.rows["query_id"].implode()).sum()
+        return f"answers {n:,} of {len(asked):,} questions with evidence" if n < len(asked) else ""
 
     @property
     def failed(self) -> list[str]:
@@ -164,7 +164,13 @@ def _read_finished_scope(place: Path) -> dict[str, pl.DataFrame] | None:
         return None
 
 
-def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, str]]:
+def known_turns(turns: pl.DataFrame) -> dict[str, KnownTurn]:
+    """Give the turns that a memory may name, by their ids."""
+    times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
+    return dict(zip(turns["turn_id"], zip(turns["turn_id"], turn_texts(turns), times, strict=True), strict=True))
+
+
+def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, KnownTurn]]:
     """Give what a memory takes in, in order of time, and the turns that its ids stand for.
 
     The ids tell the place alone, since some benchmarks' own give the evidence away.
@@ -176,7 +182,8 @@ def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str,
     session = pl.col("session_id").replace_strict(sessions, return_dtype=pl.String)
     number = pl.format("turn-{}", pl.int_range(1, pl.len() + 1))
     turns = own.select(id=number, session=session, speaker="speaker", time="timestamp", text="text")
-    known = dict(zip(turns["id"], own["turn_id"], strict=True)) | {turn: turn for turn in own["turn_id"]}
+    known = known_turns(own)
+    known |= dict(zip(turns["id"], known.values(), strict=True))
     return turns.cast(TURNS), known  # type: ignore[arg-type]
 
 
@@ -185,7 +192,6 @@ def _run_scope(
 ) -> dict[str, list[Any]]:
     """Fill one scope and ask its questions."""
     turns, known = _anonymise_turns(data, scope)
-    texts = dated_turn_texts(data.turns.filter(pl.col("scope") == scope))
     call_with_timeout(timeout, "reset", lambda: system.reset(scope))
     ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))[1]
     wait = call_with_timeout(timeout, "wait", system.wait)[1]
@@ -202,7 +208,7 @@ def _run_scope(
             continue
         in_a_row = 0
         spent.append(seconds * 1000)
-        read, odd = select_usable_rows(found, known, texts, k)
+        read, odd = select_usable_rows(found, known, k)
         rows += [(query_id, *row) for row in read]
         problems += [(query_id, line) for line in odd]
     try:

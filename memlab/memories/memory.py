@@ -27,6 +27,9 @@ TURNS = {
 }  # fmt: skip
 """Columns of what a memory takes in; ``time`` may be null."""
 
+KnownTurn = tuple[str, str, str | None]
+"""Id, text and time of a turn: the latter stand where a row that names it has none."""
+
 _SCOPE = ("scope", "user_id", "filters")
 _FILLED: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The scopes that objects hold which cannot forget one."""
@@ -185,8 +188,7 @@ def _read_code_and_state(system: Any) -> Iterator[str]:
 
     :raises TypeError: or OSError, where something of it cannot be read.
     """
-    if inspect.ismethod(system):
-        system = system.__self__
+    system = system.__self__ if inspect.ismethod(system) else system
     if inspect.isfunction(system):
         yield source_digest(system)  # with the variables that it names
         if hasattr(module := sys.modules.get(system.__module__), "__file__"):

@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from memlab.embed.text import turn_texts
 from memlab.errors import DataError
+from memlab.memories.memory import KnownTurn
 from memlab.terminal import shorten_line
 
 LONGEST_TEXT, LONGEST_ANSWER = 100_000, 1_000_000
@@ -100,20 +100,13 @@ def _read_row(row: Any) -> dict[str, Any]:
         return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
 
 
-def dated_turn_texts(turns: pl.DataFrame) -> dict[str, tuple[str, str | None]]:
-    """Give the text and the time of each turn, by its id."""
-    times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
-    return dict(zip(turns["turn_id"], zip(turn_texts(turns), times, strict=True), strict=True))
-
-
 def select_usable_rows(
-    given: list[dict[str, Any]], known: Mapping[str, str], texts: Mapping[str, tuple[str, str | None]], k: int
+    given: list[dict[str, Any]], known: Mapping[str, KnownTurn], k: int
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Take the rows of one question that can be used, and a line for what was wrong with each other.
 
     :param given: as :func:`list_returned_rows` lists them.
-    :param known: the ids that it may name, and the turns that they stand for.
-    :param texts: as :func:`dated_turn_texts` gives them, for a row that names turns without a text, or is an id alone.
+    :param known: the ids that it may name, or be instead of a text, and the turns that they stand for.
     :returns: rows of rank, text, score, turns (or None) and time; and the lines.
     """
     odd = [f"more than {k} rows, the rest is left out"] if len(given) > k else []
@@ -121,7 +114,7 @@ def select_usable_rows(
     left, seen = LONGEST_ANSWER, set[str]()
     for place, row in enumerate(given[:k], 1):
         try:
-            text, score, turns, when, lines = _read_usable_row(row, known, texts, seen, min(left, LONGEST_TEXT))
+            text, score, turns, when, lines = _read_usable_row(row, known, seen, min(left, LONGEST_TEXT))
         except Exception as error:  # whatever a value does
             odd.append(f"row {place}: {shorten_line(error, 200)}, left out")
             continue
@@ -133,11 +126,7 @@ def select_usable_rows(
 
 
 def _read_usable_row(
-    row: dict[str, Any],
-    known: Mapping[str, str],
-    texts: Mapping[str, tuple[str, str | None]],
-    seen: set[str],
-    longest: int,
+    row: dict[str, Any], known: Mapping[str, KnownTurn], seen: set[str], longest: int
 ) -> tuple[Any, ...]:
     """Give text, score, turns (None where it names none) and time of a row, and a line for each thing left out."""
     if "problem" in row:
@@ -150,15 +139,15 @@ def _read_usable_row(
         if any(isinstance(each, float) for each in listed):
             raise ValueError("a number stands among its ids")
         ids = [str(each) for each in listed]
-        turns = list(dict.fromkeys(known[each] for each in ids if each in known))
+        turns = list(dict.fromkeys(known[each][0] for each in ids if each in known))
         strange = [each for each in ids if each not in known]
         lines += [f"id {shorten_line(strange[0], 80)!r} is no turn of this scope"] if strange else []
     elif isinstance(row["id"], str) and row["id"] in known:
-        turns = [known[row["id"]]]
+        turns = [known[row["id"]][0]]
     if row["query"] not in (None, 0):
         raise ValueError("it is of another query than the one asked")
     if text is None and turns:
-        text, row["time"] = "\n".join(texts[turn][0] for turn in turns), row["time"] or texts[turns[0]][1]
+        text, row["time"] = "\n".join(known[turn][1] for turn in turns), row["time"] or known[turns[0]][2]
     if not isinstance(text, str):
         raise ValueError(lines[0] if lines else f"its text is {type(text).__name__}")
     if turns is not None and len(turns) == 1 and turns[0] in seen:
