@@ -263,10 +263,11 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     >>> verdicts(pl.DataFrame([row]))["verdict"].item()
     'better'
     """
-    listed = [tables] if isinstance(tables, pl.DataFrame) else list(tables)
-    if not listed or any("p" not in table.columns for table in listed):
+    frame = pl.concat(
+        [tables] if isinstance(tables, pl.DataFrame) else [*tables, pl.DataFrame()], how="diagonal_relaxed"
+    )
+    if "p" not in frame.columns:
         raise DataError("verdicts takes what compare gave: one table or several")
-    frame = pl.concat(listed, how="diagonal_relaxed")
     tested = frame["p"].is_not_null().to_numpy()
     rows = frame.filter(pl.Series(tested)).select("difference", "n", "win", "loss").to_dicts()
     sizes = [

@@ -12,7 +12,6 @@ from memlab.conversation.answering import PROMPTS, VERSION, answer_requests
 from memlab.conversation.contexts import add_token_counts, single_line
 from memlab.conversation.sources import turn_lines
 from memlab.errors import DataError
-from memlab.experiments.running import distinct_datasets
 from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions
 from memlab.memories import dated_lines, fit_to_budget
 from memlab.records import Dataset
@@ -59,7 +58,6 @@ def system_contexts(
         raise DataError(
             f"bounds are {[*bounds]}, the budget {budget}; choose of {', '.join(BOUNDS)}, and 1 token or more"
         )
-    (data,) = distinct_datasets(data)
     asked = AskingOptions(**options)
     named = asked.read(systems, data, bounds)
     questions = data.questions.filter(pl.col("abstention") | pl.col("answer").is_not_null())

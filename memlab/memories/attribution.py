@@ -21,7 +21,7 @@ NEAR_COPY = 0.9
 _FEWEST_WORDS = 4
 _SCHEMA: dict[str, Any] = {
     "scope": pl.String(), "text": pl.String(), "how": pl.Enum(["given", "span", "copy", "matched", "none"]),
-    "turn_ids": pl.List(pl.String()), "whole": pl.Boolean(),
+    "turn_ids": pl.List(pl.String()),
 }  # fmt: skip
 
 
@@ -29,10 +29,10 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     """Find the turns behind each returned text.
 
     ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it; of turns that
-    all say just that, the first, and the next where it is returned again. Otherwise the source of each sentence is the
-    turn with the highest mean of cosine and share of its words, weighted by rarity, that the turn holds, where that is
-    :data:`LEAST_SIMILARITY` or more: ``copy`` where the turns hold :data:`NEAR_COPY` of every sentence's words, else
-    ``matched``. ``none``: no turn is similar enough, and the text counts as no evidence.
+    all say just that, the first. Otherwise the source of each sentence is the turn with the highest mean of cosine and
+    share of its words, weighted by rarity, that the turn holds, where that is :data:`LEAST_SIMILARITY` or more:
+    ``copy`` where the turns hold :data:`NEAR_COPY` of every sentence's words, else ``matched``. ``none``: no turn is
+    similar enough, and the text counts as no evidence.
 
     :param encoder: gives the cosines; with ``None`` sentences are matched by words alone.
     :returns: ``query_id``, ``rank``, ``how`` and ``turn_ids``, in the order of the rows.
@@ -44,13 +44,11 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
     found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
     named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
     given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
-    again = pl.int_range(pl.len()).over("query_id", "text")
-    one = pl.col("turn_ids").list.slice(pl.min_horizontal(again, pl.col("turn_ids").list.len() - 1), 1)
     return rows.join(found, on=["scope", "text"], how="left", maintain_order="left").select(
         "query_id",
         "rank",
         how=pl.when(named).then(given).otherwise("how"),
-        turn_ids=pl.when(named).then("source_ids").when("whole").then(one).otherwise("turn_ids"),
+        turn_ids=pl.when(named).then("source_ids").otherwise("turn_ids"),
     )
 
 
@@ -58,13 +56,12 @@ def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
     ids, normalised = turns["turn_id"].to_list(), [_space_separated_words(text) for text in turns["text"]]
-    hows, found, whole, unmatched = list[str](), list[list[str]](), list[bool](), list[tuple[int, str]]()
+    hows, found, unmatched = list[str](), list[list[str]](), list[tuple[int, str]]()
     for row, text in enumerate(texts["text"]):
         plain = _space_separated_words(text)
         spans = {turn: other for turn, other in zip(ids, normalised, strict=True) if _contains_verbatim(plain, other)}
-        found.append([*spans])
+        found.append([*spans][: 1 if set(spans.values()) == {plain} else None])
         hows.append("span" if found[-1] else "none")
-        whole.append(bool(spans) and set(spans.values()) == {plain})
         unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
     if unmatched:
         stated = [sentence for _, sentence in unmatched]
@@ -77,8 +74,7 @@ def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
                 hows[row] = "copy" if shares[turn] >= NEAR_COPY and hows[row] != "matched" else "matched"
                 found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
     how = pl.Series("how", hows, _SCHEMA["how"])
-    turn_ids = pl.Series("turn_ids", found, _SCHEMA["turn_ids"])
-    return texts.with_columns(how, turn_ids, pl.Series("whole", whole, pl.Boolean()))
+    return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
 
 
 def _space_separated_words(text: str) -> str:

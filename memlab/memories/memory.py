@@ -7,13 +7,10 @@ import importlib
 import inspect
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -31,8 +28,6 @@ KnownTurn = tuple[str, str, str | None]
 """Id, text and time of a turn: the latter stand where a row that names it has none."""
 
 _SCOPE = ("scope", "user_id", "filters")
-_FILLED: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
-"""The scopes that objects hold which cannot forget one."""
 
 
 class Memory:
@@ -68,17 +63,11 @@ class Memory:
         self._turns.pop(scope, None)
         self._objects.pop(scope, None)
         system = self._object(scope)
-        resets = [each for name in ("reset", "delete_all") if (each := _find_method(system, name))]
-        if self._scoped:  # Where scopes stand side by side, never one that forgets them all.
-            resets = [each for each in resets if not _read_parameters(each).keys().isdisjoint(_SCOPE)]
-        if resets:
-            _call_with_accepted_arguments(resets[0], _scope_arguments(scope))
-        elif _find_method(system, "ingest") or _find_method(system, "add"):
-            with suppress(TypeError):  # an object of which nothing can be noted
-                filled = _FILLED.setdefault(system, set())
-                if scope in filled:
-                    warnings.warn(f"{type(system).__name__} still holds {scope}: give it reset(scope)", stacklevel=2)
-                filled.add(scope)
+        for reset in filter(None, (_find_method(system, name) for name in ("reset", "delete_all"))):
+            # Where scopes stand side by side, never one that forgets them all.
+            if not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE):
+                _call_with_accepted_arguments(reset, _scope_arguments(scope))
+                break
         if initialize := _find_method(system, "initialize"):
             _call_with_accepted_arguments(initialize, _scope_arguments(scope))
 
@@ -184,19 +173,17 @@ def _describe_memory(system: Any, made: Any) -> dict[str, Any]:
 
 
 def _read_code_and_state(system: Any) -> Iterator[str]:
-    """Give what decides what a memory does: the modules of its classes or function, and the values that it holds.
+    """Give what decides what a memory does: the modules of its classes, and the values that it holds.
 
     :raises TypeError: or OSError, where something of it cannot be read.
     """
     system = system.__self__ if inspect.ismethod(system) else system
+    state: Any = {}
     if inspect.isfunction(system):
         yield source_digest(system)  # with the variables that it names
-        if hasattr(module := sys.modules.get(system.__module__), "__file__"):
-            yield inspect.getsource(module)  # type: ignore[arg-type]
-        return
-    if isinstance(system, partial):
+    elif isinstance(system, partial):
         yield from _read_code_and_state(system.func)
-        state: Any = [[*system.args], system.keywords]
+        state = [system.args, system.keywords]
     else:
         known = inspect.isclass(system) or isinstance(getattr(system, "settings", None), Mapping)
         state = {} if known else vars(system)

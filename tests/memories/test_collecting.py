@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -134,6 +135,10 @@ class Hostile(dict):
         (Hostile(), "no row", 0),
         ({"text": "a \ud800 b", "time": "\udfff", "score": None}, "", 1),
         ("only a text", "", 1),
+        ("turn-2", "", 1),
+        ({"source_ids": ["turn-2", "turn-3"]}, "", 1),
+        ({"source_ids": ["turn-2", 0.5]}, "number", 0),
+        ({"text": "a", "id": "turn-1"}, "again", 0),
     ],
 )
 def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem: str, kept: int) -> None:
@@ -146,7 +151,10 @@ def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem
 
 
 def test_an_answer_that_is_no_rows_costs_its_question_and_endless_rows_are_cut(data: Dataset) -> None:
-    for answer in (None, 7, "text", {"answer": []}, lambda: 1 / 0):
+    async def late() -> list[str]:
+        return ["a"]
+
+    for answer in (None, 7, "text", {"answer": []}, lambda: 1 / 0, late):
 
         def search(query: str, answer: Any = answer) -> Any:
             return ["a"] if "cat" in query or "cello" in query else giving(answer)(query)
@@ -188,6 +196,18 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
 
     texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (first, one, first)]
     assert texts == [{"one"}, {"two"}, {"one"}], "code that changed is run again"
+
+    class Gives:
+        def __init__(self, text: Any) -> None:
+            self.text = text
+
+        def search(self, query: str) -> list[str]:
+            return [str(self.text)]
+
+    stated = [Gives("a"), Gives("b"), partial(lambda text, query: [text], "c"), Gives(object())]
+    for system in stated:
+        collect(system, data, name="mine", folder=tmp_path / "state")
+    assert len([*(tmp_path / "state").iterdir()]) == 2 * 3, "a state that cannot be read is not recognised"
 
 
 @pytest.mark.parametrize(
