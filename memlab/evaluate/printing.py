@@ -104,8 +104,6 @@ def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
 
 def to_html(frame: pl.DataFrame) -> str:
     """Write a frame as an HTML table with everything escaped."""
-    if not frame.width:
-        return ""
     names, numeric, rows = _format_cells(frame, "<b>{}</b>", html.escape)
     tags = "".join(f"<td style='text-align:{'right' if right else 'left'}'>{{}}</td>" for right in numeric)
     body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
@@ -130,7 +128,7 @@ def show_tables() -> None:
 
 
 def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
-    """Write a frame as a LaTeX table for the packages ``booktabs`` and, for accented letters, ``inputenc`` utf8.
+    """Write a frame as a LaTeX table for ``booktabs`` and, for accented letters, ``inputenc`` utf8 (others: XeLaTeX).
 
     :param caption: plain text; escaped here.
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
@@ -162,8 +160,6 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
         r"  \end{tabular}",
         r"\end{table}",
     ]
-    if max("".join(lines)) > "\u024f":
-        lines.insert(0, "% letters beyond Latin: needs xelatex or lualatex, and a font that has them")
     return "\n".join(lines)
 
 
@@ -201,7 +197,7 @@ def _format_cells(
 ) -> tuple[list[str], list[bool], list[tuple[str, ...]]]:
     """Give the names of the columns, which of them hold numbers, and the rows, all escaped."""
     best, folded = getattr(frame, "best", _NO_BEST), _fold_intervals(frame)
-    first, columns = folded.to_series(0), []
+    first, columns = folded.to_series(0) if folded.width else (), list[Any]()
     for series in folded:
         winner, texts = best.get(series.name), [escape(_format_value(value)) for value in series.to_list()]
         columns.append([bold.format(text) if row == winner else text for row, text in zip(first, texts, strict=True)])

@@ -25,8 +25,8 @@ _NOTE = (
     "where no closed form exists. Intervals are 95 % bootstraps over questions."
 )
 _LATEX_NOTE = (
-    r"% \usepackage{booktabs}; numbers to three decimals, full precision in the JSON beside. Bold is significantly the"
-    "\n% best: against each other system a paired randomisation test with Holm's correction, p < .05."
+    r"% \usepackage{booktabs}; letters beyond Latin need xelatex; full precision is in the JSON. Bold is the"
+    "\n% significantly best: against each other system a paired randomisation test with Holm's correction, p < .05."
 )
 _GROUPED = {"question_type": "question type", "evidence_sessions": "number of evidence sessions", "form": "form"}
 

@@ -263,9 +263,8 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     >>> verdicts(pl.DataFrame([row]))["verdict"].item()
     'better'
     """
-    frame = pl.concat(
-        [tables] if isinstance(tables, pl.DataFrame) else [*tables, pl.DataFrame()], how="diagonal_relaxed"
-    )
+    listed = [tables] if isinstance(tables, pl.DataFrame) else [*tables, pl.DataFrame()]
+    frame = pl.concat(listed, how="diagonal_relaxed")
     if "p" not in frame.columns:
         raise DataError("verdicts takes what compare gave: one table or several")
     tested = frame["p"].is_not_null().to_numpy()

@@ -14,8 +14,8 @@ import polars as pl
 from memlab.embed import Encoder, load
 from memlab.errors import DataError
 from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, known_turns, problem_row
-from memlab.memories.memory import TURNS, KnownTurn
-from memlab.memories.returned_rows import list_returned_rows, select_usable_rows
+from memlab.memories.memory import TURNS
+from memlab.memories.returned_rows import KnownTurn, list_returned_rows, select_usable_rows
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run, decode_id_part
 from memlab.retrieve import DEFAULT, Bench

@@ -17,7 +17,7 @@ from memlab.conversation.contexts import add_token_counts
 from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.files import open_atomically
-from memlab.memories.memory import TURNS, KnownTurn, Memory, memory
+from memlab.memories.memory import TURNS, Memory, memory
 from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, select_usable_rows
 from memlab.records import Dataset, qrels
 from memlab.terminal import shorten_line
@@ -164,13 +164,13 @@ def _read_finished_scope(place: Path) -> dict[str, pl.DataFrame] | None:
         return None
 
 
-def known_turns(turns: pl.DataFrame) -> dict[str, KnownTurn]:
+def known_turns(turns: pl.DataFrame) -> dict[str, Any]:
     """Give the turns that a memory may name, by their ids."""
     times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
     return dict(zip(turns["turn_id"], zip(turns["turn_id"], turn_texts(turns), times, strict=True), strict=True))
 
 
-def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, KnownTurn]]:
+def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Give what a memory takes in, in order of time, and the turns that its ids stand for.
 
     The ids tell the place alone, since some benchmarks' own give the evidence away.

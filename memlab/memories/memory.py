@@ -24,9 +24,6 @@ TURNS = {
 }  # fmt: skip
 """Columns of what a memory takes in; ``time`` may be null."""
 
-KnownTurn = tuple[str, str, str | None]
-"""Id, text and time of a turn: the latter stand where a row that names it has none."""
-
 _SCOPE = ("scope", "user_id", "filters")
 
 
@@ -173,10 +170,7 @@ def _describe_memory(system: Any, made: Any) -> dict[str, Any]:
 
 
 def _read_code_and_state(system: Any) -> Iterator[str]:
-    """Give what decides what a memory does: the modules of its classes, and the values that it holds.
-
-    :raises TypeError: or OSError, where something of it cannot be read.
-    """
+    """Give what decides what a memory does: the modules of its classes, and the values that it holds."""
     system = system.__self__ if inspect.ismethod(system) else system
     state: Any = {}
     if inspect.isfunction(system):

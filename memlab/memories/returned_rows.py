@@ -13,11 +13,12 @@ from typing import Any
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.memories.memory import KnownTurn
 from memlab.terminal import shorten_line
 
 LONGEST_TEXT, LONGEST_ANSWER = 100_000, 1_000_000
 """Characters of one text, and of all texts of one question."""
+KnownTurn = tuple[str, str, str | None]
+"""Id, text and time of a turn: the latter stand where a row that names it has none."""
 
 
 class Failure(DataError):
@@ -125,9 +126,7 @@ def select_usable_rows(
     return rows, odd
 
 
-def _read_usable_row(
-    row: dict[str, Any], known: Mapping[str, KnownTurn], seen: set[str], longest: int
-) -> tuple[Any, ...]:
+def _read_usable_row(row: dict[str, Any], known: Mapping[str, KnownTurn], seen: set[str], most: int) -> tuple[Any, ...]:
     """Give text, score, turns (None where it names none) and time of a row, and a line for each thing left out."""
     if "problem" in row:
         raise ValueError(row["problem"])
@@ -152,15 +151,15 @@ def _read_usable_row(
         raise ValueError(lines[0] if lines else f"its text is {type(text).__name__}")
     if turns is not None and len(turns) == 1 and turns[0] in seen:
         raise ValueError(f"turn {turns[0]!r} again")
-    if len(text) > longest:
-        lines.append(f"a text of {len(text):,} characters, cut to {longest:,}")
+    if len(text) > most:
+        lines.append(f"a text of {len(text):,} characters, cut to {most:,}")
     score, when = (
         _finite_number(row["score"]),
         None if row["time"] is None else _replace_surrogates(shorten_line(row["time"], 40)),
     )
     if score is None and row["score"] is not None:
         lines.append("a score that is no finite number, left out")
-    return _replace_surrogates(text[:longest]), score, turns, when, lines
+    return _replace_surrogates(text[:most]), score, turns, when, lines
 
 
 def _replace_surrogates(text: str) -> str:
