@@ -42,7 +42,7 @@ def _collect_sources(function: Any, parts: list[str], seen: set[int]) -> None:
         return
     seen.add(id(function))
     parts.append(_source_text(function.__code__))
-    parts += [repr(v) for v in (function.__defaults__, function.__kwdefaults__) if _is_plain(v)]
+    parts += [repr(v) for v in (function.__defaults__, function.__kwdefaults__) if is_plain(v)]
     for name, value in _outer_variables(function):
         if isinstance(value, FunctionType):
             if _module_name(value) == _module_name(function):
@@ -51,7 +51,7 @@ def _collect_sources(function: Any, parts: list[str], seen: set[int]) -> None:
             parts.append(inspect.getsource(value))
         elif isinstance(value, np.ndarray) and value.dtype != object:
             parts.append(f"{name}={value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}")
-        elif _is_plain(value):
+        elif is_plain(value):
             parts.append(f"{name}={_stable_repr(value)}")
 
 
@@ -82,11 +82,12 @@ def _code_names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*inner)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
+    """Say whether a value is a number, text or a container of these, so that ``repr`` says what it is."""
     if type(value) is dict:
-        return all(map(_is_plain, (*value.keys(), *value.values())))
+        return all(map(is_plain, (*value.keys(), *value.values())))
     if type(value) in (list, tuple, set, frozenset):
-        return all(map(_is_plain, value))
+        return all(map(is_plain, value))
     return isinstance(value, _PLAIN_TYPES)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 
 
 class MemlabError(Exception):
@@ -70,8 +71,8 @@ def check_at_least(minimum: float, **values: float) -> None:
     memlab.errors.DataError: depth is 0; expected at least 1
     """
     for name, value in values.items():
-        if not value >= minimum:
-            raise DataError(f"{name} is {value}; expected at least {minimum}")
+        if not isinstance(value, Real) or not value >= minimum:
+            raise DataError(f"{name} is {value!r}; expected at least {minimum}")
 
 
 def check_between(minimum: float, maximum: float, **values: float) -> None:

@@ -196,7 +196,7 @@ def why(
     (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
     if system:
         enable_system_imports([system])
-        echo_escaped(explain_memory(query_id, system, data, encoder=load_encoder(chosen), store=chosen.store))
+        echo_escaped(explain_memory(query_id, system, data, k=k, encoder=load_encoder(chosen), store=chosen.store))
         return
     scopes = data.questions.filter(data.questions["query_id"] == query_id)["scope"].to_list()
     own = data.take(scopes) if scopes else data

@@ -12,7 +12,7 @@ recall_all@10
 """
 
 from memlab.evaluate.comparison import compare, cutoff_curve, results_table
-from memlab.evaluate.measures import Measure, read_measure
+from memlab.evaluate.measures import Measure, kendall_tau, read_measure
 from memlab.evaluate.misses import count_by_cause, misses
 from memlab.evaluate.printing import Table, show_tables
 from memlab.evaluate.report import Report, evaluate
@@ -30,6 +30,7 @@ __all__ = [
     "cutoff_curve",
     "evaluate",
     "explain",
+    "kendall_tau",
     "misses",
     "read_measure",
     "read_run",

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.evaluate.groups import split_by
-from memlab.evaluate.measures import Measure, MeasureLike
+from memlab.evaluate.measures import Measure, MeasureLike, read_measures
 from memlab.evaluate.printing import BOUNDS, Table
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import ALPHA, bootstrap_interval, compare_paired, holm, randomisation_test
@@ -47,8 +47,10 @@ def compare(
         raise DataError(f"no report is called {baseline!r}; there are {', '.join(names)}")
     if unit not in ("query", "scope"):
         raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
+    if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
+        raise DataError("one measure is compared at a time, stepwise or with a baseline; call compare for each")
     asked = _filter_questions(reports[0].per_query, where)
-    ((column, *_),) = {tuple(map(str, report.pick(measure))) for report in reports}
+    ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
     seed, scopes = reports[0].seed, asked["scope"].to_numpy() if unit == "scope" else None
     low, high = bootstrap_interval(values, scopes=scopes, seed=seed)

@@ -292,7 +292,7 @@ def kendall_tau(stated: Sequence[Hashable], reference: Sequence[Hashable]) -> fl
 
     Source: Kendall, Biometrika 1945 (ties); BEAM (2025) judges its event orders so.
 
-    >>> from memlab.evaluate.measures import kendall_tau
+    >>> from memlab.evaluate import kendall_tau
     >>> kendall_tau(["c", "b", "a"], ["a", "b", "c"]), round(kendall_tau(["a", "c"], ["a", "b", "c", "d"]), 3)
     (-1.0, 0.548)
     """

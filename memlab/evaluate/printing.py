@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Mapping, Sequence
+from math import isnan
 from types import MappingProxyType
 from typing import Any
 
@@ -88,6 +89,8 @@ def to_markdown(frame: pl.DataFrame) -> str:
     | a \\| b | 0.500 |
     | c | 0.250 |
     """
+    if not frame.width:
+        return ""
     names, numeric, rows = _format_cells(frame, "**{}**", escape_markdown)
     head, *lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
@@ -125,7 +128,7 @@ def show_tables() -> None:
 
 
 def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
-    """Write a frame as a LaTeX table for the packages ``booktabs`` and, for accented letters, ``inputenc`` utf8.
+    """Write a frame as a LaTeX table for ``booktabs`` and, for accented letters, ``inputenc`` utf8 (others: XeLaTeX).
 
     :param caption: plain text; escaped here.
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
@@ -137,7 +140,9 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
     names, numeric, cells = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
-    rows = ["    " + " & ".join(row) + r" \\" for row in cells]
+    # An empty group, lest what begins with [ or * be read as the argument of the command of the line before.
+    head, *rows = [re.sub(r"^(?=[\[*])", "{}", " & ".join(row)) for row in [names, *cells]]
+    rows = [f"    {row} \\\\" for row in rows]
     first_bound = next((i for i, name in enumerate(frame.to_series(0)) if name in BOUNDS), None)
     if first_bound:
         rows.insert(first_bound, r"    \midrule")
@@ -148,7 +153,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
         rf"  \label{{{re.sub(r'[^A-Za-z0-9:.-]+', '-', label)}}}",
         rf"  \begin{{tabular}}{{{''.join('r' if right else 'l' for right in numeric)}}}",
         r"    \toprule",
-        "    " + " & ".join(names) + r" \\",
+        rf"    {head} \\",
         r"    \midrule",
         *rows,
         r"    \bottomrule",
@@ -165,8 +170,9 @@ def format_number(value: float | None) -> str:
     >>> format_number(0.0625), format_number(0.9999), format_number(1.0), format_number(0.00001), format_number(None)
     ('0.062', '>0.999', '1.000', '<0.001', '–')
     """
-    if value is None:
+    if value is None or isnan(value):
         return "–"
+    value = 0.0 if -1e-30 < value <= 0 else value  # the step below 0 that keeps the order of a tie is no number
     text = f"{value:.3f}"
     if value != 0 and float(text) == 0:
         return "<0.001" if value > 0 else ">-0.001"
@@ -191,7 +197,7 @@ def _format_cells(
 ) -> tuple[list[str], list[bool], list[tuple[str, ...]]]:
     """Give the names of the columns, which of them hold numbers, and the rows, all escaped."""
     best, folded = getattr(frame, "best", _NO_BEST), _fold_intervals(frame)
-    first, columns = folded.to_series(0), []
+    first, columns = folded.to_series(0) if folded.width else (), list[Any]()
     for series in folded:
         winner, texts = best.get(series.name), [escape(_format_value(value)) for value in series.to_list()]
         columns.append([bold.format(text) if row == winner else text for row, text in zip(first, texts, strict=True)])

@@ -25,8 +25,8 @@ _NOTE = (
     "where no closed form exists. Intervals are 95 % bootstraps over questions."
 )
 _LATEX_NOTE = (
-    r"% \usepackage{booktabs}; numbers to three decimals, full precision in report.json. Bold is significantly the"
-    "\n% best: against each other system a paired randomisation test with Holm's correction, p < .05."
+    r"% \usepackage{booktabs}; letters beyond Latin need xelatex; full precision is in the JSON. Bold is the"
+    "\n% significantly best: against each other system a paired randomisation test with Holm's correction, p < .05."
 )
 _GROUPED = {"question_type": "question type", "evidence_sessions": "number of evidence sessions", "form": "form"}
 
@@ -122,10 +122,11 @@ def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
     parts = [_LATEX_NOTE]
     for level, of_level in tables.items():
         for n, (caption, table) in enumerate(of_level.items(), 1):
-            wide = table.width > 9 and "mean" not in table.columns
-            shown = table.transpose(include_header=True, header_name="group", column_names=table.columns[0])
+            wide = table.width > 9 and "p" not in table.columns
+            if wide:
+                table = table.transpose(include_header=True, header_name="group", column_names=table.columns[0])
             named = f"{caption[0].upper()}{caption[1:]}."
-            parts.append(to_latex(shown if wide else table, caption=named, label=f"tab:memlab-{level}-{n}"))
+            parts.append(to_latex(table, caption=named, label=f"tab:memlab-{level}-{n}"))
     return "\n\n".join(parts) + "\n"
 
 

@@ -166,7 +166,7 @@ class Report:
         for missing in set(wanted) - set(self.measures):
             raise DataError(
                 f"report {self.name!r} ({self.level}) has no {missing}; it has {', '.join(map(str, self.measures))}: "
-                "name it in evaluate(…, measures=…)"
+                "name it in measures=, where it is run or evaluated"
             )
         return wanted
 

@@ -263,7 +263,10 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     >>> verdicts(pl.DataFrame([row]))["verdict"].item()
     'better'
     """
-    frame = tables if isinstance(tables, pl.DataFrame) else pl.concat(tables, how="diagonal_relaxed")
+    listed = [tables] if isinstance(tables, pl.DataFrame) else [*tables, pl.DataFrame()]
+    frame = pl.concat(listed, how="diagonal_relaxed")
+    if "p" not in frame.columns:
+        raise DataError("verdicts takes what compare gave: one table or several")
     tested = frame["p"].is_not_null().to_numpy()
     rows = frame.filter(pl.Series(tested)).select("difference", "n", "win", "loss").to_dicts()
     sizes = [

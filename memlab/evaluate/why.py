@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from memlab.embed.token_vectors import TokenEncoder
-from memlab.errors import DataError
+from memlab.errors import DataError, check_at_least
 from memlab.evaluate.printing import tables_to_markdown
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
@@ -66,14 +65,14 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
     >>> why.stages["stage"].unique(maintain_order=True).to_list()
     ['bm25', 'dense', 'hybrid', '… | mmr']
     """
-    rows = np.flatnonzero((bench.queries["query_id"] == query_id).to_numpy())
-    if not len(rows):
+    if query_id not in bench.queries["query_id"]:
         raise DataError(f"no question {query_id!r}; the ids look like {bench.queries['query_id'].head(3).to_list()}")
     question = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
     items = pl.DataFrame({"turn_id": list(dict.fromkeys(question["evidence"]))}, schema={"turn_id": pl.String})
     if items.is_empty():
         raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
-    alone, read = bench.with_rows(rows), pipeline(stages)
+    check_at_least(1, k=k)
+    alone, read = _bench_of_question(bench, question["scope"], query_id), pipeline(stages)
     runs = {
         name: each.run(alone).frame.rename({"doc_id": "turn_id"})
         for name, each in _traced_pipelines(read, bench).items()
@@ -97,6 +96,14 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
         evidence.select("turn_id", "text", "rank", "lost", "words", "cosine"),
         above.select("rank", "turn_id", "score", "text", "words", "cosine"),
     )
+
+
+def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
+    """Keep one question and its scope, so that no tokens of another are encoded."""
+    turns, documents = bench.turns.filter(scope=scope), bench.documents("turn")
+    vectors = bench.turn_vectors if bench.turn_vectors is None else bench.turn_vectors[documents.at(turns["turn_id"])]
+    asked, sessions = bench.queries.filter(query_id=query_id), bench.sessions.filter(scope=scope)
+    return bench.but(turns=turns, sessions=sessions, queries=asked, vectors=vectors)
 
 
 def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:

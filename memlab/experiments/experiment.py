@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from memlab.datasets import apply_corrections
-from memlab.errors import DataError
+from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, Table, compare, evaluate, explain, misses, results_table
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.printing import tables_to_markdown
@@ -51,6 +51,8 @@ class Experiment:
         if not data:
             names = ", ".join(data.name for data in self.datasets)
             raise DataError(f"experiment {self.name!r} has no dataset {dataset!r}; it has {names}")
+        if len(self.datasets) == 1:
+            return self
         rows = [i for i, name in enumerate(self.cells["dataset"]) if name == dataset]
         runs, reports = tuple(self.runs[i] for i in rows), tuple(self.reports[i] for i in rows)
         return Experiment(self.name, data, runs, reports, self.cells[rows], self.benches)
@@ -99,6 +101,7 @@ class Experiment:
         :param measure: any, also one that the experiment did not take.
         :returns: ``query_id``, ``question``, ``answer``, the measure, and ``n_evidence``.
         """
+        check_at_least(0, n=n)
         report = evaluate(self.runs[self._index(system)], self.data, measures=measure)
         (wanted,) = map(str, report.measures)
         asked = self.data.questions.select("query_id", "answer", question="text")
@@ -127,7 +130,9 @@ class Experiment:
         rows = rows if system is None else rows.filter(pl.col("pipeline") == system)
         if rows.is_empty():
             names = ", ".join(self.cells["pipeline"].unique(maintain_order=True))
-            raise DataError(f"no ranking of turns by {system or 'any system'!r}; the systems are {names}")
+            raise DataError(
+                f"no ranking of turns by {repr(system) if system else 'any system'}; the systems are {names}"
+            )
         return int(rows["row"][-1])
 
     def corrected(self, path: str | Path) -> Experiment:

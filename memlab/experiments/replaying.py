@@ -63,7 +63,7 @@ def code_version() -> str:
     return f"memlab {memlab.__version__} ({digest.hexdigest()[:8]})"
 
 
-def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = None) -> Run:
+def replay(store: MemoryStore | str | Path, run_id: str, *, encoder: Encoder | str | None = None) -> Run:
     """Rank a saved run again from the store alone, and check that the ranking is the same.
 
     The tables are read at the versions that the run saw, whatever was written since.
@@ -82,6 +82,7 @@ def replay(store: MemoryStore, run_id: str, *, encoder: Encoder | str | None = N
     >>> memlab.replay(store, store.runs.save(run)).frame.equals(run.frame)
     True
     """
+    store = store if isinstance(store, MemoryStore) else MemoryStore.open(store, create=False)
     saved = store.runs.load(run_id)
     about = saved.provenance
     lacking = {"pipeline", "dataset", "fingerprint", "versions"} - about.keys()

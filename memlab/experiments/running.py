@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from memlab.embed import load as load_encoder
 from memlab.embed.ray_encoder import load_distributed_encoder as over_workers
 from memlab.embed.ray_encoder import load_worker_encoder
 from memlab.embed.token_vectors import TokenEncoder
-from memlab.errors import DataError
+from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
 from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
@@ -55,7 +55,7 @@ def run(
     header: Sequence[str] | None = None,
     cross_validate: str | None = None,
     models: str | Path = MODELS_FOLDER,
-    levels: Sequence[Level] | None = None,
+    levels: Level | Sequence[Level] | None = None,
     measures: Sequence[MeasureLike] | None = None,
     name: str | None = None,
     seed: int = 0,
@@ -99,7 +99,9 @@ def run(
     """
     if cross_validate not in (None, "scope"):
         raise DataError(f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)")
-    data = _distinct_datasets(datasets)
+    data = distinct_datasets(datasets)
+    check_at_least(0, seed=seed)
+    levels = [levels] if isinstance(levels, str) else levels
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
     by_name = isinstance(encoder, str | None) or hasattr(encoder, "spec")
@@ -271,8 +273,9 @@ def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> 
     return read
 
 
-def _distinct_datasets(datasets: Dataset | str | Path | Sequence[Dataset | str | Path]) -> list[Dataset]:
-    listed = [datasets] if isinstance(datasets, (Dataset, str, Path)) else list(datasets)
+def distinct_datasets(datasets: Any) -> list[Dataset]:
+    """Read one dataset or its file, or several of different names."""
+    listed = [*datasets] if isinstance(datasets, Iterable) and not isinstance(datasets, str) else [datasets]
     data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in listed]
     names = [part.name if isinstance(part, Dataset) else None for part in data]
     if not names or None in names or len(set(names)) < len(names):

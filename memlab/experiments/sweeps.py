@@ -52,7 +52,7 @@ def sweep(
     compared = compare([baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None)
     system = swept.runs[0].name.split(" | ")[-1].split("(")[0]
     rows = compared[1:].drop("system", "p_holm", "tie").with_columns(
-        measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values)
+        measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values, strict=False)
     )  # fmt: skip
     return rows.with_columns(parameter=pl.lit(names[0].strip("_")), system=pl.lit(system))
 

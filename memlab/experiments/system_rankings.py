@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import polars as pl
 
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
-from memlab.errors import DataError, PipelineError
+from memlab.errors import DataError, PipelineError, check_at_least
 from memlab.evaluate import misses, read_run
 from memlab.experiments.replaying import has_untrained_stage, train_folds, with_models
 from memlab.experiments.running import MODELS_FOLDER
@@ -30,6 +30,7 @@ from memlab.memories import (
     read_ranking,
     run_to_returned_texts,
 )
+from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
@@ -66,6 +67,10 @@ class AskingOptions:
     timeout: float = 600.0
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        check_at_least(1, k=self.k)
+        check_at_least(0, seed=self.seed, timeout=self.timeout)
+
     def read(self, systems: Any, data: Dataset, others: Sequence[str] = ()) -> dict[str, System]:
         """Read one system, several, or several by name, and the rankings of :attr:`runs`, by their names in tables.
 
@@ -78,8 +83,8 @@ class AskingOptions:
         files = [self._file(Path(path), data) for path in self.runs]
         named += [(each.name, each) for each in files]
         names = [*(name for name, _ in named), *others]
-        if not names or len(set(names)) < len(names):
-            raise DataError(f"systems are {names}; give at least one, each its own name")
+        if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+            raise DataError(f"systems are {names}; give at least one, each its own name, a text")
         return dict(named)
 
     def bench(self, data: Dataset) -> Bench:
@@ -118,8 +123,12 @@ class AskingOptions:
 
     def _file(self, path: Path, data: Dataset) -> ReturnedTexts:
         if path.suffix in (".json", ".jsonl"):
-            return read_ranking(path, data, k=self.k)
-        return run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
+            found = read_ranking(path, data, k=self.k)
+        else:
+            found = run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
+        lines = [problem_row(found.name, "", "", line)] if (line := found.partial_answers(data)) else []
+        partial = pl.DataFrame(lines, schema=found.problems.schema, orient="row")
+        return replace(found, problems=pl.concat([partial, found.problems]))
 
 
 def _system_name(system: Any) -> str:

@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError
-from memlab.evaluate import Table, evaluate, stale_table
+from memlab.errors import DataError, check_at_least
+from memlab.evaluate import Table, evaluate, misses, stale_table
 from memlab.evaluate.misses import CAUSES
-from memlab.evaluate.printing import tables_to_markdown
-from memlab.evaluate.publish import write_files
+from memlab.evaluate.printing import BOUNDS, tables_to_markdown
+from memlab.evaluate.publish import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
 from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.running import measurable_levels
+from memlab.experiments.running import distinct_datasets, measurable_levels
 from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system, missed_evidence
+from memlab.memories import ReturnedTexts
 from memlab.records import Dataset
 from memlab.terminal import escape_markdown, shorten_line
 
@@ -72,8 +73,9 @@ class Comparison(Experiment):
             tables["What must not come back"] = self.systems.select("system", *STALE)
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
-    def __str__(self) -> str:
-        return tables_to_markdown(self.tables())
+    def to_latex(self) -> str:
+        """Give the tables that are printed as LaTeX, as ``systems.tex`` has them."""
+        return latex_tables({"turn": self.tables()})
 
     def _repr_html_(self) -> str:
         return self.systems._repr_html_() + self.tests._repr_html_()
@@ -82,6 +84,7 @@ class Comparison(Experiment):
         """Follow one question through a pipeline, or say what a memory returned and missed.
 
         :param system: its name; the last by default.
+        :param k: how many first texts are shown, and first turns count as found.
         :raises DataError: when there is no such question or system, or the question has no evidence.
         """
         name = self.cells["pipeline"][self._index(system)]
@@ -91,25 +94,26 @@ class Comparison(Experiment):
         if self.per_query.filter(of_it).is_empty():
             raise DataError(f"no question with evidence is called {query_id!r}")
         asked = self.data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
+        check_at_least(1, k=k)
         returned = self.returned.filter(of_it)
         cut = pl.col("text").map_elements(lambda text: shorten_line(text, 100), return_dtype=pl.String)
         hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
-        missed = self.missed.filter(of_it).with_columns(pl.col("cause").replace_strict(CAUSES))
-        said = self.data.turns.select("turn_id", missed=cut)
-        missed = missed.join(said, on="turn_id", maintain_order="left")
-        nearest = returned.select(nearest="rank", nearest_text=cut)
-        missed = missed.join(nearest, on="nearest", how="left", maintain_order="left")
+        own = replace(self.data.take([asked["scope"]]), questions=self.data.questions.filter(query_id=query_id))
+        missed = misses(self.runs[self._index(system)], own, k=k).with_columns(pl.col("cause").replace_strict(CAUSES))
+        near = self.missed.filter(of_it).select(doc_id="turn_id", nearest="nearest")
+        near = near.join(returned.select(nearest="rank", nearest_text=cut), on="nearest")
+        missed = missed.join(near, on="doc_id", how="left", maintain_order="left")
         evidence = pl.when(hit).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
         tables = {
-            "Returned, the first ten": returned.select("rank", evidence, "how", cut)[:10],
-            "Missed": missed.select("missed", "rank", "cause", "nearest_text"),
+            f"Returned, the first {k}": returned.select("rank", evidence, "how", cut)[:k],
+            "Missed": missed.select(cut.alias("missed"), "rank", "cause", "nearest_text"),
             "Problems": self.problems.filter(pl.col("system") == name).select("problem"),
         }
         shown = tables_to_markdown({title: table for title, table in tables.items() if table.height})
         return Markdown(f"{escape_markdown(str(asked['text']))} → {escape_markdown(str(asked['answer']))}\n\n{shown}")
 
     def export(self, directory: str | Path) -> Path:
-        """Write ``systems.json`` (its schema is in ``docs/memories.md``) and ``systems.md``.
+        """Write ``systems.json`` (its schema is in ``docs/memories.md``), ``systems.md`` and ``systems.tex``.
 
         ``per-query.parquet`` and ``returned.parquet`` hold :attr:`per_query` and :attr:`returned`.
         """
@@ -119,6 +123,7 @@ class Comparison(Experiment):
         files: dict[str, str | pl.DataFrame] = {
             "systems.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
             "systems.md": f"{self}\n",
+            "systems.tex": self.to_latex(),
             "per-query.parquet": self.per_query,
             "returned.parquet": self.returned,
         }
@@ -133,7 +138,7 @@ class Markdown(str):
         return str(self)
 
 
-def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **options: Any) -> Comparison:
+def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = None, **options: Any) -> Comparison:
     """Evaluate memories and pipelines on the same questions under one protocol.
 
     A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
@@ -156,13 +161,18 @@ def compare(systems: Any, data: Dataset, *, baseline: str | None = None, **optio
     >>> done.systems["system"].to_list()
     ['bm25', 'latest']
     """
+    (data,) = distinct_datasets(data)
     asked = AskingOptions(**options)
     named = asked.read(systems, data)
+    if taken := named.keys() & set(BOUNDS):
+        raise DataError(f"a row of the tables is called {min(taken)!r}; give that system another name")
     first = next(iter(named)) if baseline is None else baseline
     if first not in named:
         raise DataError(f"no system is called {first!r}, the baseline; there are {', '.join(named)}")
     if "turn" not in measurable_levels(data):
         raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
+    if baseline and isinstance(file := named[first], ReturnedTexts) and (line := file.partial_answers(data)):
+        raise DataError(f"{first!r}, the baseline, {line}; a comparison with it would mislead: rank them all")
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
     measured = [measure_system(*each, data, bench.encoder) for each in found]
@@ -212,10 +222,11 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, seed: int) ->
     return Table(pl.concat(parts) if parts else pl.DataFrame())
 
 
-def explain_memory(query_id: str, system: Any, data: Dataset, **options: Any) -> Explanation | str:
+def explain_memory(query_id: str, system: Any, data: Dataset, *, k: int = 10, **options: Any) -> Explanation | str:
     """Say of one question what a memory from outside returned, what it missed, and the nearest thing that it returned.
 
     :param system: what :func:`memlab.memories.memory` reads; ``options`` as of :func:`compare`.
+    :param k: as in :meth:`Comparison.why`.
     :raises DataError: when there is no such question, or it has no evidence.
 
     >>> import memlab
@@ -230,4 +241,4 @@ def explain_memory(query_id: str, system: Any, data: Dataset, **options: Any) ->
     if asked.is_empty():
         raise DataError(f"no question {query_id!r}; the ids look like {data.questions['query_id'].head(3).to_list()}")
     own = replace(data.take(asked["scope"]), questions=asked)
-    return compare({"memory": system}, own, **options).why(query_id)
+    return compare({"memory": system}, own, **options).why(query_id, k=k)

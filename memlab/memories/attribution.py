@@ -28,10 +28,11 @@ _SCHEMA: dict[str, Any] = {
 def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Find the turns behind each returned text.
 
-    ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it. Otherwise the
-    source of each sentence is the turn with the highest mean of cosine and share of its words, weighted by rarity, that
-    the turn holds, where that is :data:`LEAST_SIMILARITY` or more: ``copy`` where the turns hold :data:`NEAR_COPY` of
-    every sentence's words, else ``matched``. ``none``: no turn is similar enough, and the text counts as no evidence.
+    ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it; of turns that
+    all say just that, the first. Otherwise the source of each sentence is the turn with the highest mean of cosine and
+    share of its words, weighted by rarity, that the turn holds, where that is :data:`LEAST_SIMILARITY` or more:
+    ``copy`` where the turns hold :data:`NEAR_COPY` of every sentence's words, else ``matched``. ``none``: no turn is
+    similar enough, and the text counts as no evidence.
 
     :param encoder: gives the cosines; with ``None`` sentences are matched by words alone.
     :returns: ``query_id``, ``rank``, ``how`` and ``turn_ids``, in the order of the rows.
@@ -58,7 +59,8 @@ def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
     hows, found, unmatched = list[str](), list[list[str]](), list[tuple[int, str]]()
     for row, text in enumerate(texts["text"]):
         plain = _space_separated_words(text)
-        found.append([turn for turn, other in zip(ids, normalised, strict=True) if _contains_verbatim(plain, other)])
+        spans = {turn: other for turn, other in zip(ids, normalised, strict=True) if _contains_verbatim(plain, other)}
+        found.append([*spans][: 1 if set(spans.values()) == {plain} else None])
         hows.append("span" if found[-1] else "none")
         unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
     if unmatched:

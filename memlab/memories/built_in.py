@@ -12,11 +12,10 @@ import numpy as np
 import polars as pl
 
 from memlab.embed import Encoder, load
-from memlab.embed.text import turn_texts
 from memlab.errors import DataError
-from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, problem_row
+from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, known_turns, problem_row
 from memlab.memories.memory import TURNS
-from memlab.memories.returned_rows import list_returned_rows, select_usable_rows
+from memlab.memories.returned_rows import KnownTurn, list_returned_rows, select_usable_rows
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run, decode_id_part
 from memlab.retrieve import DEFAULT, Bench
@@ -67,7 +66,8 @@ class Embeddings:
 def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTexts:
     """Read what a system returned for the questions of a dataset, elsewhere.
 
-    By the end of the name: ``.json`` holds ``{query_id: [turn ids]}``, ``.jsonl`` one ``{"query_id", "text"}`` a line,
+    By the end of the name: ``.json`` holds ``{query_id: [turn ids]}``, best first, or
+    ``{query_id: {turn id: score}}``; ``.jsonl`` one ``{"query_id", "text"}`` a line,
     best first, with ``score``, ``source_ids`` and ``time`` where there are any. A message of a chat log may be called
     by its own id. A TREC run is read by :func:`memlab.evaluate.read_run` and comes here through
     :func:`run_to_returned_texts`. What cannot be used of it is left out, with a line in ``problems``.
@@ -87,7 +87,9 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
                     odd += [f"line {number}: no JSON with query_id and text, left out"] if line.strip() else []
         else:
             for query, ids in json.loads(text).items():
-                asked[query] = [{"source_ids": turn, "score": -at} for at, turn in enumerate(ids)]
+                ranked = ids.items() if isinstance(ids, dict) else ((turn, -at) for at, turn in enumerate(ids))
+                ordered = sorted(ranked, key=lambda pair: -pair[1])
+                asked[query] = [{"source_ids": turn, "score": score} for turn, score in ordered]
     except OSError as error:
         raise DataError(f"{place}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
@@ -114,28 +116,21 @@ def _make_returned_texts(
     :param odd: what was wrong so far.
     """
     scopes = dict(data.questions.select("query_id", "scope").iter_rows())
-    turns = data.turns.select("turn_id", pl.col("timestamp").dt.to_string("iso:strict"))
-    texts = {turn: (text, time) for (turn, time), text in zip(turns.iter_rows(), turn_texts(data.turns), strict=True)}
-    known: dict[str, dict[str, str]] = {}
+    turns, known = known_turns(data.turns), dict[str, dict[str, KnownTurn]]()
     for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
-        own = {
-            decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids
-        }  # as the chat log calls its messages
-        known[scope] = own | {turn: turn for turn in ids}
+        named = {decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids}  # as the chat log names messages
+        known[scope] = {name: turns[turn] for name, turn in (named | {turn: turn for turn in ids}).items()}
     if strange := [query for query in asked if query not in scopes]:
         shown = ", ".join(repr(shorten_line(query, 60)) for query in strange[:3])
         odd = [*odd, f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out"]
     problems, rows = [problem_row(name, "", "", line) for line in odd], []
     for query in (each for each in asked if each in scopes):
         scope, given = scopes[query], list_returned_rows(asked[query][:k], k)
-        for row in given:
-            if row.get("text") is None and isinstance(row.get("source_ids"), str):
-                row["text"], row["time"] = texts.get(known.get(scope, {}).get(row["source_ids"], ""), (None, None))
         read, lines = select_usable_rows(given, known.get(scope, {}), k)
         rows += [(query, *row) for row in read]
         problems += [problem_row(name, scope, query, line) for line in lines]
     if problems and not rows:
-        example = f"its questions look like {next(iter(scopes), None)!r}, its turns like {next(iter(texts), None)!r}"
+        example = f"its questions look like {next(iter(scopes), None)!r}, its turns like {next(iter(turns), None)!r}"
         raise DataError(f"nothing is of {data.name!r}: {problems[0][2]}; {example}")
     frame = pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row")
     return ReturnedTexts(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,12 +14,15 @@ from typing import Any
 import polars as pl
 
 from memlab.conversation.contexts import add_token_counts
+from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.files import open_atomically
 from memlab.memories.memory import TURNS, Memory, memory
 from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, select_usable_rows
-from memlab.records import Dataset
+from memlab.records import Dataset, qrels
 from memlab.terminal import shorten_line
+
+_log = logging.getLogger("memlab")
 
 
 def dated_lines(returned: ReturnedTexts) -> pl.DataFrame:
@@ -76,6 +80,12 @@ class ReturnedTexts:
     problems: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PROBLEMS_SCHEMA))
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
+    def partial_answers(self, data: Dataset) -> str:
+        """Say of how many questions with evidence something was returned, where not of all."""
+        asked = qrels(data.questions, "turn").frame["query_id"].unique()
+        n = asked.is_in(self.rows["query_id"].implode()).sum()
+        return f"answers {n:,} of {len(asked):,} questions with evidence" if n < len(asked) else ""
+
     @property
     def failed(self) -> list[str]:
         """The scopes that failed; their questions count as not answered."""
@@ -100,8 +110,8 @@ def collect(
 
     :param system: a memory, or what :func:`memlab.memories.memory` makes one of.
     :param k: rows for each question.
-    :param folder: where each scope is kept when it is done, by the memory's code as far as it can be read, the dataset
-        and k; what is there is not run again. Failed scopes are.
+    :param folder: where each scope is kept when it is done, by the memory's module and state, the dataset and k; what
+        is there is not run again. Failed scopes are, and a memory whose source or state cannot be read.
     :param timeout: seconds for one call of the memory.
 
     >>> import memlab
@@ -117,12 +127,14 @@ def collect(
         raise DataError(f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds")
     system = memory(system, timeout=timeout)
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
-    done = [_make_frames({table: [] for table in _TABLES})]
+    done, n_read = [_make_frames({table: [] for table in _TABLES})], 0
+    known = system.settings["source"] is not None
     for asked in tqdm(data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2):
         scope = asked["scope"][0]
         key = json.dumps([about, scope, [*COSTS_SCHEMA]], sort_keys=True, default=str)
-        place = folder and Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        place = Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json" if folder and known else None
         part = _read_finished_scope(place) if place else None
+        n_read += part is not None
         if part is None:
             try:
                 tables = _run_scope(system, scope, data, asked, k, timeout)
@@ -134,6 +146,8 @@ def collect(
                     stream.write(json.dumps(tables).encode())
             part = _make_frames(tables)
         done.append(part)
+    if n_read:
+        _log.warning("%s: %s scopes read from %s", name, n_read, folder)
     rows, costs, problems = (pl.concat([part[table] for part in done]) for table in _TABLES)
     return ReturnedTexts(name, rows, costs, problems, {**about, "dataset": data.name})
 
@@ -150,7 +164,13 @@ def _read_finished_scope(place: Path) -> dict[str, pl.DataFrame] | None:
         return None
 
 
-def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, str]]:
+def known_turns(turns: pl.DataFrame) -> dict[str, Any]:
+    """Give the turns that a memory may name, by their ids."""
+    times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
+    return dict(zip(turns["turn_id"], zip(turns["turn_id"], turn_texts(turns), times, strict=True), strict=True))
+
+
+def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Give what a memory takes in, in order of time, and the turns that its ids stand for.
 
     The ids tell the place alone, since some benchmarks' own give the evidence away.
@@ -162,7 +182,8 @@ def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str,
     session = pl.col("session_id").replace_strict(sessions, return_dtype=pl.String)
     number = pl.format("turn-{}", pl.int_range(1, pl.len() + 1))
     turns = own.select(id=number, session=session, speaker="speaker", time="timestamp", text="text")
-    known = dict(zip(turns["id"], own["turn_id"], strict=True)) | {turn: turn for turn in own["turn_id"]}
+    known = known_turns(own)
+    known |= dict(zip(turns["id"], known.values(), strict=True))
     return turns.cast(TURNS), known  # type: ignore[arg-type]
 
 

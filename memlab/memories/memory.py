@@ -6,13 +6,15 @@ import hashlib
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import polars as pl
 
-from memlab.code_digest import source_digest
+from memlab.code_digest import is_plain, source_digest
 from memlab.errors import DataError, PipelineError
 from memlab.terminal import shorten_line
 
@@ -58,10 +60,11 @@ class Memory:
         self._turns.pop(scope, None)
         self._objects.pop(scope, None)
         system = self._object(scope)
-        reset = _find_method(system, "reset")
-        # Where scopes stand side by side, never one that forgets them all.
-        if reset and (not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE)):
-            _call_with_accepted_arguments(reset, _scope_arguments(scope))
+        for reset in filter(None, (_find_method(system, name) for name in ("reset", "delete_all"))):
+            # Where scopes stand side by side, never one that forgets them all.
+            if not self._scoped or not _read_parameters(reset).keys().isdisjoint(_SCOPE):
+                _call_with_accepted_arguments(reset, _scope_arguments(scope))
+                break
         if initialize := _find_method(system, "initialize"):
             _call_with_accepted_arguments(initialize, _scope_arguments(scope))
 
@@ -158,13 +161,32 @@ def _describe_memory(system: Any, made: Any) -> dict[str, Any]:
     """Say what a memory is, for provenance: what changes with its code, as far as that can be read here."""
     code = system if inspect.isroutine(system) or inspect.isclass(system) else type(system)
     try:
-        text = inspect.getsource(code)
-        source = source_digest(code) if inspect.isfunction(code) else hashlib.sha256(text.encode()).hexdigest()[:16]
+        source = hashlib.sha256("\x1e".join(_read_code_and_state(system)).encode()).hexdigest()[:16]
     except (PipelineError, OSError, TypeError, RecursionError):
         source = None
     settings = getattr(made, "settings", None)
     about = {"class" if inspect.isclass(code) else "function": code.__qualname__, "source": source}
     return about | ({"settings": dict(settings)} if isinstance(settings, Mapping) else {})
+
+
+def _read_code_and_state(system: Any) -> Iterator[str]:
+    """Give what decides what a memory does: the modules of its classes, and the values that it holds."""
+    system = system.__self__ if inspect.ismethod(system) else system
+    state: Any = {}
+    if inspect.isfunction(system):
+        yield source_digest(system)  # with the variables that it names
+    elif isinstance(system, partial):
+        yield from _read_code_and_state(system.func)
+        state = [system.args, system.keywords]
+    else:
+        known = inspect.isclass(system) or isinstance(getattr(system, "settings", None), Mapping)
+        state = {} if known else vars(system)
+        for each in (system if inspect.isclass(system) else type(system)).__mro__:
+            if each.__module__ != "builtins":
+                yield inspect.getsource(sys.modules[each.__module__])
+    if not is_plain(state):
+        raise TypeError("it holds what cannot be written down")
+    yield repr(state)
 
 
 def _find_method(system: Any, name: str) -> Callable[..., Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
 import time
@@ -16,6 +17,8 @@ from memlab.terminal import shorten_line
 
 LONGEST_TEXT, LONGEST_ANSWER = 100_000, 1_000_000
 """Characters of one text, and of all texts of one question."""
+KnownTurn = tuple[str, str, str | None]
+"""Id, text and time of a turn: the latter stand where a row that names it has none."""
 
 
 class Failure(DataError):
@@ -65,6 +68,9 @@ def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
     >>> list_returned_rows({"results": [{"memory": "Ann moved.", "metadata": {"id": "turn-1"}}]}, 3)[0]["id"]
     'turn-1'
     """
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise Failure("search is async; give a function that waits: return asyncio.run(...)")
     rows = answer.get("rows", answer.get("results")) if isinstance(answer, Mapping) else answer
     rows = rows.head(k + 1).to_dicts() if isinstance(rows, pl.DataFrame) else rows
     if isinstance(rows, (str, bytes)) or not hasattr(rows, "__iter__"):
@@ -89,19 +95,19 @@ def _read_row(row: Any) -> dict[str, Any]:
         return own | {
             "text": text,
             "time": row.get("time", about.get("time")),
-            "id": about.get("turn", about.get("id")),
+            "id": about.get("turn", about.get("id", row.get("id"))),
         }
     except Exception as error:  # whatever a row does
         return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
 
 
 def select_usable_rows(
-    given: list[dict[str, Any]], known: Mapping[str, str], k: int
+    given: list[dict[str, Any]], known: Mapping[str, KnownTurn], k: int
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Take the rows of one question that can be used, and a line for what was wrong with each other.
 
     :param given: as :func:`list_returned_rows` lists them.
-    :param known: the ids that it may name, and the turns that they stand for.
+    :param known: the ids that it may name, or be instead of a text, and the turns that they stand for.
     :returns: rows of rank, text, score, turns (or None) and time; and the lines.
     """
     odd = [f"more than {k} rows, the rest is left out"] if len(given) > k else []
@@ -120,33 +126,40 @@ def select_usable_rows(
     return rows, odd
 
 
-def _read_usable_row(row: Mapping[str, Any], known: Mapping[str, str], seen: set[str], longest: int) -> tuple[Any, ...]:
+def _read_usable_row(row: dict[str, Any], known: Mapping[str, KnownTurn], seen: set[str], most: int) -> tuple[Any, ...]:
     """Give text, score, turns (None where it names none) and time of a row, and a line for each thing left out."""
     if "problem" in row:
         raise ValueError(row["problem"])
-    ids, lines, turns = row["source_ids"], list[str](), None
+    text, ids, lines, turns = row["text"], row["source_ids"], list[str](), None
+    if ids is None and isinstance(text, str) and text in known:
+        ids, text = text, None
     if ids is not None:
-        ids = [str(each) for each in ([ids] if isinstance(ids, (str, int)) else ids)]
-        turns = list(dict.fromkeys(known[each] for each in ids if each in known))
+        listed = [ids] if isinstance(ids, (str, int)) else [*ids]
+        if any(isinstance(each, float) for each in listed):
+            raise ValueError("a number stands among its ids")
+        ids = [str(each) for each in listed]
+        turns = list(dict.fromkeys(known[each][0] for each in ids if each in known))
         strange = [each for each in ids if each not in known]
-        lines += [f"id {shorten_line(strange[0], 80)!r} is no turn of this scope, left out"] if strange else []
+        lines += [f"id {shorten_line(strange[0], 80)!r} is no turn of this scope"] if strange else []
     elif isinstance(row["id"], str) and row["id"] in known:
-        turns = [known[row["id"]]]
+        turns = [known[row["id"]][0]]
     if row["query"] not in (None, 0):
         raise ValueError("it is of another query than the one asked")
-    if not isinstance(row["text"], str):
-        raise ValueError(lines[0] if lines else f"its text is {type(row['text']).__name__}")
+    if text is None and turns:
+        text, row["time"] = "\n".join(known[turn][1] for turn in turns), row["time"] or known[turns[0]][2]
+    if not isinstance(text, str):
+        raise ValueError(lines[0] if lines else f"its text is {type(text).__name__}")
     if turns is not None and len(turns) == 1 and turns[0] in seen:
         raise ValueError(f"turn {turns[0]!r} again")
-    if len(row["text"]) > longest:
-        lines.append(f"a text of {len(row['text']):,} characters, cut to {longest:,}")
+    if len(text) > most:
+        lines.append(f"a text of {len(text):,} characters, cut to {most:,}")
     score, when = (
         _finite_number(row["score"]),
         None if row["time"] is None else _replace_surrogates(shorten_line(row["time"], 40)),
     )
     if score is None and row["score"] is not None:
         lines.append("a score that is no finite number, left out")
-    return _replace_surrogates(row["text"][:longest]), score, turns, when, lines
+    return _replace_surrogates(text[:most]), score, turns, when, lines
 
 
 def _replace_surrogates(text: str) -> str:

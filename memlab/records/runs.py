@@ -113,9 +113,9 @@ def run_from_scores(
     scores: np.ndarray | pl.Series,
     *,
     level: Level,
-    k: int,
+    k: int | None = None,
 ) -> Run:
-    """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` kept for each query.
+    """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` or all kept for each query.
 
     Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are lowered by the
     smallest float32 step, so that tools that break ties by id read the same order.
@@ -137,7 +137,7 @@ def run_from_scores(
         raise DataError(f"scores are no numbers ({error})") from error
     if not np.isfinite(scores).all():
         raise DataError(f"score {int(np.flatnonzero(~np.isfinite(scores))[0])} is not a finite number")
-    if k < 1:
+    if k is not None and k < 1:
         raise DataError(f"k is {k}; a ranking needs at least one place")
     columns = zip(("query_id", "doc_id", "score"), (query_ids, doc_ids, scores), strict=True)
     given = pl.DataFrame([pl.Series(name, values, dtype=RUN_SCHEMA[name]) for name, values in columns])
@@ -150,7 +150,7 @@ def run_from_scores(
     place = np.arange(len(first)) - np.searchsorted(first, first)
     strict = make_strictly_decreasing(ranked["score"].to_numpy(), first)
     made = {"query_id": ranked["query_id"], "doc_id": ranked["doc_id"], "rank": place + 1, "score": strict}
-    return Run(pl.DataFrame(made, schema=RUN_SCHEMA).filter(place < k), level)
+    return Run(pl.DataFrame(made, schema=RUN_SCHEMA).filter(place < (k or len(place))), level)
 
 
 _LOWEST, _LARGEST = -(2.0**127), float(np.finfo(np.float32).max)

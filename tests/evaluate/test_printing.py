@@ -77,6 +77,8 @@ def test_latex(reports):
     rows = [line for line in text.split("\n") if line.endswith(r" \\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(reports[0].measures)}
     assert all(ord(c) < 128 for c in text)
+    assert "{}[a] & 1" in to_latex(pl.DataFrame({"[x": ["[a]"], "n": [1]}), caption="", label="")
+    assert [format_number(value) for value in (float("nan"), -0.0, -1e-44)] == ["–", "0.000", "0.000"]
     assert latex_escape("-0.039 [-0.092, -0.001] of a-b") == "$-$0.039 [$-$0.092, $-$0.001] of a-b"
 
 

@@ -70,6 +70,9 @@ def test_compare(reports):
     steps = compare(reports, measure="recall_all@5", stepwise=True)
     same = ("difference", "low", "high", "p", "win", "tie", "loss")
     assert steps.select(same).row(2) == compare(reports[1:], measure="recall_all@5").select(same).row(1)
+    for wrong in ({"measure": ["mrr", "recall@10"]}, {"measure": "mrr", "stepwise": True, "baseline": "best"}):
+        with pytest.raises(DataError, match="one measure"):
+            compare(reports, **wrong)
     where = pl.col("n_evidence_sessions") >= 2
     part = compare(reports, measure="recall@10", where="n_evidence_sessions >= 2", unit="scope")
     assert compare(reports, measure="recall@10", where=where, unit="scope").equals(part)

@@ -164,6 +164,8 @@ def test_what_is_refused_before_anything_runs(two: list[Dataset], tmp_path: Path
         (["bm25"], [two[1], bare], {}, "none with evidence"),
         (["bm25"], two[0], {"bench": bench}, "bench= is for one dataset in memory"),
         (["bm25"], two[0], {"cross_validate": "turn"}, "what there is: 'scope'"),
+        (["bm25"], two[0], {"seed": "x"}, "seed is 'x'"),
+        (["bm25"], None, {}, "each a file or what"),
     ):
         with pytest.raises(DataError, match=message):
             run(texts, data, store=store, encoder=None, **options)  # type: ignore[arg-type]
@@ -220,7 +222,7 @@ def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_d
 def test_a_sweep_compares_each_value_with_the_baseline(two: list[Dataset]) -> None:
     data, bench = two[1], Bench.of(two[1], encoder="hashing:32", progress=False)
     plain = run(["hybrid"], data, bench=bench, levels=["turn"], measures=[MEASURE], seed=4).reports[0]
-    swept = sweep("hybrid | mmr(lambda_={lambda_})", [1.0, 0.5], plain, bench, data, measure=MEASURE)
+    swept = sweep("hybrid | mmr(lambda_={lambda_})", [1, 0.5], plain, bench, data, measure=MEASURE)
     several = plain.per_query["n_evidence_sessions"] >= 2
     assert swept.select("value", "parameter", "system").rows() == [(1.0, "lambda", "mmr"), (0.5, "lambda", "mmr")]
     assert swept["baseline"].unique().to_list() == [pytest.approx(plain.per_query.filter(several)[MEASURE].mean())]

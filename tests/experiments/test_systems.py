@@ -56,6 +56,7 @@ def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> Non
         shown = str(done.why(query, system=system))
         assert word in shown
         assert not re.search("<(img|b)", shown), "a question with markup is text"
+    assert "the first 3**" in str(done.why(query, system="latest", k=3))
     with pytest.raises(DataError, match="no question with evidence"):
         done.why("none", system="latest")
 
@@ -93,6 +94,9 @@ def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     assert content["about"]["systems"]["latest"]["memory"]["function"] == "latest"
     assert pl.read_parquet(place / "per-query.parquet").height == done.per_query.height
     assert "**Against theirs**" in (place / "systems.md").read_text()
+    assert (place / "systems.tex").read_text() == done.to_latex()
+    assert (done.to_markdown(), done[data.name]) == (str(done), done)
+    assert str(compare("bm25", data, encoder=None).tests) == ""
 
 
 def test_what_cannot_be_compared_is_refused(data: Dataset) -> None:
@@ -103,6 +107,9 @@ def test_what_cannot_be_compared_is_refused(data: Dataset) -> None:
         (["bm52"], {}, PipelineError, "a memory is written module:name"),
         (["no_module:search"], {}, DataError, "cannot be imported"),
         ([7], {}, DataError, "int has no search"),
+        (["bm25"], {"k": "5"}, DataError, "k is '5'"),
+        ({"ceiling": "bm25"}, {}, DataError, "ceiling"),
+        ({1: "bm25"}, {}, DataError, "a text"),
     ):
         with pytest.raises(error, match=reason):
             compare(systems, data, encoder=None, **options)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
@@ -19,6 +20,8 @@ from memlab.records import Dataset
 
 class Keeps:
     """Gives the first turns; counts what it is asked, and breaks where it should."""
+
+    settings: ClassVar = {"first": True}
 
     def __init__(self, breaks: str = "", scope: str = "") -> None:
         self.breaks, self.scope, self.calls = breaks, scope, list[tuple[str, str]]()
@@ -124,6 +127,10 @@ class Hostile(dict):
         (Hostile(), "no row", 0),
         ({"text": "a \ud800 b", "time": "\udfff", "score": None}, "", 1),
         ("only a text", "", 1),
+        ("turn-2", "", 1),
+        ({"source_ids": ["turn-2", "turn-3"]}, "", 1),
+        ({"source_ids": ["turn-2", 0.5]}, "number", 0),
+        ({"text": "a", "id": "turn-1"}, "again", 0),
     ],
 )
 def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem: str, kept: int) -> None:
@@ -136,10 +143,13 @@ def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem
 
 
 def test_an_answer_that_is_no_rows_costs_its_question_and_endless_rows_are_cut(data: Dataset) -> None:
-    for answer in (None, 7, "text", {"answer": []}):
+    async def late() -> list[str]:
+        return ["a"]
+
+    for answer in (None, 7, "text", {"answer": []}, late):
 
         def search(query: str, answer: Any = answer) -> Any:
-            return ["a"] if "cat" in query or "cello" in query else answer
+            return ["a"] if "cat" in query or "cello" in query else answer() if answer is late else answer
 
         done = collect(search, data, name="mine", k=4)
         assert done.failed == []
@@ -169,6 +179,18 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
     )
     texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (one, two, one)]
     assert texts == [{"one"}, {"two"}, {"one"}], "code that changed is run again"
+
+    class Gives:
+        def __init__(self, text: Any) -> None:
+            self.text = text
+
+        def search(self, query: str) -> list[str]:
+            return [str(self.text)]
+
+    stated = [Gives("a"), Gives("b"), partial(lambda text, query: [text], "c"), Gives(object())]
+    for system in stated:
+        collect(system, data, name="mine", folder=tmp_path / "state")
+    assert len([*(tmp_path / "state").iterdir()]) == 2 * 3, "a state that cannot be read is not recognised"
 
 
 @pytest.mark.parametrize(

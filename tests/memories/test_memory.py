@@ -122,6 +122,14 @@ def test_only_searching_is_enough_and_nothing_that_forgets_every_scope_is_called
 
     memory(Careful()).reset("ann")
 
+    class Forgets(Mem0Like):
+        def delete_all(self, user_id: str) -> None:
+            self.kept.pop(user_id, None)
+
+    once, again = (collect(shared_by_both, data, name="mem0") for shared_by_both in [Forgets()] * 2)
+    assert again.rows.equals(once.rows)
+    assert again.problems.is_empty()
+
 
 class Mixes:
     def add(self, text: str) -> None: ...

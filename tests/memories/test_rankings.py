@@ -20,6 +20,8 @@ def test_ids_in_json_and_texts_in_json_lines(data: Dataset, tmp_path: Path) -> N
     assert "I started to learn the cello" in done.rows["text"][2]
     assert "again" in done.problems["problem"].item()
     assert read_ranking(tmp_path / "theirs.json", data, k=1).rows.height == 2
+    (tmp_path / "scored.json").write_text(json.dumps({"ann/q0": {"m2": 0.5, "m1": 0.9}}))
+    assert read_ranking(tmp_path / "scored.json", data).rows["score"].to_list() == [0.9, 0.5]
     lines = [
         {"query_id": "ann/q0", "text": "Ann has\u2028 a cat."},
         {"query_id": "ann/q0", "text": "b", "source_ids": ["1.1", "bo/1.1"], "score": 2},
@@ -42,6 +44,9 @@ def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None
     done = memlab.compare([], data, runs=[tmp_path / "half.json"], encoder=None)
     assert done.returned["turn_ids"].to_list() == [["ann/1.1"]]
     assert done.systems["failed scopes"].item() == 0
+    assert "answers 1 of 4 questions" in done.problems["problem"][0]
+    with pytest.raises(DataError, match="answers 1 of 4"):
+        memlab.compare("bm25", data, runs=[tmp_path / "half.json"], baseline="half", encoder=None)
 
 
 @pytest.mark.parametrize(
