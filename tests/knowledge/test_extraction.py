@@ -77,6 +77,11 @@ def test_turns_that_do_not_exist_are_dropped(model: Model) -> None:
     found = extraction.extract(_turns("hello"), service="lab")
     assert found.facts.select("object", "evidence").rows() == [("a cat", ["u/s1/1"])]
     assert found.entities["name"].to_list() == ["Mel"]
+    # One item too many, or without a value, costs no other.
+    model.facts["much"] = [_fact("has", f"cat {n}", *[1] * 30) for n in range(61)]
+    model.facts["odd"] = [_fact("has", " "), _fact("has", "a dog")]
+    counts = [extraction.extract(_turns(text), service="lab").facts.height for text in ("much", "odd")]
+    assert counts == [60, 1]
 
 
 def test_conversation_is_data_and_the_key_is_not_the_prompt(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +114,7 @@ def test_without_an_answer_there_are_patterns_and_without_times_a_model_reads(mo
         ("I don't eat fish any more", [("Mel", "does not eat", "fish")]),
         ("If I lived in Oslo, I'd ski. Do I work at Acme?", []),
         ("She said I work at Acme", []),
+        ("I left the choir. The left hand. Left hand. I live on coffee. I report to her.", []),
     ],
 )
 def test_patterns(text: str, expected: list[tuple[str, str, str]]) -> None:
