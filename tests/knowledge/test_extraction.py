@@ -80,8 +80,7 @@ def test_turns_that_do_not_exist_are_dropped(model: Model) -> None:
     # One item too many, or without a value, costs no other.
     model.facts["much"] = [_fact("has", f"cat {n}", *[1] * 30) for n in range(61)]
     model.facts["odd"] = [_fact("has", " "), _fact("has", "a dog")]
-    counts = [extraction.extract(_turns(text), service="lab").facts.height for text in ("much", "odd")]
-    assert counts == [60, 1]
+    assert [extraction.extract(_turns(text), service="lab").facts.height for text in ("much", "odd")] == [60, 1]
 
 
 def test_conversation_is_data_and_the_key_is_not_the_prompt(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
