@@ -43,6 +43,15 @@ def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
     return [f"  {escape_line(summary)}", *lines] if summary else lines
 
 
+def count_noun(n: int, plural: str) -> str:
+    """Write a number with its noun: ``1 fact``, ``2 facts``, ``1 summary``.
+
+    >>> count_noun(1, "summaries"), count_noun(1_200, "facts")
+    ('1 summary', '1,200 facts')
+    """
+    return f"{n:,} {re.sub('ies$', 'y', plural).removesuffix('s') if n == 1 else plural}"
+
+
 def escape_line(text: str) -> str:
     """Escape line breaks and control characters of a text from outside, such as a file name or an id."""
     return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text)

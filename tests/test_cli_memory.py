@@ -14,6 +14,7 @@ from talk import dialogue, write
 
 from memlab.records import Entity, Fact, IndexEvent, IndexState, Summary, frame
 from memlab.store import MemoryStore
+from memlab.terminal import count_noun
 
 HASHING = ("--encoder", "hashing:64", "--store", "store")
 DAYS = [datetime(2023, 5, 1, 9, tzinfo=UTC) + timedelta(days=40 * n) for n in range(3)]
@@ -95,8 +96,12 @@ def test_what_was_active_then_and_how_sure_it_is_now(ask: Any) -> None:
 def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> None:
     log = ask("facts", "--log")
     assert "2023-07-20  another value, said by Ann" in log
+    assert "old: Ann lives in Oslo  (home-f0)" in log
     assert "evidence: home/3.1" in log
-    assert "1 supersessions, 0 undone" in log
+    assert "1 supersession, 0 undone" in log
+    assert "home/3.1 (Ann): Hello" in ask("facts", "--log", "--evidence", "--session", "s3")
+    assert "0 supersessions" in ask("facts", "--log", "--since", "2023-07-21")
+    assert json.loads(ask("facts", "--log", "--json"))["old"] == "home-f0"
     assert "home-f3 ends home-f0 no longer counts" in ask("facts", "--undo", "home-f0", "home-f3", "--why", "two homes")
     assert "5 facts" in ask("facts")
     assert "home-f3 ends home-f0: two homes" in ask("facts", "--log")
@@ -113,6 +118,8 @@ def test_recall(ask: Any) -> None:
     shown = ask("recall", "Why?", "--k", 1, "--sessions", 2)
     assert "nothing that the graph knows" in shown
     assert [rank for rank, _ in re.findall(r"^  (\d)  0\.\d+  \S+  (home/\S+)$", shown, re.M)] == ["1", "2"]
+    then = ask("recall", "Why?", "--as-of", "2023-06-12", "--sessions", 9)
+    assert re.findall("spoke in (home/s.)", then) == ["home/s0", "home/s1"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +132,7 @@ def test_recall(ask: Any) -> None:
 )  # fmt: skip
 def test_what_the_index_made_of_each_kind(ask: Any, kind: str, first: list[str], n: int) -> None:
     lines = ask("list", kind, "--evidence").splitlines()
-    assert lines[:4] == [f"{n} {kind} of home", *first]
+    assert lines[:4] == [f"{count_noun(n, kind)} of home", *first]
 
 
 def test_lists_of_a_session_and_a_time_and_as_json(ask: Any) -> None:
@@ -135,7 +142,8 @@ def test_lists_of_a_session_and_a_time_and_as_json(ask: Any) -> None:
     assert ask("list", "topics", "--session", "s1", "--json") == ask("list", "topics", "--session", "home/s1", "--json")
     out = ask("list", "timeline", "--since", "2023-06-01")
     assert out.index("supersession Ann lives in Oslo → Ann lives in Bergen (another value)") < out.index("2023-06-10")
-    assert "They spoke in home/s2." in out
+    assert "summary      They spoke in home/s2." in out
+    assert "1 entity" in ask("list", "entities", "--session", "s1")  # which a later session names too
     assert "2023-05-01" not in out
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,7 @@ from memlab.cli._memory import (
 )
 from memlab.cli._options import echo_escaped, register_command
 from memlab.errors import DataError
-from memlab.terminal import escape_line, shorten_line
+from memlab.terminal import count_noun, escape_line, shorten_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,10 +127,15 @@ def facts(
         wanted = normal_form.normal_relation(predicate)
         rows = rows.filter([normal_form.normal_relation(said) == wanted for said in rows["predicate"]])
     if log:
+        sentences = resolved.facts.select("session_id", new="fact_id", text=fact_sentences(resolved.facts))
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        _print_log(
-            closings, place, k, dict(zip(resolved.facts["fact_id"], fact_sentences(resolved.facts), strict=True))
-        )
+        closings = closings.join(sentences.drop("text"), on="new", how="left", maintain_order="left")
+        closings = filter_rows(closings, place, session=session, since=since, at="at")
+        written = evidence_writer(place, closings if json else closings.tail(k), wanted=evidence)
+        if json:
+            print_json(closings, written)
+        else:
+            _print_log(closings, place, k, dict(sentences.select("new", "text").iter_rows()), written)
         return
     rows = filter_rows(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
@@ -140,7 +146,7 @@ def facts(
         return
     echo_escaped(present)
     rest = rows.height - shown.height
-    echo_escaped(f"{shown.height:,} facts" + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
+    echo_escaped(count_noun(shown.height, "facts") + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
     for row in shown.head(k).iter_rows(named=True):
         until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
@@ -167,21 +173,24 @@ def recall(
 
     place = open_memory(dataset, scope, store, encoder)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
-    asked = place.asked(question)
+    asked, summaries, entities = place.asked(question), place.rows("summaries"), place.rows("entities")
+    if until := read_date(as_of, end=True):
+        ended = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id", "end"])
+        ended = ended.filter(pl.col("end") <= until)
+        summaries, entities = (rows.join(ended, on="session_id", how="semi") for rows in (summaries, entities))
     ranking = search_facts(
-        asked, known, encoder=place.encoder, entities=place.rows("entities"), settings=place.chosen.recall, k=k,
-        superseded=all_,
-    )  # fmt: skip
+        asked, known, encoder=place.encoder, entities=entities, settings=place.chosen.recall, k=k, superseded=all_
+    )
     echo_escaped(present)
-    if ranking.height:
-        names = ", ".join(ranking["entities"][0].to_list())
-        echo_escaped(f"the question names: {escape_line(names) or 'nothing that the graph knows, so it says nothing'}")
+    if ranking.height and (names := ", ".join(ranking["entities"][0].to_list())):
+        echo_escaped(f"the question names: {escape_line(names)}")
+    elif ranking.height and not ranking["graph"].max():
+        echo_escaped("the question names nothing that the graph knows, so it says nothing")
     for row in ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
         parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
         state = "" if row["status"] == "active" else f"  [{row['status']}]"
         _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day_or_undated(row['valid_from'])}{state}", row)
-    if sessions:
-        summaries = place.rows("summaries")
+    if sessions and summaries.height:
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
         ranked = summaries.with_columns(score=cosines).sort("score", descending=True, maintain_order=True)
         for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
@@ -206,15 +215,18 @@ def list_(
     if kind not in KINDS:
         raise DataError(f"there is no list of {kind!r}; choose from {', '.join(KINDS)}")
     resolved = place.resolved() if kind == "timeline" else None
-    every = list_records(kind, summaries=place.rows("summaries"), entities=place.rows("entities"), resolved=resolved)
-    if every.is_empty():
+    entities = place.rows("entities")
+    if kind == "entities":  # of a session all that it names, also what a later one names too
+        entities = filter_rows(entities, place, session=session, since=None, at="at")
+    every = list_records(kind, summaries=place.rows("summaries"), entities=entities, resolved=resolved)
+    if every.is_empty() and (session is None or kind != "entities"):
         raise place.nothing(kind)
     rows = filter_rows(every, place, session=session, since=since, at="at")
     written = evidence_writer(place, rows if json else rows.head(k), wanted=evidence)
     if json:
         print_json(rows, written)
         return
-    echo_escaped(f"{rows.height:,} {kind} of {escape_line(place.scope)}")
+    echo_escaped(f"{count_noun(rows.height, kind)} of {escape_line(place.scope)}")
     states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
     if session is not None:
         states = states.filter(states["session_id"].is_in([session, f"{place.scope}/{session}"]))
@@ -251,8 +263,6 @@ def rollup(
     assert start is not None  # one of the two was given
     place = open_memory(dataset, scope, store)
     rows = place.rows("summaries")
-    if rows.is_empty():
-        raise DataError(f"{place.scope!r} of {place.dataset!r} has no summaries; memlab index makes them")
     wanted = service or place.chosen.index.service
     by = None if wanted == summaries.EXTRACTIVE else wanted
     turns = place.store.turns(place.dataset, scopes=[place.scope])
@@ -285,12 +295,15 @@ def _print_fact(head: str, row: dict[str, Any]) -> None:
     echo_escaped(f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
-def _print_log(rows: pl.DataFrame, place: OpenMemory, most: int, texts: dict[str, str]) -> None:
+def _print_log(
+    rows: pl.DataFrame, place: OpenMemory, most: int, texts: dict[str, str], written: Callable[[list[str]], list[str]]
+) -> None:
     for row in rows.tail(most).iter_rows(named=True):
         echo_escaped(f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}")
         for which in ("old", "new"):
             print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
         echo_escaped(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")
+        print_turns(written(row["evidence"]))
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
         reason = f": {shorten_line(row['why'])}" if row["why"] else ""
@@ -299,4 +312,4 @@ def _print_log(rows: pl.DataFrame, place: OpenMemory, most: int, texts: dict[str
             f"ends {escape_line(row['old'])}{reason}"
         )
     last = f", the last {most:,} are shown" if rows.height > most else ""
-    echo_escaped(f"{rows.height:,} supersessions, {undone.height:,} undone{last}")
+    echo_escaped(f"{count_noun(rows.height, 'supersessions')}, {undone.height:,} undone{last}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
+from memlab.config import settings
 from memlab.embed import Encoder
 from memlab.knowledge import Resolved, patterns, recall, resolve
 from memlab.store import MemoryStore, cache_encoder
-from memlab.terminal import shorten_line
+from memlab.terminal import count_noun, shorten_line
 
 _FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
 _MAX_LISTED = 8
@@ -65,26 +66,31 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
 
     :param events: what :func:`memlab.indexing.index` gave.
     """
-    numbers = Counter(events["kind"])
-    counted = [f"{numbers[kind]:,} {kind}" for kind in ("created", "updated", "fallback", "failed") if numbers[kind]]
-    holds = [f"{store.knowledge.rows(table, dataset).height:,} {table}" for table in ("summaries", "entities")]
+    counted = [f"{n:,} {kind}" for kind, n in Counter(events["kind"]).items()]
+    holds = [count_noun(store.knowledge.rows(table, dataset).height, table) for table in ("summaries", "entities")]
     known = resolved_facts(store, dataset).facts
     facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
-    holds.append(f"{facts.height:,} facts, of which {facts.filter(status='active').height:,} hold")
-    lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}; the index holds {', '.join(holds)}"]
+    holds.append(f"{count_noun(facts.height, 'facts')}, of which {facts.filter(status='active').height:,} hold")
+    still_open = _open_note(store, dataset) if events.is_empty() else ""
+    lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}{still_open}; the index holds {', '.join(holds)}"]
     failed = events.filter(kind="failed").select("session_id", "reason")
     lines += [
         f"  {session}: failed: {shorten_line(reason or '')}" for session, reason in failed.head(_MAX_LISTED).iter_rows()
     ]
     if failed.height > _MAX_LISTED:
         lines.append(f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events")
-    alone = events.filter(service="extractive")
-    if alone.height:
-        why = "".join(f" ({shorten_line(reason)})" for reason in alone["reason"].drop_nulls().head(1))
-        lines.append(
-            f"  {alone.height:,} of {events.height:,} sessions came from no model{why}: summaries of their own "
-            f"sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
-        )
+    made = f"summaries of their own sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
+    alone, kind = pl.col("service") == "extractive", pl.col("kind")
+    for which, how in (
+        (alone, f"came from no model{{}}: {made}"),
+        (~alone & (kind == "fallback"), "came in part from no model{}; the next memlab index asks again"),
+        (kind == "kept", "stay as a model made them{}"),
+    ):
+        if (part := events.filter(which)).height:
+            # That a session was too short for a summary is no reason.
+            reasons = part["reason"].drop_nulls().str.replace(r"(; )?no summary: .*$", "")
+            why = "".join(f" ({shorten_line(reason)})" for reason in reasons.filter(reasons != "").head(1))
+            lines.append(f"  {part.height:,} of {events.height:,} sessions {how.format(why)}")
     gone = [noted for noted, pair in map_undos_to_current_facts(store, dataset, known).items() if "" in pair]
     return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]
 
@@ -93,8 +99,15 @@ def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     """Say why a scope has nothing to list: it is not indexed, its sessions failed, or nothing was found."""
     states = store.knowledge.states(dataset).filter(scope=scope)
     if states.is_empty():
-        return "is not indexed; memlab index does that"
+        return f"is not indexed{_open_note(store, dataset, scope) or '; memlab index does that'}"
     reasons = states["reason"].drop_nulls().unique(maintain_order=True).head(3).to_list()
     why = f" ({'; '.join(map(shorten_line, reasons))})" if reasons else ""
     failed = (states["status"] == "failed").all()
     return f"has no session that was indexed{why}" if failed else f"is indexed, and nothing was found{why}"
+
+
+def _open_note(store: MemoryStore, dataset: str, *scopes: str) -> str:
+    """Say how many sessions are still open, so that they are not indexed."""
+    minutes, ends = settings()[0].gap_minutes, store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"]
+    n_open = (ends + timedelta(minutes=minutes) >= datetime.now(UTC)).sum()
+    return f"; still open, until {minutes:g} minutes of silence: {n_open:,} of its sessions" if n_open else ""

@@ -31,11 +31,11 @@ from memlab.text.analysis import english_rules_apply
 EXTRACTIVE = "extractive"
 EARLIER_TURNS, EARLIER_CHARS = 8, 300
 """Turns before a session that a model reads for context, and characters of each."""
-CODE_VERSION = 8  # raised with a change of code that gives other rows for the same turns
+CODE_VERSION = 9  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
 """The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
-``fallback``, ``failed``), ``reason``, ``alone`` (whether a part was made without a model), and ``seconds``."""
+``fallback``, ``failed``), ``reason``, ``alone`` (whether no part was made by a model), and ``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,13 @@ class IndexJob:
 
 
 class Batch(NamedTuple):
-    """Sessions that are due, as of :func:`_due_sessions`, their turns, and earlier facts and turns for a model."""
+    """Sessions that are due, as of :func:`_due_sessions`, their turns, earlier facts and turns for a model, and why it
+    is not asked: because it failed again and again in an earlier batch."""
 
     due: pl.DataFrame
     turns: pl.DataFrame
     before: dict[str, Any]
+    left_alone: str = ""
 
 
 def index(
@@ -75,7 +77,8 @@ def index(
     One where a model was asked in vain, and that was made without it, is due again; what is not recorded is due once
     the recordings change. A session's rows count once all of them are written: a process that dies, a model that fails
     or a full disk leaves what counted before. Turns can be ingested meanwhile. A session that fails, fails alone; one
-    that a model does not answer is made without it, unless what a model made of the same turns is there.
+    that a model does not answer is made without it, unless what a model made of the same turns is there. A service that
+    fails again and again is asked for no further batch.
 
     :param settings: what is made; see :class:`memlab.config.IndexSettings`.
     :param service: the language model that makes it, see :func:`memlab.llm.ask`; ``None`` for none.
@@ -106,12 +109,14 @@ def index(
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
     job = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
     due = _due_sessions(store, job, gap)
-    events = [frame(IndexEvent)]
+    events, left_alone = [frame(IndexEvent)], ""
     with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
         read_ahead, batches = tee(due.iter_slices(chosen.batch))
-        inputs = (_read_batch(store, job, batch) for batch in read_ahead)
+        inputs = (_read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead)
         for batch, rows in zip(batches, parallel_map(_index_batch, inputs, job, engine=engine), strict=True):
             events.append(_commit_batch(store, job, batch, rows))
+            reasons = events[-1]["reason"].drop_nulls()
+            left_alone = left_alone or next((each for each in reasons if "not asked after" in each), "")
             bar.update(batch.height)
     if encoder is not None and due.height:
         cache_vectors(store, dataset, encoder, progress=progress)
@@ -183,7 +188,8 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
             turns = [batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)]
-            each = [_index_batch(Batch(*one, batch.before), job) for one in zip(due.iter_slices(1), turns, strict=True)]
+            parts = zip(due.iter_slices(1), turns, strict=True)
+            each = [_index_batch(batch._replace(due=one, turns=its), job) for one, its in parts]
             return {name: pl.concat(one[name] for one in each) for name in each[0]}
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
@@ -195,11 +201,11 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
 
 def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     """Make summaries, facts and entities of some sessions, as the settings ask for."""
-    chosen, due, turns = job.settings, batch.due, batch.turns
+    chosen, due, turns, service = job.settings, batch.due, batch.turns, None if batch.left_alone else job.service
     rows = dict(_NO_ROWS)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
-    if chosen.facts and (job.service or english_rules_apply(job.language, "the reading of facts")):
-        extracted = extraction.extract(turns, service=job.service, **batch.before)
+    if chosen.facts and (service or english_rules_apply(job.language, "the reading of facts")):
+        extracted = extraction.extract(turns, service=service, **batch.before)
         outcomes.append(extracted.outcomes)
         # A message without a time counts as heard now.
         heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(job.now)).cast(TIMESTAMP)
@@ -209,16 +215,19 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
         why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
         outcomes.append(due.filter(few).select("session_id", reason=why))
         long = turns.join(due.filter(~few), on="session_id", how="semi", maintain_order="left")
-        written = summarize_sessions(long, service=job.service, language=job.language)
+        written = summarize_sessions(long, service=service, language=job.language)
         unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
         outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
         stamp = {"version": pl.lit(job.version), "created_at": pl.lit(job.now).cast(TIMESTAMP)}
         rows["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
+    if batch.left_alone:
+        outcomes.append(due.select("session_id", status=pl.lit("fallback"), reason=pl.lit(batch.left_alone)))
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
+    made_by = pl.col("service").drop_nulls()
     rows["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
         # Of "fallback" and "ok" the first in the alphabet.
         pl.col("status").min(), reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
-        alone=pl.col("service").is_in([EXTRACTIVE, extraction.PATTERNS]).any(),
+        alone=(made_by.len() > 0) & made_by.is_in([EXTRACTIVE, extraction.PATTERNS]).all(),
     )  # fmt: skip
     return rows
 
@@ -226,25 +235,28 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
 def _commit_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame, results: IndexRows) -> pl.DataFrame:
     """Write the rows of a batch with states and events; a session that failed keeps its earlier rows.
 
+    What a model made of these very turns is better than what can be made without it: it is kept, with its state.
+
     :raises StoreError: when the store cannot be written.
     """
     asked = extraction.service_name(job.service) or EXTRACTIVE
-    # What a model made of these very turns is better than what can be made without it.
     better = (pl.col("status") == "fallback") & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
+    vain = pl.col("alone") & pl.lit(job.service != RECORDED)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
     before = pl.concat_str("version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@")
     rows = due.join(results["outcomes"], on="session_id", maintain_order="left").with_columns(
         at=pl.lit(job.now).cast(TIMESTAMP), version=pl.lit(job.version),
-        status=pl.when(better).then(pl.lit("failed")).otherwise("status"),
+        status=pl.when(better & vain).then(pl.lit("failed")).when(better).then(pl.lit("kept")).otherwise("status"),
         made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
-        attempts=(pl.col("attempts") + 1).cast(pl.Int32),
+        attempts=(pl.col("attempts") + 1).cast(pl.Int32), better=better,
     )  # fmt: skip
     failed, change = pl.col("status") == "failed", pl.when(pl.col("generation").is_null()).then(pl.lit("created"))
     events = rows.with_columns(
         event_id=pl.format("{}@{}", "session_id", pl.Series(text_hashes(rows.select(before).to_series()))),
         kind=pl.when(pl.col("status") == "ok").then(change.otherwise(pl.lit("updated"))).otherwise("status"),
-        service=pl.when(failed).then(pl.lit(asked)).otherwise("made_by"),
+        service=pl.when(failed).then(pl.lit(asked)).when("better").then("service").otherwise("made_by"),
     ).select(*schema(IndexEvent))
+    rows = rows.filter(~pl.col("better"))
     states = rows.with_columns(
         status=pl.col("status").replace("ok", "indexed"),
         generation=pl.when(failed).then("generation").otherwise(pl.lit(uuid4().hex)),

@@ -6,6 +6,7 @@ import polars as pl
 
 from memlab.knowledge.recall import fact_sentences
 from memlab.knowledge.supersession import Resolved
+from memlab.terminal import count_noun
 
 KINDS = {
     "summaries": ("summary", "evidence"), "topics": ("topics", None), "decisions": ("decisions", "decision_evidence"),
@@ -48,7 +49,7 @@ def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
         rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
     else:
         rows = rows.explode("text", "evidence")
-    return _listing_rows(rows.filter(pl.col("text").fill_null("") != ""), kind.rstrip("s"), "start")
+    return _listing_rows(rows.filter(pl.col("text").fill_null("") != ""), count_noun(1, kind)[2:], "start")
 
 
 def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:

@@ -82,7 +82,8 @@ def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
     holder = re.sub(r"^(?:(?:an?|the) )+", "", " ".join(normalize_characters(subject).split()), flags=re.I)
     owner = _POSSESSIVE.fullmatch(holder)
     if owner and not set(_lower_words(phrase)) - BE - _ADVERBS:
-        return Statement(mode, is_ending, owner["holder"], normal_relation(owner["what"]), True, value, corrects)
+        what = re.sub(r"^(?:line )?manager$", "boss", re.sub(r"^new ", "", owner["what"].casefold()))
+        return Statement(mode, is_ending, owner["holder"], normal_relation(what), True, value, corrects)
     return Statement(mode, is_ending, holder, normal_relation(phrase), False, value, corrects)
 
 

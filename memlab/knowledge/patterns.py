@@ -23,10 +23,11 @@ _MY_THING = r"\b[Mm]y(?: new)? (?P<what>[a-z][\w-]*(?: [a-z][\w-]*){0,2})"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
     (rf"{_I}(?:work|started|start|got a job|am working|'m working)(?: \w+)? (?:at|for) {_NAME}", "works at"),
-    (rf"{_I}(?:left|quit|resigned from|no longer work at|don't work at) {_NAME}", "no longer works at"),
+    (rf"\b[Ii] (?:just |also |really )*(?:left|quit|resigned from) {_PROPER_VALUE}", "no longer works at"),
+    (rf"{_I}(?:no longer|don't) work at {_NAME}", "no longer works at"),
     (rf"{_I}(?:work|am working|'m working) as (?:an? |the )?{_NOUN}", "works as"),
     (rf"{_I}report to {_NAME}", "reports to"),
-    (rf"{_I}(?:live|am living|'m living) (?:in|on|at) {_NAME}", "lives in"),
+    (rf"{_I}(?:live|am living|'m living) (?:in|at|on(?= (?:the )?[A-ZÀ-Þ0-9])) {_NAME}", "lives in"),
     (rf"{_I}(?:have |'ve )?moved (?:back )?to {_NAME}", "lives in"),
     (rf"{_I}(?:moved out of|moved away from|no longer live in|don't live in) {_NAME}", "no longer lives in"),
     (rf"{_I}(?:live|moved in|moved back in|am living) with {_NAME}", "lives with"),
@@ -54,7 +55,9 @@ _UNSURE = re.compile(
     r"unless|thought|dream\w*|hope|want|tomorrow|plan\w*|going to|gonna|says?|said|told)\b",
     re.I,
 )
-_NO_VALUE = re.compile(r"^(?:I|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|a lot|it|that|this)$")
+_NO_VALUE = re.compile(
+    r"^(?:I|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|a lot|it|that|this|when|where|you|him|her|them)$"
+)
 
 
 def pattern_facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:

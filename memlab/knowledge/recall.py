@@ -16,7 +16,6 @@ import polars as pl
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.knowledge import recall
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.supersession import Resolved
 from memlab.text.tokens import normalize_characters, stem, words
@@ -42,7 +41,7 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
     :param entities: rows of :class:`memlab.records.Entity` of that scope.
 
     >>> from datetime import datetime, UTC
-    >>> from memlab.knowledge import graph
+    >>> from memlab.knowledge.recall import build_graph
     >>> from memlab.records import Fact, frame
     >>> when = datetime(2026, 3, 1, tzinfo=UTC)
     >>> known = build_graph(frame(Fact, [
@@ -179,11 +178,11 @@ def search_facts(
         if encoder is not None and weights.vector and scope_facts.height:
             cosines = similarities(asked["text"], fact_statements(scope_facts), encoder)
         named = None if entities is None else entities.filter(scope=scope)
-        network = recall.build_graph(scope_facts, named) if weights.graph else None
+        network = build_graph(scope_facts, named) if weights.graph else None
         for (place, query, text), cosine in zip(
             asked.select("_place", "query_id", "text").rows(), cosines, strict=True
         ):
-            relevance, names = ({}, []) if network is None else recall.fact_relevance(network, text)
+            relevance, names = ({}, []) if network is None else fact_relevance(network, text)
             nearness = pl.Series([relevance.get(fact, 0.0) for fact in scope_facts["fact_id"]], dtype=pl.Float64)
             ranked = scope_facts.select(
                 "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),

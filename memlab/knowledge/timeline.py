@@ -17,10 +17,10 @@ from memlab.knowledge.normal_form import IS, NOT, PLAN, Value, normal_relation, 
 from memlab.text.words import wordset
 
 _SINGLE_VALUED = {
-    "home": ("lives in", "stays at"), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
+    "home": ("lives in",), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
     "job": ("works at", "starts at", "works for"), "role": ("works as",), "boss": ("reports to",),
     "subject": ("studies",), "partner": ("is dating", "is engaged to", "is married to", "broke up with"),
-    "age": ("is years old",), "vehicle": ("drives",), "birth": ("was born on",), "name": ("is named",),
+    "age": ("is years old",), "birth": ("was born on",), "name": ("is named",),
     "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
 EXCLUSIVE_GROUPS = {normal_relation(phrase): group for group, phrases in _SINGLE_VALUED.items() for phrase in phrases}
@@ -89,12 +89,14 @@ class Statement:
         return bool(self.key and other.key) and (one.is_part_of(two) or two.is_part_of(one))
 
     def is_compatible_with(self, old: Statement) -> bool:
-        """Whether two values of one group hold together: equal, one more precise, or about different things."""
+        """Whether two values of one group hold together: equal, one more precise, of one turn, of different things."""
         if old.relation != self.relation:
             return False
         # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
         different = self.is_possession and bool(old.value.exact) != bool(self.value.exact)
-        return different or old.key == self.key or old.is_nested_with(self)
+        # "I live with Ann and Bo" may be two facts.
+        together = not set(self.fact["evidence"] or ()).isdisjoint(old.fact["evidence"] or ())
+        return different or together or old.key == self.key or old.is_nested_with(self)
 
 
 def read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[Statement]:
@@ -228,8 +230,10 @@ class _Timeline:
         """Find what an ending closes, with the rule: the value that it names, in other words or fewer."""
         ended = [old for old in current if old.first.key == statement.key or not statement.key]
         ended = ended or [old for old in current if old.first.is_nested_with(statement)]
-        if ended and statement.group == "job" and statement.mode == IS:  # who leaves a job leaves its boss
-            ended += _open_intervals(self.by_group["boss"])
+        if ended and statement.group == "job" and statement.mode == IS:
+            # Who leaves a job leaves its boss, but not the new one of whom the same session tells.
+            bosses, session = _open_intervals(self.by_group["boss"]), statement.fact["session_id"]
+            ended += [old for old in bosses if not session or old.first.fact["session_id"] != session]
         return [(ENDED, old) for old in ended]
 
     def _find_closed(self, statement: Statement) -> Iterator[tuple[str, Interval]]:
@@ -238,11 +242,13 @@ class _Timeline:
         for old in _open_intervals(self.by_relation[statement.relation]):
             same = old.first.key == statement.key
             related = same or old.first.is_nested_with(statement)
+            # Who does not like red wine may like wine.
+            wider = same or (related and statement.value.is_part_of(old.first.value))
             if mode == IS and old.first.mode == NOT and same:
                 yield AFFIRMED, old
             elif mode == IS and old.first.mode == PLAN and related:
                 yield CARRIED_OUT, old
-            elif mode == NOT and old.first.mode != NOT and related:
+            elif mode == NOT and old.first.mode != NOT and wider:
                 yield ENDED, old
         if statement.single:
             for old in _open_intervals(self.by_group[statement.group]):

@@ -43,8 +43,13 @@ def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
     The first file that has a key wins: those of the settings, then those of the checkout.
     """
     model = resolve_service(service)
-    paths = _recording_files() if model is None else [Path(model.record)] if model.record else []
-    return ChainMap(*map(read_recording, paths))
+    if model is not None:
+        return read_recording(Path(model.record)) if model.record else {}
+    files = _recording_files()
+    for path in files[: -len(DEFAULT_RECORDINGS)]:
+        if not read_recording(path):
+            warnings.warn(f"{path} of llm.recordings is not there, or has no recorded answer", stacklevel=1)
+    return ChainMap(*map(read_recording, files))
 
 
 def _recording_files() -> list[Path]:

@@ -121,7 +121,8 @@ class IndexState:
 class IndexEvent:
     """Something that happened to a session in the index.
 
-    :param kind: ``created``, ``updated``, ``failed`` or ``fallback``.
+    :param kind: ``created``, ``updated``, ``failed``, ``fallback``, or ``kept``: what stays as a model made it,
+        since no better answer is there or recorded.
     :param seconds: how long the session took, its share of its batch.
     :param reason: for a failure or a fallback, why; otherwise what was left out, and why.
     """

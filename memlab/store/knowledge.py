@@ -39,14 +39,21 @@ class Knowledge(TableGroup):
         rows = rows.join(states.select("session_id", "generation"), on=["session_id", "generation"])
         rows = rows.join(self._sessions(dataset).with_row_index("_session"), on="session_id")
         rows = rows.sort("_session", "position").select(*row_columns(table))
+        if table == "facts":
+            # What has no time was heard in the order of the sessions, also where one was read again later.
+            undated, heard = pl.col("asserted_at").is_null(), pl.col("recorded_at").cum_min(reverse=True)
+            rows = rows.with_columns(
+                recorded_at=pl.when(undated).then(heard.over("scope", undated)).otherwise("recorded_at")
+            )
         there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
         gone = states.select(turn="turns").explode("turn").join(there.select(turn=_TURN), on="turn", how="anti")
         # Without the last word of a line, a hash, it is the id.
         gone = gone.drop_nulls().select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
-        evidence = pl.col("evidence")
+        columns = [name for name in rows.columns if name.endswith("evidence")]
+        cited = pl.concat(rows.select(id_, turn_id=name).explode("turn_id") for name in columns)
         if rows.schema["evidence"] == pl.List(pl.List(pl.String)):
-            evidence = evidence.list.eval(pl.element().explode())
-        stale = rows.select(id_, turn_id=evidence).explode("turn_id").join(gone, on="turn_id")
+            cited = cited.explode("turn_id")
+        stale = cited.join(gone, on="turn_id")
         return rows.join(stale, on=id_, how="anti", maintain_order="left")
 
     def states(self, dataset: str) -> pl.DataFrame:

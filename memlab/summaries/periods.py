@@ -18,7 +18,7 @@ from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
 from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts, evidence_column
 from memlab.summaries.writing import Row, Writer, fill_missing_topics, node_frame, turn_rows, write_summaries
-from memlab.terminal import escape_markdown
+from memlab.terminal import count_noun, escape_markdown
 
 _HEADINGS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
 
@@ -34,13 +34,14 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     >>> print(memlab.summaries.to_markdown(nodes.row(1, named=True)))
     # u: week, undated
     <BLANKLINE>
-    1 turns in 1 sessions; written by: extractive; topics: Oslo
+    1 turn in 1 session; written by: extractive; topics: Oslo
     <BLANKLINE>
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
     lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", ""]
     below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
-    counted = f"{len(node['turns']):,} turns in {len(node['children']):,} {below}; written by: {node['service']}"
+    counted = f"{count_noun(len(node['turns']), 'turns')} in {count_noun(len(node['children']), below)}"
+    counted += f"; written by: {node['service']}"
     topics = escape_markdown(", ".join(node["topics"]))
     lines += [
         counted + (f"; topics: {topics}" if topics else ""),
@@ -171,7 +172,8 @@ def summarize_period(
             if first_days == [None]
             else f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
         )
-        raise DataError(f"there is no session in the {kind} of {day}; {span}")
+        weeks = ", where a week belongs to the month of its Thursday" * (kind == "month")
+        raise DataError(f"there is no session in the {kind} of {day}{weeks}; {span}")
     below = _session_rows(dated.filter(pl.col(kind) <= first_day), turns, summaries, service, language)
     if kind == "month":
         # The month before, too: something may be carried on of it.

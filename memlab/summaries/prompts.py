@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, StringConstraints
 
+from memlab.knowledge.prompts import fitting_items
 from memlab.llm import Request
 
 _MAX_TURN_CHARS = 4_000  # characters; an assistant's pages say little more beyond them
@@ -44,17 +45,17 @@ class Point(BaseModel, extra="forbid"):
     """One sentence, and the ids of the entries that it stands on."""
 
     text: _Text
-    ids: Annotated[list[int], Field(max_length=40)]
+    ids: Annotated[list[int], Field(max_length=40), fitting_items(40)]
 
 
-_Points = Annotated[list[Point], Field(max_length=12)]
+_Points = Annotated[list[Point], Field(max_length=12), fitting_items(12)]
 
 
 class Theme(BaseModel, extra="forbid"):
     """The answer about a cluster."""
 
-    sentences: Annotated[list[Point], Field(min_length=1, max_length=8)]
-    topics: Annotated[list[_Name], Field(max_length=12)]
+    sentences: Annotated[list[Point], Field(min_length=1, max_length=8), fitting_items(8)]
+    topics: Annotated[list[_Name], Field(max_length=12), fitting_items(12)]
 
     @classmethod
     def sentence_lists(cls) -> list[str]:
@@ -68,7 +69,7 @@ class Session(Theme):
     decisions: _Points
     action_items: _Points
     open_questions: _Points
-    entities: Annotated[list[_Name], Field(max_length=40)]
+    entities: Annotated[list[_Name], Field(max_length=40), fitting_items(40)]
 
 
 class Period(Theme):

@@ -17,6 +17,7 @@ from memlab.embed.plain import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active_facts
+from memlab.records import TIMESTAMP
 from memlab.store import MemoryStore
 
 SAID = ["I moved to Lisbon last week.", "Lovely.", "I work at Acme now.", "Do you need a desk?", "I drive a van."]
@@ -29,7 +30,7 @@ def talk(n_sessions: int = 3, **other: str) -> memlab.Dataset:
     lines = []
     for s in range(1, n_sessions + 1):
         said = [*SAID[:2], other.get(f"s{s}", SAID[2]), *SAID[3:]]
-        lines += [f"== u 2025-03-0{s}", *(f"Ann: {text} Day {s}." for text in said)]
+        lines += [f"== u 2025-03-{s:02}", *(f"Ann: {text} Day {s}." for text in said)]
     return dialogue("\n".join(lines), NAME)
 
 
@@ -80,18 +81,30 @@ def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_va
     store: MemoryStore, server: ModelServer
 ) -> None:
     def half(handler: Any, request: dict[str, Any]) -> None:
-        asks_what_ended = "Say as JSON which of the statements" in str(request)
-        (say("no JSON") if asks_what_ended else fitting)(handler, request)
+        asks_for_facts = "write down as JSON what an" in str(request)
+        (fitting if asks_for_facts else say("no JSON"))(handler, request)
 
     server.modes, lab = [half], server.service(max_retries=0)
     events = index(store, NAME, service=lab)
     assert set(events.filter(kind="fallback")["service"]) == {"lab"}
-    assert not any("came from no model" in line for line in report_lines(store, NAME, events))
+    assert sum("came in part from no model" in line for line in report_lines(store, NAME, events)) == 1
     before = store.knowledge.rows("facts", NAME), store.knowledge.states(NAME)["generation"]
     server.modes = [send(500, {})]
     assert kinds(index(store, NAME, service=lab, settings=IndexSettings(version=2))) == {"failed": 3}
     assert store.knowledge.rows("facts", NAME).equals(before[0])
     assert store.knowledge.states(NAME)["generation"].equals(before[1])
+    # What the recordings lack is no failure where a model made it, and the model is not asked again for it.
+    server.modes = [fitting]
+    index(store, NAME, service=lab)
+    assert kinds(index(store, NAME, service="recorded")) == {"kept": 3}
+    assert index(store, NAME, service=lab).is_empty()
+
+
+def test_a_service_that_fails_again_and_again_is_left_alone(store: MemoryStore, server: ModelServer) -> None:
+    server.modes = [send(500, {})]
+    store.ingest(talk(28))
+    assert index(store, NAME, service=server.service(max_retries=0), settings=IndexSettings(batch=14)).height == 28
+    assert len(server.requests) <= 30
 
 
 def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_with_other_recordings(
@@ -154,8 +167,22 @@ def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) ->
     assert any("no longer said" in line for line in report_lines(store, NAME, index(store, NAME)))
 
 
-def test_why_there_is_nothing(store: MemoryStore) -> None:
+def test_what_has_no_time_is_ordered_by_its_session_also_when_that_is_read_again(store: MemoryStore) -> None:
+    for said in ("I work at Acme now.", "I work at Acme, you know."):
+        data, never = talk(2, s1=said, s2="I work at Bolt now."), pl.lit(None, TIMESTAMP)
+        turns, sessions = data.turns.with_columns(timestamp=never), data.sessions.with_columns(start=never, end=never)
+        store.ingest(memlab.Dataset(NAME, "chatlog", turns, sessions))
+        assert not index(store, NAME).is_empty()
+    assert "Bolt" in objects(store)
+    assert "Acme" not in objects(store)
+
+
+def test_why_there_is_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not indexed" in empty_reason(store, NAME, "u")
+    with monkeypatch.context() as patch:
+        patch.setenv("MEMLAB_GAP_MINUTES", "5000000")
+        assert "still open" in report_lines(store, NAME, index(store, NAME, gap=timedelta(minutes=5e6)))[0]
+        assert "still open" in empty_reason(store, NAME, "u")
     store.ingest(dialogue("== u 2025-03-01" + "\nAnn: Hm." * 5, NAME))
     events = index(store, NAME, encoder=HashingEncoder(64))
     assert "nothing was found" in empty_reason(store, NAME, "u")

@@ -76,6 +76,10 @@ def test_conversation_is_data_and_turns_that_do_not_exist_are_dropped(model: Mod
     assert found.facts.select("object", "evidence").rows() == [("a cat", ["u/s1/1"])]
     assert found.entities["name"].to_list() == ["Mel"]
     prompt = json.loads(model.asked[0].prompt)
+    # One item too many, or without a value, costs no other.
+    model.facts["much"] = [_fact("has", f"cat {n}", *[1] * 30) for n in range(61)]
+    model.facts["odd"] = [_fact("has", " "), _fact("has", "a dog")]
+    assert [extraction.extract(_turns(text), service="lab").facts.height for text in ("much", "odd")] == [60, 1]
     assert [turn["text"] for turn in (*prompt["earlier"], *prompt["session"])] == ["earlier", text]
 
 
@@ -94,6 +98,8 @@ def test_patterns_read_what_the_user_says_of_himself_and_is_sure_of() -> None:
     turns = _turns(sure + "If I lived in Oslo, I'd ski. Do I work at Acme? She said I work at Bolt.")
     found = extraction.extract(turns).facts.select("subject", "predicate", "object").rows()
     assert found == [("Mel's boss", "is", "Ida Berg"), ("Mel", "does not eat", "fish")]
+    vague = "I left the choir. The left hand. Left hand. I live on coffee. I report to her."
+    assert extraction.extract(_turns(vague)).facts.is_empty()
     assert extraction.extract(_turns(sure, role="assistant")).facts.is_empty()
 
 

@@ -50,6 +50,11 @@ def test_one_value_supersedes_and_the_same_reinforces_once_a_turn() -> None:
     assert resolved.facts["last_access"][0] == DAY0 + timedelta(days=9)
     (closing,) = resolved.log.select("old", "new", "at", "evidence", "by").rows()
     assert closing == ("f0", "f3", DAY0 + timedelta(days=20), ["u/s/3"], "Ann")
+    both = _facts((0, "lives with", "Ann"), (0, "lives with", "Bo")).with_columns(evidence=pl.lit(["u/s/0"]))
+    assert _status(resolve(both)) == [A, A]
+    leaves = _facts((0, "works at", "Acme"), (9, "reports to", "Uma"), (9, "no longer works at", "Acme"))
+    leaves = leaves.with_columns(session_id=pl.Series(["u/s", "u/t", "u/t"]))
+    assert _status(resolve(leaves)) == [E, A, X]
 
 
 def test_a_late_older_statement_is_superseded_from_the_start() -> None:
@@ -80,6 +85,9 @@ STORIES = {
     "a correction of a correction": (
         [C, C, A], "lives in = Oslo; lives in = not Oslo but Bergen; lives in = not Bergen but Turku",
     ),
+    "a new boss is no second one": ([S, A], "Mel's manager: is = Ida; Mel's new boss: is = Uma"),
+    "a holiday moves nobody": ([A, A], "lives in = Oslo; stays at = a hotel in Rome"),
+    "a denial of a part": ([A, A], "likes = wine; does not like = red wine"),
     # The correction holds from when the wrong value was said, so that the denial comes after it.
     "a correction and a denial": (
         [E, C, A, R], "works at = Acme; works at = Bolt; does not work at = Acme; works at = not Bolt but Acme",

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import store_data
 
-from memlab.records import Fact, IndexEvent, IndexState, frame
+from memlab.records import Fact, IndexEvent, IndexState, Summary, frame
 from memlab.store import MemoryStore
 from memlab.store.database import Database
 
@@ -76,10 +76,13 @@ def test_what_stands_on_a_changed_message_is_not_read(store: MemoryStore, change
     rows = [Fact(f"{one}/f{i}", SCOPES[one], "Ann", "likes", "tea", "stated", [turn], NOW, session_id=one)
             for i, turn in enumerate(ids)]  # fmt: skip
     state = IndexState(one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "extractive", NOW, lines)
-    parts = {"facts": frame(Fact, rows)}
+    about = ("Tea.", ["Tea."], [ids[1:2]], [], ["Tea."], [ids[:1]], [], [], [], [], [], NOW, NOW, [], 2, "x")
+    parts = {"facts": frame(Fact, rows), "summaries": frame(Summary, [Summary(one, SCOPES[one], *about)])}
     store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent))
     assert store.knowledge.rows("facts", DATA.name).height == len(ids)
+    assert store.knowledge.rows("summaries", DATA.name).height == 1
     without = replace(DATA, turns=DATA.turns.filter(pl.col("turn_id") != ids[0]))
     store.ingest(store_data.edited(DATA, ids[0], text="Hm") if change == "edited" else without)
     left = store.knowledge.rows("facts", DATA.name)
     assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]
+    assert store.knowledge.rows("summaries", DATA.name).is_empty()  # a decision of it stands on that message

@@ -125,6 +125,10 @@ def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
     return role in ("user", "assistant")
 
 
+MOST_GAPS = 50
+"""Missing nodes of one conversation that are bridged; what lies before is another branch."""
+
+
 def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], Any]) -> list[str]:
     """Give the nodes of a tree from the root to the current one; where that is not there, to the newest leaf.
 
@@ -134,7 +138,7 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
     :param age: a function of a node by which leaves are compared.
     """
     branch, left, root = list[str](), parents, parents.get(min(parents, key=age, default=""))
-    while left:
+    for _ in range(MOST_GAPS):
         if not (isinstance(current, str) and current in left):
             answered = {parent for parent in left.values() if isinstance(parent, str)}
             # max gives the first of equals, and of equals the last of the file is the newest.
