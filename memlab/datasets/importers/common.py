@@ -125,7 +125,7 @@ def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
     return role in ("user", "assistant")
 
 
-MOST_GAPS = 50
+MOST_GAPS = 500
 """Missing nodes of one conversation that are bridged; what lies before is another branch."""
 
 
