@@ -65,13 +65,13 @@ def search(
     from memlab.records import LEVELS
 
     place, stages = open_memory(dataset, scope, store, encoder, joined=True), read(pipeline)
-    lookup.check_question(query)
     if history is not None:
         from memlab.conversation import read_history, rewrite
 
         query = rewrite(query, history=read_history(history), service=service)
         echo_escaped(f"searched for: {query}", err=True)
     asked = place.asked(query)
+    lookup.check_question(query)
     if level not in LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     bench = lookup.question_bench(

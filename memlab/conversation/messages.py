@@ -57,7 +57,7 @@ def parse_messages(history: Sequence[Any]) -> tuple[Message, ...]:
 def read_history(path: str | Path) -> tuple[Message, ...]:
     """Read a history from a file: a JSON list of messages, an object with ``messages``, or one message a line.
 
-    A file without a message of the user or the assistant is told in the log.
+    For a file without a message of the user or the assistant a warning is logged.
 
     :raises DataError: when the file cannot be read as any of these.
     """
