@@ -43,7 +43,7 @@ def test_how_each_text_is_traced(data: Dataset) -> None:
     spans = attribute(returned([text for text, *_ in cases[:5]]), data, None)
     assert spans.equals(done.head(5))
     thanks = replace(data, turns=data.turns.with_columns(text=pl.lit("Thanks!")))
-    assert attribute(returned(["thanks"]), thanks, None)["turn_ids"].to_list() == [["ann/m1"]], "no text is six turns"
+    assert attribute(returned(["thanks"]), thanks, None)["turn_ids"].to_list() == [["ann/1.1"]], "no text is six turns"
 
 
 def test_what_the_memory_names_is_taken_and_ranked_in_its_order(data: Dataset) -> None:

@@ -20,7 +20,7 @@ def test_ids_in_json_and_texts_in_json_lines(data: Dataset, tmp_path: Path) -> N
     assert "I started to learn the cello" in done.rows["text"][2]
     assert "again" in done.problems["problem"].item()
     assert read_ranking(tmp_path / "theirs.json", data, k=1).rows.height == 2
-    (tmp_path / "scored.json").write_text(json.dumps({"ann/q0": {"m2": 0.5, "m1": 0.9}}))
+    (tmp_path / "scored.json").write_text(json.dumps({"ann/q0": {"1.2": 0.5, "1.1": 0.9}}))
     assert read_ranking(tmp_path / "scored.json", data).rows["score"].to_list() == [0.9, 0.5]
     lines = [
         {"query_id": "ann/q0", "text": "Ann has\u2028 a cat."},
