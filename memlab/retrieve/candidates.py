@@ -155,6 +155,6 @@ def encode_large_scopes(store: MemoryStore, dataset: str, encoder: Encoder, *, p
                 if isinstance(encoder, TokenEncoder) and turns.height:
                     scope_tokens(bench, slice(0, turns.height))
                 bar.update(turns.height)
-    if large and isinstance(encoder, TokenEncoder):
+    if large:
         store.tokens.arrange(encoder)
     return total

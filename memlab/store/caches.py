@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Kind, check_texts
+from memlab.embed.base import Encoder, Kind, check_texts
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.schemas import TABLES, build_row_filter, text_hashes
@@ -132,13 +132,16 @@ class Tokens(TableGroup):
         start = np.r_[0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)]
         return TokenVectors(ids, vectors, start)
 
-    def arrange(self, encoder: TokenEncoder) -> None:
-        """Join the small files that tokens were written to and index their keys, so that a lookup opens few."""
+    def arrange(self, encoder: Encoder) -> None:
+        """Join the small files of an encoder's caches and index their keys, so that a lookup opens few."""
         from lancedb.index import BTree
 
-        with self.database.guarded("arranging the token cache", writes="arranging tokens"):
-            table = Cache(self.database, "tokens", encoder.identity.key).table
-            if table is not None and table.count_rows():
-                if not table.list_indices():
-                    table.create_index("key", config=BTree())
-                table.optimize(cleanup_older_than=_READING)
+        for family in ("embeddings", "tokens"):
+            if f"{family}_{encoder.identity.key}" not in self.database.names():
+                continue
+            with self.database.guarded(f"arranging the cache of {family}", writes="arranging a cache"):
+                table = Cache(self.database, family, encoder.identity.key, width=encoder.dim).table
+                if table is not None and table.count_rows():
+                    if not table.list_indices():
+                        table.create_index("key", config=BTree())
+                    table.optimize(cleanup_older_than=_READING)
