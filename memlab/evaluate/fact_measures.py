@@ -38,8 +38,8 @@ from memlab.store import MemoryStore
 from memlab.text.lemmas import strip_contrast
 
 MEASURES = (
-    "current precision", "current recall", "as-of precision", "as-of recall", "closings precision", "closings recall",
-    "silence",
+    "current precision", "current recall", "as-of precision", "as-of recall", "invalidation precision", "invalidation recall",
+    "traps avoided",
 )  # fmt: skip
 _OUTCOMES = {"scope": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(),
              "what": pl.String(), "closed": pl.Boolean()}  # fmt: skip
@@ -62,8 +62,8 @@ def measure_folder(
     An active fact counts for precision if it says what an active entry says (a hit); if it falls into a trap, says what
     no longer holds, contradicts or is nowhere among the entries (a miss); neither way if it is a neutral entry, or
     states truly that something was planned, is over or was not so. Recall asks which active entries are stated by such
-    a fact. An invalidation (closing) is right if it ends an entry that has ended, not before that was said. A trap is
-    passed (silence) unless a fact from its message says it (for what holds for an hour: for more than a day).
+    a fact. An invalidation is right if it ends an entry that has ended, not before that was said. A trap is
+    avoided unless a fact from its message says it (for what holds for an hour: for more than a day).
 
     :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed, they are resolved.
     :param service: the language model that extracts; ``None`` for rules.
@@ -129,7 +129,7 @@ def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFr
     >>> from memlab.knowledge import resolve
     >>> gold = read_gold("data/facts/dev")[0]
     >>> known = partial(resolve, facts_from_rows(read_json_lines("data/facts/frozen.jsonl"), gold))
-    >>> outcome_totals(measure_chat(gold, known)).filter(measure="silence")["n"].item()
+    >>> outcome_totals(measure_chat(gold, known)).filter(measure="traps avoided")["n"].item()
     46
     """
     rows = [row for day in gold.dates for row in _active_fact_outcomes(gold, "as-of", day, known(as_of=day))]
@@ -223,8 +223,8 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
         verdict, _ = _verdict(gold, row, None)
         if over or verdict not in ("neutral", "trap"):
             what = _fact_text(row) + (f" <- {_fact_text(new)}" if new else "")
-            yield "closings precision", bool(over), None if over else verdict, what
-    yield from _recall_outcomes("closings", ended, stated)
+            yield "invalidation precision", bool(over), None if over else verdict, what
+    yield from _recall_outcomes("invalidation", ended, stated)
 
 
 def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
@@ -237,7 +237,7 @@ def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
             if _may_stem_from(row, trap) and _lasts_too_long(row, trap) and matches_entry(row, trap)
         ]
         what = f"{_entry_line(trap)} <- {_fact_text(broken[0])}" if broken else _entry_line(trap)
-        yield "silence", not broken, trap.trap, what
+        yield "traps avoided", not broken, trap.trap, what
 
 
 def _recall_outcomes(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_Outcome]:

@@ -148,7 +148,7 @@ def test_full_marks_and_none(chat: Annotations) -> None:
     nothing = outcome_totals(_measured(chat, []))
     assert nothing["share"].to_list() == [None, 0.0, None, 0.0, None, 0.0, 1.0]
     wrong = _measured(chat, [*RIGHT, (5, "Mo", "works at", "the zoo")])
-    assert wrong.filter(measure="closings precision")["hit"].to_list() == [True, False]
+    assert wrong.filter(measure="invalidation precision")["hit"].to_list() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_what_is_wrong_and_why(chat: Annotations, stated: tuple[int, str, str, s
     outcomes = _measured(chat, [stated])
     wrong = [(False, verdict)] if verdict else []
     assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == wrong
-    assert outcomes.filter(~pl.col("hit"), measure="silence").height == (verdict == "trap")
+    assert outcomes.filter(~pl.col("hit"), measure="traps avoided").height == (verdict == "trap")
     text = format_outcomes(outcomes)
     assert verdict is None or f"{verdict}: mo: {stated[1]} | " in text
     closed = format_outcomes(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
@@ -187,8 +187,7 @@ def test_the_table_of_the_docs_is_what_its_command_prints(half: str, column: int
     # Two columns of frozen facts, two of answers to the prompts in use.
     rows = {row[1].strip(): row[column] for row in (line.split("|") for line in page) if len(row) == 7}
     for measure, n, share in measured.select("measure", "n", "share").iter_rows():
-        named = measure.replace("closings", "invalidation").replace("silence", "traps avoided")
-        printed, of = re.findall(r"[\d.]+", rows[named])[:2]
+        printed, of = re.findall(r"[\d.]+", rows[measure])[:2]
         # What an encoder merges may differ by a fact or two between machines.
         assert abs(share - float(printed)) < 0.02, (measure, share, printed)
         assert abs(n - int(of)) <= 4, (measure, n, of)
