@@ -38,8 +38,8 @@ from memlab.store import MemoryStore
 from memlab.text.lemmas import strip_contrast
 
 MEASURES = (
-    "current precision", "current recall", "as-of precision", "as-of recall", "invalidation precision", "invalidation recall",
-    "traps avoided",
+    "current precision", "current recall", "as-of precision", "as-of recall",
+    "invalidation precision", "invalidation recall", "traps avoided",
 )  # fmt: skip
 _OUTCOMES = {"scope": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(),
              "what": pl.String(), "closed": pl.Boolean()}  # fmt: skip
