@@ -72,9 +72,9 @@ def talk() -> Dataset:
 
 
 def _rows(store: MemoryStore, name: str) -> list[list[dict[str, Any]]]:
-    """Give the facts and the summaries of a dataset, in one order; there are some."""
+    """Give the facts, which rules seldom find, and the summaries of a dataset, in one order."""
     tables = [store.knowledge.rows(kind, name).sort(pl.all()).to_dicts() for kind in ("facts", "summaries")]
-    assert all(tables)
+    assert tables[1]
     return tables
 
 
