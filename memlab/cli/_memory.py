@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memlab.knowledge import Resolved
     from memlab.store import CachedEncoder, MemoryStore
 
-_OLD_DAYS, _WIDTH, _TURNS, _JOINED = 365, 100, 6, 50_000
+_OLD_DAYS, _WIDTH, _TURNS = 365, 100, 6
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ def open_memory(
 ) -> OpenMemory:
     """Open the memory that the options name; where ``joined``, all scopes as one whose name is empty by default."""
     from memlab.records import resolve_scope_name
+    from memlab.retrieve.candidates import LARGE
     from memlab.store import MemoryStore
 
     chosen = settings_in_force(store=store, encoder=encoder)
@@ -83,7 +84,8 @@ def open_memory(
         echo_escaped(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
-    if joined and scope is None and len(scopes) > 1 and sum(memory.search.size(name, one) for one in scopes) < _JOINED:
+    joined = joined and scope is None and len(scopes) > 1
+    if joined and memory.sessions(name, columns=["n_turns"])["n_turns"].sum() < LARGE:
         echo_escaped(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
         return OpenMemory(memory, chosen, name, "")
     wanted = choose_one(scopes, scope and resolve_scope_name(scope, scopes), "scope", "see memlab info")

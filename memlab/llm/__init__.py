@@ -5,10 +5,10 @@ answered; :func:`embed_texts` gives vectors.
 """
 
 from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
-from memlab.llm.client import embed_texts
+from memlab.llm.client import embed_texts, fitting_items
 from memlab.llm.service import RECORDED, ModelSpending, Service, add_to_spending, configured_service, track_spending
 
 __all__ = [
     "MISFIT", "RECORDED", "Answer", "ModelSpending", "Request", "Service", "add_to_spending", "ask", "check_service",
-    "configured_service", "describe_unanswered", "embed_texts", "track_spending",
+    "configured_service", "describe_unanswered", "embed_texts", "fitting_items", "track_spending",
 ]  # fmt: skip

@@ -17,7 +17,15 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import httpx
 import numpy as np
-from pydantic import BaseModel, FailFast, Field, FiniteFloat, ValidationError
+from pydantic import (
+    BaseModel,
+    FailFast,
+    Field,
+    FiniteFloat,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from memlab.errors import ModelError
 from memlab.llm.service import Service
@@ -74,6 +82,19 @@ def read_completion(body: bytes, shape: type[BaseModel], *, key: str = "") -> Re
     except ValidationError as error:
         return Reply(None, describe_first_fault(error), text, tokens)
     return Reply(value, "", text, tokens)
+
+
+def fitting_items(most: int) -> WrapValidator:
+    """Read of a list what fits, up to a bound, which not every model keeps; one in which nothing fits is refused."""
+
+    def read_items(items: Any, read: ValidatorFunctionWrapHandler) -> Any:
+        good: list[Any] = []
+        for item in items if isinstance(items, list) else ():
+            with suppress(ValidationError):
+                good += read([item])
+        return good[:most] or read(items)
+
+    return WrapValidator(read_items)
 
 
 def describe_first_fault(error: ValidationError) -> str:

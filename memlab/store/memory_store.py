@@ -83,7 +83,7 @@ class MemoryStore(Conversations, Versions):
         """Give the default dataset, or else the one that was written last; ``None`` in an empty store."""
         named = read_store_note(self.database, "dataset")
         written = self.datasets().sort("ingested_at")["name"].to_list()
-        return named if named in written else max(written[-1:], default=None)
+        return named if named in written else (written or [None])[-1]
 
     def encode(
         self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True

@@ -9,8 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from memlab.knowledge.prompts import fitting_items
-from memlab.llm import Request
+from memlab.llm import Request, fitting_items
 
 _MAX_TURN_CHARS = 4_000  # characters; an assistant's pages say little more beyond them
 

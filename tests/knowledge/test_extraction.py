@@ -122,4 +122,4 @@ def test_recorded_answers_are_found_and_measured(monkeypatch: pytest.MonkeyPatch
     measured = outcome_totals(measure_chat(gold, lambda **options: resolve(found.facts, **options)))
     shares = dict(measured.select("measure", "share").iter_rows())
     assert shares["current precision"] >= 0.8
-    assert shares["closings recall"] >= 0.65
+    assert shares["invalidation recall"] >= 0.65
