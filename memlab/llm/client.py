@@ -10,13 +10,13 @@ import json
 import os
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import httpx
 import numpy as np
+from anyio.from_thread import start_blocking_portal
 from pydantic import (
     BaseModel,
     FailFast,
@@ -200,22 +200,12 @@ class Client:
         An interrupt cancels it.
         """
 
-        began: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Result] | None]] = Future()
-
-        async def whole() -> Result:
-            began.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+        async def run_to_end() -> Result:
             async with self._transport:
                 return await function()
 
-        with ThreadPoolExecutor(1) as pool:  # a loop of its own
-            running = pool.submit(asyncio.run, whole())
-            try:
-                return running.result()
-            except BaseException:
-                loop, task = began.result()
-                with suppress(RuntimeError):  # the loop has ended
-                    loop.call_soon_threadsafe(task.cancel if task else loop.stop)
-                raise
+        with start_blocking_portal() as portal:  # a loop of its own, in a thread of its own
+            return portal.call(run_to_end)
 
 
 @cache

@@ -102,12 +102,6 @@ class ModelSpending:
     seconds: float = 0.0
     estimate: bool = False
 
-    def add(self, tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0.0) -> None:
-        """Count answers, each once."""
-        self.tokens |= tokens
-        self.unanswered += unanswered
-        self.seconds += seconds
-
     def describe(self) -> dict[str, object]:
         """Give it for a provenance.
 
@@ -156,4 +150,6 @@ def is_estimating() -> bool:
 def add_to_spending(tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0) -> None:
     """Add answers to every count that is open."""
     for spent in _OPEN.get():
-        spent.add(tokens, unanswered, seconds)
+        spent.tokens |= tokens
+        spent.unanswered += unanswered
+        spent.seconds += seconds
