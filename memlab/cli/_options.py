@@ -75,6 +75,9 @@ Service = Annotated[
     str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
 ]
 Engine = Annotated[str, typer.Option(help="local, or ray: the work goes to a Ray cluster (RAY_ADDRESS).")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Ask no language model; estimate the tokens and the price of asking.")
+]
 Timeout = Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)]
 Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
 Source = Annotated[Path, typer.Option(help="Where the notebooks are.")]

@@ -42,9 +42,7 @@ def evaluate(
         Path | None,
         typer.Option(help="A file of errors in LoCoMo's evidence, as its audit has it; reported beside the original."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Ask no language model; estimate the tokens and the price of asking.")
-    ] = False,
+    dry_run: opt.DryRun = False,
     engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip

@@ -32,24 +32,38 @@ def index(
     service: opt.Service = None,
     now: Annotated[str | None, typer.Option(help="The present, in UTC; the clock by default.")] = None,
     watch: Annotated[float | None, typer.Option(help="Look again every so many seconds, until stopped.", min=1)] = None,
-    engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
+    dry_run: opt.DryRun = False, engine: opt.Engine = "local", store: opt.Store = None,
+    encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """Summarise finished sessions and extract their entities and facts; what failed is tried again."""
     from memlab import indexing
+    from memlab.evaluate import Table
+    from memlab.experiments.costs import estimated_row
+    from memlab.llm import track_spending
     from memlab.store import MemoryStore
 
     chosen, present = settings_in_force(store=store, encoder=encoder), read_date(now)
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     options: dict[str, Any] = {
         "settings": wanted, "service": None if wanted.service == indexing.EXTRACTIVE else wanted.service,
-        "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True, "engine": engine,
+        "now": present, "gap": timedelta(minutes=chosen.gap_minutes),
     }  # fmt: skip
-    memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen, engine)
+    memory = MemoryStore.open(chosen.store, create=False)
+    model = None if dry_run else load_encoder(chosen, engine)
     while True:
         there = memory.datasets()["name"].to_list()
+        names = [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there
+        if dry_run:
+            rows = []
+            for name in names:
+                with track_spending(estimate=True) as spent:
+                    indexing.index(memory, name, **options)
+                rows.append({"dataset": name} | estimated_row(spent.describe()["tasks"]))
+            echo_escaped(Table(rows))
+            return
         faults: list[str] = []
-        for name in [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
-            events = indexing.index(memory, name, encoder=model, **options)
+        for name in names:
+            events = indexing.index(memory, name, encoder=model, progress=True, engine=engine, **options)
             for line in indexing.report_lines(memory, name, events):
                 echo_escaped(line)
             failed = events.filter(kind="failed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memlab import llm
@@ -63,8 +63,9 @@ def costs(runs: Sequence[Run], dataset: Dataset, *, prices: Sequence[tuple[float
 def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
     """Estimate what pipelines would ask of their services, and ask nothing; what is recorded costs nothing more.
 
-    A token is counted as four characters, an answer as 100 tokens. What later stages ask depends on what earlier ones
-    are answered: of a pipeline with several such stages this is about as much as it will be, not a bound.
+    A token is counted as four characters, an answer as 100 tokens, of the longer tasks as many as recorded ones have.
+    What later stages ask depends on what earlier ones are answered: of a pipeline with several such stages this is
+    about as much as it will be, not a bound.
 
     :returns: ``pipeline``, ``prompts``, ``read`` and ``written`` in tokens, and the price at each of :data:`PRICES`.
     """
@@ -74,7 +75,15 @@ def estimate_costs(pipelines: Sequence[Pipeline], bench: Bench) -> Table:
             warnings.simplefilter("ignore")
             # Else what another pipeline was not answered would be remembered.
             tasks = each.run(bench.with_queries(bench.queries)).provenance.get("llm", {}).get("tasks", {})
-        prompts, read, written = (sum(row[side] for row in tasks.values()) for side in (0, 1, 2))
-        row = {"pipeline": str(each), "prompts": prompts, "read": read, "written": written}
-        rows.append(row | {f"price at {a:g}/{b:g}": round(token_cost(read, written, (a, b)), 2) for a, b in PRICES})
+        rows.append({"pipeline": str(each)} | estimated_row(tasks))
     return Table(rows)
+
+
+def estimated_row(tasks: Mapping[str, Sequence[int]]) -> dict[str, float]:
+    """Give ``prompts``, tokens ``read`` and ``written``, and the price at each of :data:`PRICES`.
+
+    :param tasks: as :meth:`memlab.llm.ModelSpending.describe` gives them.
+    """
+    prompts, read, written = (sum(row[side] for row in tasks.values()) for side in (0, 1, 2))
+    prices = {f"price at {a:g}/{b:g}": round(token_cost(read, written, (a, b)), 2) for a, b in PRICES}
+    return {"prompts": prompts, "read": read, "written": written} | prices

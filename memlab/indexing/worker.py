@@ -20,6 +20,7 @@ from memlab.errors import ModelError
 from memlab.indexing.results import cache_vectors, map_undos_to_current_facts
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
+from memlab.llm.service import is_estimating
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.sessions import GAP
 from memlab.store import MemoryStore
@@ -80,6 +81,9 @@ def index(
     that a model does not answer is made without it, unless what a model made of the same turns is there. A service that
     fails again and again is asked for no further batch.
 
+    Inside :func:`memlab.llm.track_spending` with ``estimate``, what a model would be asked is counted, and nothing is
+    asked or written.
+
     :param settings: what is made; see :class:`memlab.config.IndexSettings`.
     :param service: the language model that makes it, see :func:`memlab.llm.ask`; ``None`` for none.
     :param encoder: embeds summaries and facts, so that they are found at once; otherwise they are when first searched.
@@ -103,7 +107,8 @@ def index(
     chosen = settings or IndexSettings()
     if isinstance(service, str) and service != RECORDED:
         service = configured_service(service)
-    store.knowledge.sweep(dataset)
+    if not is_estimating():
+        store.knowledge.sweep(dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
@@ -114,11 +119,13 @@ def index(
         read_ahead, batches = tee(due.iter_slices(chosen.batch))
         inputs = (_read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead)
         for batch, rows in zip(batches, parallel_map(_index_batch, inputs, job, engine=engine), strict=True):
+            if is_estimating():
+                continue
             events.append(_commit_batch(store, job, batch, rows))
             reasons = events[-1]["reason"].drop_nulls()
             left_alone = left_alone or next((each for each in reasons if "not asked after" in each), "")
             bar.update(batch.height)
-    if encoder is not None and due.height:
+    if encoder is not None and due.height and not is_estimating():
         cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
 

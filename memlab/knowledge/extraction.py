@@ -17,6 +17,7 @@ from memlab.knowledge.patterns import make_fact
 from memlab.knowledge.prompts import ENDINGS, FACTS, MAX_STATEMENTS, VERSION, Endings, NamedEntity, Stated, StatedFact
 from memlab.knowledge.supersession import active_facts, resolve
 from memlab.llm import Answer, Request, Service, ask
+from memlab.llm.service import is_estimating
 from memlab.records import Entity, Fact, frame
 from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
 
@@ -94,6 +95,10 @@ def extract(
     all_facts = pl.concat([others, frame(Fact, facts.values())])
     all_facts = all_facts.with_columns(recorded_at=pl.coalesce("recorded_at", "asserted_at", pl.lit(datetime.now(UTC))))
     answered = {session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS}
+    if service is not None and is_estimating():
+        # What will be stated is not known: count the second question of each session at its usual, full length.
+        shown = {"statements": [{"id": "f" * 13, "said": "2026-01-01", "statement": "s" * 70}] * MAX_STATEMENTS}
+        ask([_request("endings", rows, Endings, ENDINGS, shown) for rows in sessions.values()], service)
     for session, error, endings in _ask_ended_facts(answered, all_facts, undone, service):
         if error:
             outcomes[session] = ("fallback", f"what it ends: {error}", service_name(service))

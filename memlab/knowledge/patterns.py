@@ -19,7 +19,8 @@ _AFTER = "now|and|but|so|since|because|for|with|who|which|as|from|again|last|thi
 _END = rf"(?= (?:{_AFTER})\b|[,.;:!?()–—]|$)"
 _I = r"(?:^|\b(?:I|i) )(?:(?:just|also|now|still|finally|currently|actually|really) )*"
 _I_AM = r"(?:^|\b(?:I am|I'm|i'm|im|i am) )(?:(?:just|also|now|still|finally|currently|actually) )*"
-_MY_THING = r"\b[Mm]y(?: new)? (?P<what>[a-z][\w-]*(?: [a-z][\w-]*){0,2})"
+_CODE = "(?:code|number|password|passcode|pin|PIN|combination)"
+_MY_THING = rf"\b[Mm]y(?: new)? (?P<what>[a-z][\w-]*(?: [a-z][\w-]*){{0,2}}(?: {_CODE})?)"
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
     (rf"{_I}(?:work|started|start|got a job|am working|'m working)(?: \w+)? (?:at|for) {_NAME}", "works at"),
@@ -46,10 +47,9 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     (rf"{_I}(?:have|own|adopted|got) (?P<o>(?:a|an|two|three|four|five|\d+) (?:\w+ )?"
      r"(?:dog|cat|puppy|kitten|rabbit|horse|bird|fish|hen|goat|sister|brother|son|daughter|bike|car|van)s?)", "has"),
     (rf"{_MY_THING}(?: is|'s) (?:now |called |named )*{_PROPER_VALUE}", "is"),
-    (rf"{_MY_THING} (?:code|number|password|pin|combination)(?: is|:|'s)(?: now)? (?P<o>\S*\d\S*)", "is"),
+    (rf"\b[Mm]y(?: new)? (?P<what>(?:[\w-]+ ){{0,3}}{_CODE})(?: is|:|'s)(?: now)? (?P<o>\S*\d\S*?)", "is"),
 )  # fmt: skip
 _COMPILED = tuple((re.compile(pattern + _END), predicate) for pattern, predicate in _PATTERNS)
-_CODE = re.compile(r" (?:code|number|password|pin|combination)\b")
 _UNSURE = re.compile(
     r"[?\"“”]|\b(?:if|would|could|might|maybe|perhaps|wish|used to|almost|nearly|imagine|pretend|joking|kidding|lol|"
     r"unless|thought|dream\w*|hope|want|tomorrow|plan\w*|going to|gonna|says?|said|told)\b",
@@ -85,8 +85,7 @@ def pattern_facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
                     continue
                 subject = str(turn["speaker"] or "user")
                 if what := match.groupdict().get("what"):
-                    code = _CODE.search(sentence, match.end("what"), match.start("o"))
-                    subject = f"{subject}'s {what}{code[0] if code else ''}"
+                    subject = f"{subject}'s {what}"
                 yield make_fact([turn], (subject, predicate, match["o"]), source="stated")
                 break
 

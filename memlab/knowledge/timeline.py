@@ -14,7 +14,7 @@ import polars as pl
 from memlab.embed import Encoder
 from memlab.knowledge import normal_form
 from memlab.knowledge.normal_form import IS, NOT, PLAN, Value, normal_relation, normal_value
-from memlab.text.words import wordset
+from memlab.text.words import PREPOSITIONS, wordset
 
 _SINGLE_VALUED = {
     "home": ("lives in",), "company": ("lives with",), "school": ("studies at",), "pay": ("earns",),
@@ -23,6 +23,8 @@ _SINGLE_VALUED = {
     "age": ("is years old",), "birth": ("was born on",), "name": ("is named",),
     "key": ("API key",), "email": ("email address",), "phone": ("phone number",),
 }  # fmt: skip
+_PARALLEL_GROUPS = ("job", "role", "school", "subject")
+"""Groups of which several values that one session states hold together: two jobs are common, two homes are not."""
 EXCLUSIVE_GROUPS = {normal_relation(phrase): group for group, phrases in _SINGLE_VALUED.items() for phrase in phrases}
 """Normal form of a relation → its group; a subject has one value of a group at a time."""
 _MULTI_VALUED = normal_form.stem_words(sorted(wordset(
@@ -88,15 +90,28 @@ class Statement:
         one, two = self.value, other.value
         return bool(self.key and other.key) and (one.is_part_of(two) or two.is_part_of(one))
 
+    def narrows(self, other: Statement) -> bool:
+        """Whether its value is another with a prepositional phrase behind it: "guitar in the Ravens".
+
+        What has a number ("118 for the ticket") names one thing, in however many words.
+        """
+        words, n = self.value.words, len(other.value.words)
+        begins_with_other = words[:n] == other.value.words and not self.value.exact
+        return begins_with_other and not PREPOSITIONS.isdisjoint(words[n : n + 1])
+
     def is_compatible_with(self, old: Statement) -> bool:
-        """Whether two values of one group hold together: equal, one more precise, of one turn, of different things."""
+        """Whether two values of one group hold together: equal, one more precise, or of different things."""
         if old.relation != self.relation:
             return False
         # "Her wrist is broken" says nothing against "her wrist is five weeks out of plaster".
         different = self.is_possession and bool(old.value.exact) != bool(self.value.exact)
-        # "I live with Ann and Bo" may be two facts.
-        together = not set(self.fact["evidence"] or ()).isdisjoint(old.fact["evidence"] or ())
-        return different or together or old.key == self.key or old.is_nested_with(self)
+        return different or old.key == self.key or old.is_nested_with(self)
+
+    @property
+    def said_in(self) -> set[str]:
+        """Where it was said: ids of its turns, and of a job or a school that of the session too."""
+        session = self.fact["session_id"] if self.group in _PARALLEL_GROUPS else None
+        return {*(self.fact["evidence"] or ()), *([session] if session else ())}
 
 
 def read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[Statement]:
@@ -136,6 +151,7 @@ class Interval:
     since: datetime
     closed: tuple[Statement, datetime, str] | None = None
     statements: list[Statement] = field(default_factory=list)
+    said_in: set[str] = field(default_factory=set)
 
     def fact_states(self, present: datetime) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """Give the state of each statement by its id; columns as in ``supersession._STATE_SCHEMA``."""
@@ -205,7 +221,8 @@ class _Timeline:
         ending, mode = statement.is_ending, statement.mode
         current = [i for i in _open_intervals(self.by_relation[statement.relation]) if i.first.mode == mode]
         interval = next((old for old in current if old.first.key == statement.key), None)
-        for rule, old in self._find_ended(statement, current) if ending else self._find_closed(statement):
+        said_in = statement.said_in.union(interval.said_in if interval else ())
+        for rule, old in self._find_ended(statement, current) if ending else self._find_closed(statement, said_in):
             if (ending or old is not interval) and (old.first.meaning, statement.meaning) not in self.undone:
                 old.closed = (statement, since, rule)
         if ending:
@@ -216,6 +233,7 @@ class _Timeline:
             self.by_relation[statement.relation].append(interval)
             self.by_group[statement.group].append(interval)
         interval.statements.append(statement)
+        interval.said_in |= said_in
 
     def find_corrected(self, statement: Statement) -> Interval | None:
         """Find the latest value that a statement corrects."""
@@ -229,15 +247,17 @@ class _Timeline:
     def _find_ended(self, statement: Statement, current: list[Interval]) -> list[tuple[str, Interval]]:
         """Find what an ending closes, with the rule: the value that it names, in other words or fewer."""
         ended = [old for old in current if old.first.key == statement.key or not statement.key]
-        ended = ended or [old for old in current if old.first.is_nested_with(statement)]
+        nested = [old for old in current if old.first.is_nested_with(statement)]
+        # Who no longer plays guitar in the Ravens may play it elsewhere; a job at Acme in Oslo is the job at Acme.
+        ended = ended or [old for old in nested if statement.single or not statement.narrows(old.first)]
         if ended and statement.group == "job" and statement.mode == IS:
             # Who leaves a job leaves its boss, but not the new one of whom the same session tells.
             bosses, session = _open_intervals(self.by_group["boss"]), statement.fact["session_id"]
             ended += [old for old in bosses if not session or old.first.fact["session_id"] != session]
         return [(ENDED, old) for old in ended]
 
-    def _find_closed(self, statement: Statement) -> Iterator[tuple[str, Interval]]:
-        """Find what any other statement closes, with the rule."""
+    def _find_closed(self, statement: Statement, said_in: set[str]) -> Iterator[tuple[str, Interval]]:
+        """Find what any other statement closes, with the rule; ``said_in``: where its value was said so far."""
         mode = statement.mode
         for old in _open_intervals(self.by_relation[statement.relation]):
             same = old.first.key == statement.key
@@ -252,7 +272,9 @@ class _Timeline:
                 yield ENDED, old
         if statement.single:
             for old in _open_intervals(self.by_group[statement.group]):
-                if old.first.mode == mode != NOT and not statement.is_compatible_with(old.first):
+                # "I live with Ann and Bo" may be two facts, and naming one of them again leaves the other.
+                together = old.first.relation == statement.relation and not said_in.isdisjoint(old.said_in)
+                if old.first.mode == mode != NOT and not together and not statement.is_compatible_with(old.first):
                     yield REPLACED, old
             for old in _open_intervals(self.by_group[_OPPOSITE_GROUP.get(statement.group, "")]):
                 # Who lives with somebody again has not broken up with them, and the reverse.

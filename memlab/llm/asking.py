@@ -120,7 +120,7 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
     if is_estimating():
         counted = new  # what is recorded costs nothing more
         for key, each in new.items():
-            tokens = ((len(each.system) + len(each.prompt)) // CHARS, WRITTEN)
+            tokens = ((len(each.system) + len(each.prompt)) // CHARS, WRITTEN.get(each.task, 100))
             answers[key] = Answer(None, "not asked: an estimate", tokens)
     elif model and new:
         answers |= _ask_service(new, model, progress)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from memlab.errors import ModelError
 
@@ -83,8 +84,8 @@ def resolve_service(service: str | Service | None) -> Service | None:
     return service
 
 
-CHARS, WRITTEN = 4, 100
-"""Of an estimate: characters a token, and tokens of an answer."""
+CHARS, WRITTEN = 4, {"facts": 1400, "summary": 500, "rollup": 550, "cluster": 350}
+"""Of an estimate: characters a token, and tokens of an answer by task, as in the recordings; 100 for other tasks."""
 
 
 @dataclass
@@ -102,7 +103,13 @@ class ModelSpending:
     seconds: float = 0.0
     estimate: bool = False
 
-    def describe(self) -> dict[str, object]:
+    def add(self, tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0.0) -> None:
+        """Count answers, each once."""
+        self.tokens |= tokens
+        self.unanswered += unanswered
+        self.seconds += seconds
+
+    def describe(self) -> dict[str, Any]:
         """Give it for a provenance.
 
         :returns: ``tasks``: of each task how many answers there were, and the tokens read and written for them;
@@ -150,6 +157,4 @@ def is_estimating() -> bool:
 def add_to_spending(tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0) -> None:
     """Add answers to every count that is open."""
     for spent in _OPEN.get():
-        spent.tokens |= tokens
-        spent.unanswered += unanswered
-        spent.seconds += seconds
+        spent.add(tokens, unanswered, seconds)

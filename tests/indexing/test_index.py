@@ -17,6 +17,7 @@ from memlab.embed.plain import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active_facts
+from memlab.llm import track_spending
 from memlab.records import TIMESTAMP
 from memlab.store import MemoryStore
 
@@ -98,6 +99,24 @@ def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_va
     index(store, NAME, service=lab)
     assert kinds(index(store, NAME, service="recorded")) == {"kept": 3}
     assert index(store, NAME, service=lab).is_empty()
+
+
+def test_an_estimate_asks_and_writes_nothing_and_leaves_out_what_is_recorded(
+    store: MemoryStore, server: ModelServer, tmp_path: Path
+) -> None:
+    def estimated(**options: Any) -> dict[str, int]:
+        with track_spending(estimate=True) as spent:
+            assert index(store, NAME, encoder=HashingEncoder(64), **options).is_empty()
+        return {task: n for task, (n, _, _) in spent.describe()["tasks"].items()}
+
+    lab = server.service(record=str(tmp_path / "record.jsonl"), max_retries=0)
+    assert estimated(service=lab) == {"facts": 3, "endings": 3, "summary": 3}
+    assert not server.requests
+    assert store.knowledge.states(NAME).is_empty()
+    assert estimated() == {}
+    index(store, NAME, service=lab)
+    assert estimated(service=lab) == {}, "nothing is due"
+    assert estimated(service=lab, settings=IndexSettings(version=2)) == {"endings": 1}, "the first was asked nothing"
 
 
 def test_a_service_that_fails_again_and_again_is_left_alone(store: MemoryStore, server: ModelServer) -> None:

@@ -94,10 +94,10 @@ def test_without_an_answer_there_are_patterns_and_without_times_a_model_reads(mo
 
 
 def test_patterns_read_what_the_user_says_of_himself_and_is_sure_of() -> None:
-    sure = "My boss is Ida Berg, again. I don't eat fish any more. "
+    sure = "My boss is Ida Berg, again. I don't eat fish any more. My PIN is 1234. "
     turns = _turns(sure + "If I lived in Oslo, I'd ski. Do I work at Acme? She said I work at Bolt.")
     found = extraction.extract(turns).facts.select("subject", "predicate", "object").rows()
-    assert found == [("Mel's boss", "is", "Ida Berg"), ("Mel", "does not eat", "fish")]
+    assert found == [("Mel's boss", "is", "Ida Berg"), ("Mel", "does not eat", "fish"), ("Mel's PIN", "is", "1234")]
     vague = "I left the choir. The left hand. Left hand. I live on coffee. I report to her."
     assert extraction.extract(_turns(vague)).facts.is_empty()
     assert extraction.extract(_turns(sure, role="assistant")).facts.is_empty()

@@ -52,6 +52,11 @@ def test_one_value_supersedes_and_the_same_reinforces_once_a_turn() -> None:
     assert closing == ("f0", "f3", DAY0 + timedelta(days=20), ["u/s/3"], "Ann")
     both = _facts((0, "lives with", "Ann"), (0, "lives with", "Bo")).with_columns(evidence=pl.lit(["u/s/0"]))
     assert _status(resolve(both)) == [A, A]
+    jobs = _facts(*((day, "works at", name) for day, name in ((0, "Acme"), (0, "Bolt"), (9, "Bolt"), (20, "Cord"))))
+    jobs = jobs.with_columns(session_id=pl.Series(["u/s", "u/s", "u/t", "u/u"]))
+    assert (_held(resolve(jobs), 10), _status(resolve(jobs))) == (["Acme", "Bolt"], [S, S, R, A])
+    homes = jobs.with_columns(predicate=pl.lit("lives in"))
+    assert _held(resolve(homes), 10) == ["Bolt"]
     leaves = _facts((0, "works at", "Acme"), (9, "reports to", "Uma"), (9, "no longer works at", "Acme"))
     leaves = leaves.with_columns(session_id=pl.Series(["u/s", "u/t", "u/t"]))
     assert _status(resolve(leaves)) == [E, A, X]
@@ -80,6 +85,10 @@ STORIES = {
     "one code": ([S, A], "Mel's door code: is = 12u34; Mel's door code: is = 44bc12"),
     "several sisters": ([A, A], "Mel's sister: is = Ann; Mel's sister: is = Bea"),
     "one value that says more": ([A, A], "lives in = Leeds; lives in = the centre of Leeds"),
+    "an end of one of several": ([A, X], "plays = guitar; no longer plays = guitar in the Ravens"),
+    "an end of the whole": ([E, X], "plays = guitar in the Ravens; no longer plays = guitar"),
+    "an end in more words": ([E, X], "works at = Acme; no longer works at = Acme in Oslo"),
+    "an end of one debt": ([E, X], "owes = Jos 118; no longer owes = Jos 118 for the ticket"),
     "a plan that has come about": ([S, A], "plans to move to = Oslo; moved to = Oslo"),
     "a plan that nobody names again": (["expired", A, A], "plans to buy = a van; enjoys = chess; enjoys = golf"),
     "a correction of a correction": (
