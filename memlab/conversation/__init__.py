@@ -2,7 +2,7 @@
 
 - ``messages``: histories in several forms, and files of follow-ups. ``rewriting``: follow-ups as standalone questions.
 - ``session_memory``: the sessions in play, a bias towards them, and a rolling buffer of messages.
-- ``sources``, ``contexts``, ``token_counts``: the context of a question within a budget of MiniLM tokens.
+- ``sources``, ``contexts``: the context of a question within a budget of MiniLM tokens.
 - ``containment``: whether a context contains the answer. ``answering``: answers and verdicts of a model.
 """
 
@@ -15,23 +15,7 @@ from memlab.conversation.session_memory import RollingBuffer, SessionMemory, bia
 from memlab.conversation.sources import gather_lines
 
 __all__ = [
-    "Budget",
-    "Contexts",
-    "Message",
-    "RollingBuffer",
-    "SessionMemory",
-    "answer",
-    "answer_presence",
-    "assemble_contexts",
-    "bias",
-    "contains_answer",
-    "extend_buffer",
-    "gather_lines",
-    "judge",
-    "minilm_tokens",
-    "parse_messages",
-    "read_follow_ups",
-    "read_history",
-    "remember",
-    "rewrite",
+    "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "answer_presence", "assemble_contexts",
+    "bias", "contains_answer", "extend_buffer", "gather_lines", "judge", "minilm_tokens", "parse_messages",
+    "read_follow_ups", "read_history", "remember", "rewrite",
 ]  # fmt: skip

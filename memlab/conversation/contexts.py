@@ -201,14 +201,8 @@ def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
     """Format lines for a context, facts with confidence and date, and add their sizes."""
     texts, heads = [], [single_line(head or "") for head in lines["head"]]
     for text, confidence, at in lines.select("text", "confidence", "at").iter_rows():
-        note = (
-            ""
-            if confidence is None
-            else f" ({confidence:.2f})"
-            if at is None
-            else f" ({confidence:.2f}, {format_day(at)})"
-        )
-        texts.append(single_line(text or "") + note)
+        day = f", {format_day(at)}" if at else ""
+        texts.append(single_line(text or "") + ("" if confidence is None else f" ({confidence:.2f}{day})"))
     rows = lines.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String))
     return add_token_counts(add_token_counts(rows).rename({"n_tokens": "size"}), "head")
 

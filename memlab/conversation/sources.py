@@ -76,12 +76,9 @@ def gather_lines(
 def turn_lines(turns: pl.DataFrame, source: str, *, dates: bool) -> pl.DataFrame:
     """Give turns, each with its ``query_id``, as lines of a context: speaker and text, under the day."""
     rows = turns.select("query_id", "turn_id", text=turn_text_expr(), at=pl.col("timestamp").cast(TIMESTAMP))
-    days = ["" if at is None else f"[{format_day(at)}]" for at in rows["at"]]
-    texts = rows["text"].to_list()
-    if dates:
-        texts = [
-            text if at is None else annotate_dates(text, at.date()) for text, at in zip(texts, rows["at"], strict=True)
-        ]
+    pairs = rows.select("text", "at").rows()
+    days = ["" if at is None else f"[{format_day(at)}]" for _, at in pairs]
+    texts = [annotate_dates(text, at.date()) if dates and at else text for text, at in pairs]
     lines = rows.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(days, dtype=pl.String))
     named = lines.with_columns(source=pl.lit(source), ref="turn_id", turns=pl.concat_list("turn_id"))
     return named.with_columns(confidence=pl.lit(None)).select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
@@ -113,12 +110,6 @@ def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     questions = bench.queries.select("query_id", "scope", "text")
     ranked = search_facts(questions, facts, encoder=bench.embedder(), k=FACTS).select("query_id", "rank", "fact_id")
     rows = ranked.join(facts, on="fact_id", maintain_order="left")
-    rows = rows.with_columns(
-        text=fact_sentences(rows),
-        source=pl.lit("facts"),
-        ref="fact_id",
-        head=pl.lit(""),
-        turns="evidence",
-        at="asserted_at",
-    )
-    return rows.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
+    lines = rows.with_columns(ref="fact_id", text=fact_sentences(rows), turns="evidence", at="asserted_at")
+    lines = lines.with_columns(source=pl.lit("facts"), head=pl.lit(""))
+    return lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)

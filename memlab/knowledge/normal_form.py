@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from memlab.embed import Encoder
@@ -25,11 +25,6 @@ _CACHE_SIZE = 100_000  # texts of which the normal form is remembered
 
 _ADVERBS = wordset("now currently still already also really just recently always usually actually")
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
-_CLOSED_SERIES = (
-    " ".join(WEEKDAYS), " ".join(MONTHS), "red orange yellow green blue purple violet black white brown grey gray pink",
-    "mother father sister brother son daughter wife husband uncle aunt cousin grandmother grandfather niece nephew",
-    "north south east west left right upper lower", "morning afternoon evening night",
-)  # fmt: skip
 
 _ENDING = re.compile(r"\bno longer\b|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgets )\bused to\b", re.I)
 _DENIAL = re.compile(r"\b(?:does |do |did )?not\b(?! only)|\bnever\b", re.I)
@@ -188,13 +183,13 @@ def value_keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -
     vectors, at = encoder.encode(wanted, progress=False), {text: row for row, text in enumerate(wanted)}
     first: dict[tuple[Hashable, str], str] = {}
     for owner, members in several.items():
-        owner_vectors = vectors[[at[text] for text in members.values()]]
+        own = vectors[[at[text] for text in members.values()]]
         known, values = list(members), [normal_value(text) for text in members.values()]
         for row, key in enumerate(known):
-            near = (owner_vectors[:row] @ owner_vectors[row] >= SAME_VALUE_COSINE).nonzero()[0]
+            near = (own[:row] @ own[row] >= SAME_VALUE_COSINE).nonzero()[0]
             same = (first[owner, known[n]] for n in near if not values_differ(values[n], values[row]))
             first[owner, key] = next(same, key)
-    return {owner_vectors: first.get((owner_vectors[0], key), key) for owner_vectors, key in forms.items()}
+    return {(owner, text): first.get((owner, key), key) for (owner, text), key in forms.items()}
 
 
 def values_differ(a: Value, b: Value) -> bool:
@@ -206,18 +201,20 @@ def values_differ(a: Value, b: Value) -> bool:
     # Names on both sides: a capital alone may only begin a sentence.
     if a.exact != b.exact or (a.names - set(b.words) and b.names - set(a.words)):
         return True
-    return any((set(a.words) & series) != (set(b.words) & series) for series in _mutually_exclusive_words())
-
-
-@cache
-def _mutually_exclusive_words() -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(stem_words(line.split())) for line in _CLOSED_SERIES)
+    return any((set(a.words) & series) != (set(b.words) & series) for series in _CLOSED_SERIES)
 
 
 def stem_words(words: list[str]) -> list[str]:
     """Stem words; an irregular form of a verb becomes the stem of its base form."""
     verbs = irregular_forms()
     return stem(verbs.get(word, word) for word in words)
+
+
+_CLOSED_SERIES = [set(stem_words(line.split())) for line in (
+    " ".join(WEEKDAYS), " ".join(MONTHS), "red orange yellow green blue purple violet black white brown grey gray pink",
+    "mother father sister brother son daughter wife husband uncle aunt cousin grandmother grandfather niece nephew",
+    "north south east west left right upper lower", "morning afternoon evening night",
+)]  # fmt: skip
 
 
 def _lower_words(text: str) -> list[str]:

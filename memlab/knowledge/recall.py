@@ -179,9 +179,8 @@ def search_facts(
             cosines = similarities(asked["text"], fact_statements(scope_facts), encoder)
         named = None if entities is None else entities.filter(scope=scope)
         network = build_graph(scope_facts, named) if weights.graph else None
-        for (place, query, text), cosine in zip(
-            asked.select("_place", "query_id", "text").rows(), cosines, strict=True
-        ):
+        rows = asked.select("_place", "query_id", "text").rows()
+        for (place, query, text), cosine in zip(rows, cosines, strict=True):
             relevance, names = ({}, []) if network is None else fact_relevance(network, text)
             nearness = pl.Series([relevance.get(fact, 0.0) for fact in scope_facts["fact_id"]], dtype=pl.Float64)
             ranked = scope_facts.select(

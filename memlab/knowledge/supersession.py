@@ -95,11 +95,7 @@ def resolve(
     subjects: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements.values():
         subjects[statement.fact["scope"], statement.subject].append(statement)
-    intervals = [
-        interval
-        for subject_statements in subjects.values()
-        for interval in resolve_subject(subject_statements, meanings)
-    ]
+    intervals = [interval for stated in subjects.values() for interval in resolve_subject(stated, meanings)]
     latest = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
     # A statement that is in no interval only ends something.
     times = arrived.select("fact_id", "said_at").iter_rows()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,9 +21,8 @@ from memlab.knowledge.decay import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
 
 CONSTANT, DEFAULT = "constant", "default"
 MIN_LABELS, FOLDS = 20, 5
-MIN_CHANCE = (
-    1e-6  # chances are kept this far from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity
-)
+MIN_CHANCE = 1e-6
+"""How far chances are kept from 0 and 1: a curve that is sure and wrong costs 13.8 nats, not infinity."""
 _INTERVAL_LEVEL = 0.9
 
 
@@ -178,20 +178,14 @@ def compare(
         chance[CONSTANT][test] = true[learn].mean()
         chance[DEFAULT][test] = _survival_probabilities(PlateauLinear(), age[test])
         for name in families:
-            chance[name][test] = _survival_probabilities(
-                fit(labels[learn], name, intervals=False, seed=seed).curve, age[test]
-            )
+            curve = fit(labels[learn], name, intervals=False, seed=seed).curve
+            chance[name][test] = _survival_probabilities(curve, age[test])
     losses = {name: -np.log(np.where(true, its, 1 - its)) for name, its in chance.items()}
     best = min(families, key=lambda name: float(losses[name].mean()))
-    rows = [
-        (
-            name,
-            len(true),
-            *_mean_with_interval(loss, labels[group]),
-            *_mean_with_interval(loss - losses[best], labels[group]),
-        )
-        for name, loss in losses.items()
-    ]
+    rows = []
+    for name, loss in losses.items():
+        means = (_mean_with_interval(each, labels[group]) for each in (loss, loss - losses[best]))
+        rows.append((name, len(true), *chain(*means)))
     measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
     return pl.DataFrame(rows, schema=["family", "n", *measures], orient="row")
 

@@ -2,7 +2,7 @@
 
 ``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer. ``prompts`` has the
 requests and the check of citations, ``writing`` asks a model and makes the rows, and ``extractive`` picks sentences
-where it does not answer. ``tree`` searches through them, ``digest`` prints one.
+where it does not answer. ``tree`` searches through them, and ``second_keys`` finds turns by them.
 """
 
 from memlab.summaries.periods import period_name, rollup, summarize_period, summarize_sessions, to_markdown
@@ -12,18 +12,6 @@ from memlab.summaries.tree import nearest_summaries, summary_tree, tree
 from memlab.summaries.writing import EXTRACTIVE, fallback_note
 
 __all__ = [
-    "EXTRACTIVE",
-    "GROUPS",
-    "Tree",
-    "build_raptor_tree",
-    "fallback_note",
-    "nearest_summaries",
-    "period_name",
-    "rollup",
-    "second_keys",
-    "summarize_period",
-    "summarize_sessions",
-    "summary_tree",
-    "to_markdown",
-    "tree",
+    "EXTRACTIVE", "GROUPS", "Tree", "build_raptor_tree", "fallback_note", "nearest_summaries", "period_name", "rollup",
+    "second_keys", "summarize_period", "summarize_sessions", "summary_tree", "to_markdown", "tree",
 ]  # fmt: skip

@@ -20,7 +20,9 @@ from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts, evidenc
 from memlab.summaries.writing import Row, Writer, fill_missing_topics, node_frame, turn_rows, write_summaries
 from memlab.terminal import count_noun, escape_markdown
 
-_HEADINGS = {"carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open"}
+_HEADINGS = {
+    "sentences": "", "carried_on": "Carried on from before", "decisions": "Decided", "open_questions": "Still open",
+}  # fmt: skip
 
 
 def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
@@ -38,19 +40,17 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     <BLANKLINE>
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
-    lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", ""]
     below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
     counted = f"{count_noun(len(node['turns']), 'turns')} in {count_noun(len(node['children']), below)}"
     counted += f"; written by: {node['service']}"
-    topics = escape_markdown(", ".join(node["topics"]))
-    lines += [
-        counted + (f"; topics: {topics}" if topics else ""),
-        "",
-        *_bullet_lines(node["sentences"], node["evidence"]),
-    ]
+    if topics := escape_markdown(", ".join(node["topics"])):
+        counted += f"; topics: {topics}"
+    lines = [f"# {escape_markdown(node['scope'])}: {period_name(node, tz=tz)}", "", counted]
     for name, head in _HEADINGS.items():
         if node[name]:
-            lines += ["", f"## {head}", "", *_bullet_lines(node[name], node[evidence_column(name)])]
+            cited = zip(node[name], node[evidence_column(name)], strict=True)
+            lines += ["", f"## {head}", ""] if head else [""]
+            lines += [f"- {escape_markdown(text)} ({escape_markdown(', '.join(ids))})" for text, ids in cited]
     return "\n".join(lines)
 
 
@@ -63,13 +63,6 @@ def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     if node["kind"] == "month":
         return f"{monday + timedelta(days=3):%B %Y}"
     return f"{node['kind']} of {monday if node['kind'] == 'week' else day:%-d %B %Y}"
-
-
-def _bullet_lines(texts: list[str], evidence: list[list[str]]) -> list[str]:
-    return [
-        f"- {escape_markdown(text)} ({escape_markdown(', '.join(ids))})"
-        for text, ids in zip(texts, evidence, strict=True)
-    ]
 
 
 def summarize_sessions(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
@@ -167,11 +160,8 @@ def summarize_period(
     first_day = day.replace(day=1) if kind == "month" else day - timedelta(days=day.weekday())
     first_days = dated[kind].unique(maintain_order=True).to_list()
     if first_day not in first_days:
-        span = (
-            "its sessions have no dates"
-            if first_days == [None]
-            else f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
-        )
+        span = f"its {kind}s go from {first_days[0]} to {first_days[-1]}"
+        span = "its sessions have no dates" if first_days == [None] else span
         weeks = ", where a week belongs to the month of its Thursday" * (kind == "month")
         raise DataError(f"there is no session in the {kind} of {day}{weeks}; {span}")
     below = _session_rows(dated.filter(pl.col(kind) <= first_day), turns, summaries, service, language)

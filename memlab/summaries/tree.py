@@ -66,26 +66,19 @@ def tree(
     for rows, span, scope_tree in _trees_by_scope(bench, over=over, service=service, tz=tz, seed=seed):
         sessions, at = documents.session[span], span.start + np.arange(span.stop - span.start)
         sizes = scope_tree.nodes["turns"].list.len().to_numpy()
-        node, turn = (
-            np.repeat(np.arange(len(sizes)), sizes),
-            documents.at(scope_tree.nodes["turns"].explode()) - span.start,
-        )
+        node = np.repeat(np.arange(len(sizes)), sizes)
+        turn = documents.at(scope_tree.nodes["turns"].explode()) - span.start
         place = np.arange(len(turn)) - np.repeat(sizes.cumsum() - sizes, sizes)
         for row in rows:
-            turn_scores, node_scores = (
-                _question_cosines(bench, row, documents.vectors()[span]),
-                _question_cosines(bench, row, scope_tree.vectors),
-            )
+            turn_scores = _question_cosines(bench, row, documents.vectors()[span])
+            node_scores = _question_cosines(bench, row, scope_tree.vectors)
             nearest = np.lexsort((turn, -turn_scores[turn], node))[place < turns]
             best = turn_scores.copy()
             np.maximum.at(best, turn[nearest], node_scores[node[nearest]])
             if level == "session":
                 first = group_starts(sessions)
-                turn_scores, best, at = (
-                    np.maximum.reduceat(turn_scores, first),
-                    np.maximum.reduceat(best, first),
-                    sessions[first],
-                )
+                turn_scores, best = (np.maximum.reduceat(scores, first) for scores in (turn_scores, best))
+                at = sessions[first]
             order = np.lexsort((-turn_scores, -best))[:k]
             rankings.append((np.full(len(order), row), at[order], best[order]))
     return rank_scored_pairs(bench, rankings, level=level, k=k)
@@ -126,14 +119,12 @@ def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int
     documents = bench.documents("turn")
     at = documents.at(bench.turns["turn_id"])
     order = np.argsort(at, kind="stable")
-    turns, embedder, language = bench.turns[order], bench.embedder(), bench.language
+    turns, embedder = bench.turns[order], bench.embedder()
+    written: dict[str, Any] = {"service": service, "language": bench.language}
     if over == "clusters":
-        vectors = documents.vectors()[at[order]]
-        built = build_raptor_tree(
-            turns, encoder=embedder, vectors=vectors, service=service, language=language, seed=seed
-        )
+        built = build_raptor_tree(turns, encoder=embedder, vectors=documents.vectors()[at[order]], seed=seed, **written)
     else:
-        nodes = rollup(turns, service=service, tz=tz, language=language)
+        nodes = rollup(turns, tz=tz, **written)
         built = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
     if service and (line := fallback_note(built.nodes, "summaries")):
         warnings.warn(line, stacklevel=4)

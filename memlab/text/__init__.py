@@ -4,9 +4,8 @@ Text comes in; words, spans and values go out. Most of it is for English; ``anal
 Snowball stems.
 
 - ``words``: closed classes of English words, and the lists that are kept as data.
-- ``tokens``: the tokeniser with offsets, the form in which words are compared, and the stemmer.
+- ``tokens``: the tokeniser and the sentence splitter with offsets, the form in which words are compared, the stemmer.
 - ``analysis``: words as retrieval reads them: tokens, stems, stop words.
-- ``sentences``: the sentence splitter with offsets.
 - ``numbers``, ``dates``: numbers and dates with their values, also of relative dates ("last Friday").
 - ``lemmas``: base forms of verbs, and the form in which two wordings are compared.
 - ``questions``: the form of a question, and whether it is an aggregation.
