@@ -147,6 +147,11 @@ def test_lists_of_a_session_and_a_time_and_as_json(ask: Any) -> None:
     assert "2023-05-01" not in out
 
 
+def test_a_dry_run_of_the_index_prints_what_it_would_cost(folder: Path, memlab_cli: Any) -> None:
+    done = memlab_cli("index", "--dry-run", *HASHING, cwd=folder)
+    assert [cell.strip() for cell in done.out.splitlines()[-1].split("|")][1:3] == ["talk", "12"]  # facts and endings
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

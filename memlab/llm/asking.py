@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -114,8 +115,8 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
         return [Answer(None, "no service is named")] * len(requests)
     model, rows = resolve_service(service), recording.recorded_rows(service)
     unique = {request.key: request for request in requests}
-    answers = {key: answer for key, each in unique.items() if (answer := _read_recorded(each, rows.get(key)))}
-    new = {key: request for key, request in unique.items() if key not in answers}
+    answers = {key: _read_recorded(each, rows.get(key)) for key, each in unique.items()}
+    new = {key: each for key, each in unique.items() if answers[key].value is None}
     counted = unique
     if is_estimating():
         counted = new  # what is recorded costs nothing more
@@ -124,14 +125,13 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
             answers[key] = Answer(None, "not asked: an estimate", tokens)
     elif model and new:
         answers |= _ask_service(new, model, progress)
-    missing = Answer(None, "not recorded")
-    paid = {(each.task, key): answers.get(key, missing) for key, each in counted.items()}
+    paid = {(each.task, key): answers[key] for key, each in counted.items()}
     add_to_spending(
         {name: answer.tokens for name, answer in paid.items() if answer.value is not None or any(answer.tokens)},
-        unanswered=sum(answers.get(key, missing).value is None for key in unique),
+        unanswered=sum(answer.value is None for answer in answers.values()),
         seconds=sum(answer.seconds for answer in answers.values()),
     )
-    return [answers.get(request.key, missing) for request in requests]
+    return [answers[request.key] for request in requests]
 
 
 def check_service(service: str | Service | None) -> None:
@@ -145,14 +145,13 @@ def check_service(service: str | Service | None) -> None:
         Client(model, limit=MAX_BYTES)
 
 
-def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer | None:
+def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer:
     """Read a recorded answer; one that does not fit the shape counts as not recorded."""
-    if row is None:
-        return None
-    try:
-        return Answer(request.shape.model_validate_json(json.dumps(row["answer"])), tokens=token_counts(row["tokens"]))
-    except ValidationError:
-        return None
+    with suppress(ValidationError):
+        if row is not None:
+            value = request.shape.model_validate_json(json.dumps(row["answer"]))
+            return Answer(value, tokens=token_counts(row["tokens"]))
+    return Answer(None, "not recorded")
 
 
 def _ask_service(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
