@@ -80,9 +80,7 @@ def rewrite(
     if len(questions) != len(history):
         raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
     before = [parse_messages(each) for each in history]
-    results = [
-        (question, "as asked" if earlier else "first") for question, earlier in zip(questions, before, strict=True)
-    ]
+    results = [(text, "as asked" if earlier else "first") for text, earlier in zip(questions, before, strict=True)]
     follow_ups = [i for i, question in enumerate(questions) if before[i] and needs_history(question)]
     answers = llm.ask([rewrite_request(questions[i], before[i]) for i in follow_ups], service)
     for i, answer in zip(follow_ups, answers, strict=True):
@@ -130,14 +128,11 @@ def needs_history(question: str) -> bool:
     named = next((i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words))
     ends = (0, len(keys) - 1)
     pointing = [i for i, key in enumerate(keys) if key in _DEMONSTRATIVES and (i in ends or keys[i - 1] in STOP_WORDS)]
-    return (
-        any(key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE) for i, key in enumerate(keys))
-        or len(pointing) > (1 if _EXISTENTIAL.search(question) else 0)
-        or (
-            named == len(words)
-            and sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys) <= _SHORT_QUESTION_WORDS
-        )
-    )
+    is_pointing = len(pointing) > (1 if _EXISTENTIAL.search(question) else 0)
+    n_content = sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys)
+    is_short = named == len(words) and n_content <= _SHORT_QUESTION_WORDS
+    refers = any(key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE) for i, key in enumerate(keys))
+    return refers or is_pointing or is_short
 
 
 def append_context(question: str, history: Sequence[Message]) -> str:

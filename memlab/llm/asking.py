@@ -12,19 +12,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from tqdm import tqdm
 
 from memlab.errors import ModelError
 from memlab.llm import recording
-from memlab.llm.client import read_completion, token_counts
+from memlab.llm.client import Client, read_completion, token_counts
 from memlab.llm.service import CHARS, WRITTEN, Service, add_to_spending, is_estimating, resolve_service
-
-if TYPE_CHECKING:
-    from memlab.llm.client import Client
-
 
 MISFIT = "the answer does not fit"
 ATTEMPTS, PATIENCE = 2, 8
@@ -139,8 +135,6 @@ def check_service(service: str | Service | None) -> None:
 
     :raises ModelError: for no such name, no address or no key.
     """
-    from memlab.llm.client import Client
-
     if (model := resolve_service(service)) is not None:
         Client(model, limit=MAX_BYTES)
 
@@ -156,8 +150,6 @@ def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer:
 
 def _ask_service(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and record each answer as it comes."""
-    from memlab.llm.client import Client
-
     client, waiting = Client(service, limit=MAX_BYTES), iter(new.items())
     answers: dict[str, Answer] = {}
     failures: list[str] = []  # the last ones in a row

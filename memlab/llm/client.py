@@ -17,15 +17,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 import httpx
 import numpy as np
 from anyio.from_thread import start_blocking_portal
-from pydantic import (
-    BaseModel,
-    FailFast,
-    Field,
-    FiniteFloat,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-)
+from pydantic import BaseModel, FailFast, Field, FiniteFloat, ValidationError, WrapValidator
 
 from memlab.errors import ModelError
 from memlab.llm.service import Service
@@ -87,7 +79,7 @@ def read_completion(body: bytes, shape: type[BaseModel], *, key: str = "") -> Re
 def fitting_items(most: int) -> WrapValidator:
     """Read of a list what fits, up to a bound, which not every model keeps; one in which nothing fits is refused."""
 
-    def read_items(items: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    def read_items(items: Any, read: Callable[[Any], Any]) -> Any:
         good: list[Any] = []
         for item in items if isinstance(items, list) else ():
             with suppress(ValidationError):

@@ -14,7 +14,7 @@ from memlab.text.analysis import tokenize
 from memlab.text.tokens import sentences
 
 MAX_SENTENCES, MIN_SENTENCES, SENTENCES_PER_PICK = 6, 2, 4
-_MAX_TERMS, _SAME_TOPIC_COSINE = 8, 0.3
+_MAX_TERMS, _MAX_CONTINUED, _SAME_TOPIC_COSINE = 8, 3, 0.3
 _VALUE_WEIGHT, _FIRST_PERSON_WEIGHT, _ASIDE_PENALTY, _DIVERSITY_WEIGHT = 1.5, 0.3, 1.0, 0.5
 _VALUE = re.compile(r"(?<=[\w,;] )[A-Z]\w+|\d+")
 _SPEAKER = re.compile(r"^[^\W\d][^:]{0,40}: ")
@@ -54,14 +54,12 @@ def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> li
     return [supported[i] for i in sorted(picked)]
 
 
-def find_continued_sentences(
-    before: Sequence[Supported], now: Sequence[Supported], *, most: int = 3
-) -> list[Supported]:
+def find_continued_sentences(before: Sequence[Supported], now: Sequence[Supported]) -> list[Supported]:
     """Find the sentences of a period that are similar to one of the previous period (cosine of tf-idf)."""
     vectors = _tfidf([_SPEAKER.sub("", text) for text, _ in (*before, *now)])
     likeness = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
     best = likeness.max(axis=1, initial=0)
-    picked = [int(i) for i in np.argsort(-best, kind="stable")[:most] if best[i] >= _SAME_TOPIC_COSINE]
+    picked = [int(i) for i in np.argsort(-best, kind="stable")[:_MAX_CONTINUED] if best[i] >= _SAME_TOPIC_COSINE]
     return [(now[i][0], deduplicate_texts([*before[likeness[i].argmax()][1], *now[i][1]])) for i in picked]
 
 

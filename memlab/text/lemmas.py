@@ -9,12 +9,8 @@ from memlab.text.numbers import numbers
 from memlab.text.tokens import normalize_characters, stem, words
 from memlab.text.words import ARTICLES, BE, DO, HAVE, word_lists
 
-_AUXILIARIES = {
-    **dict.fromkeys(BE | {"'m", "'re"}, "be"),
-    **dict.fromkeys(HAVE, "have"),
-    **dict.fromkeys(DO, "do"),
-    **dict.fromkeys(("kept", "keeps"), "keep"),
-}
+_AUXILIARIES = dict.fromkeys(BE | {"'m", "'re"}, "be") | dict.fromkeys(HAVE, "have") | dict.fromkeys(DO, "do")
+_AUXILIARIES |= dict.fromkeys(("kept", "keeps"), "keep")
 _CONTRACTED_NOT = re.compile(r"n't\b|\bcannot\b", re.I)
 _CONTRASTED = (
     re.compile(r"\bnot\s+[^,;]+?(?:,?\s+but|,)\s+", re.I),  # "not Oslo but Bergen"

@@ -44,12 +44,8 @@ QUESTION_WORDS = wordset("what which who whom whose when where why how")
 CONJUNCTIONS = wordset("and or but nor so if than then as because while")
 PREPOSITIONS = wordset("of at by for with about to from in on into off out up")
 NEGATIONS = wordset("no not never none nothing nobody nowhere neither nor cannot without")
-NEGATED = frozenset(f"{verb}n't" for verb in word_lists()["shortened"]["n't"].split())
-CONTRACTIONS = NEGATED | frozenset(
-    f"{word}{ending}"
-    for ending, words in word_lists()["shortened"].items()
-    if ending != "n't"
-    for word in words.split()
+CONTRACTIONS = frozenset(
+    f"{word}{ending}" for ending, words in word_lists()["shortened"].items() for word in words.split()
 )
 """All but those with 's, which a word is compared without."""
 
