@@ -32,7 +32,7 @@ from memlab.text.analysis import english_rules_apply
 EXTRACTIVE = "extractive"
 EARLIER_TURNS, EARLIER_CHARS = 8, 300
 """Turns before a session that a model reads for context, and characters of each."""
-CODE_VERSION = 9  # raised with a change of code that gives other rows for the same turns
+CODE_VERSION = 10  # raised with a change of code that gives other rows for the same turns
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
 """The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
