@@ -46,7 +46,7 @@ def index(
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     options: dict[str, Any] = {
         "settings": wanted, "service": None if wanted.service == indexing.EXTRACTIVE else wanted.service,
-        "now": present, "gap": timedelta(minutes=chosen.gap_minutes),
+        "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True,
     }  # fmt: skip
     memory = MemoryStore.open(chosen.store, create=False)
     model = None if dry_run else load_encoder(chosen, engine)
@@ -63,7 +63,7 @@ def index(
             return
         faults: list[str] = []
         for name in names:
-            events = indexing.index(memory, name, encoder=model, progress=True, engine=engine, **options)
+            events = indexing.index(memory, name, encoder=model, engine=engine, **options)
             for line in indexing.report_lines(memory, name, events):
                 echo_escaped(line)
             failed = events.filter(kind="failed")
