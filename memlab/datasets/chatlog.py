@@ -59,7 +59,7 @@ import polars as pl
 
 from memlab.datasets import fields, identity, streams
 from memlab.datasets.fields import BadField, Record, describe_value
-from memlab.datasets.identity import encode_names, merge_stored_turns, with_session_ids, with_turn_ids
+from memlab.datasets.identity import map_names, merge_stored_turns, with_session_ids, with_turn_ids
 from memlab.datasets.reading import Source, escape_surrogates
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, encode_id_part, frame, schema
@@ -274,11 +274,11 @@ class _Log:
     def _make_dataset(self, messages: pl.DataFrame, scopes: list[str]) -> Dataset:
         """Give messages their ids and places, and questions the ids of what they cite."""
         source, there = self.source, None
-        messages = messages.with_columns(raw_scope="scope", scope=encode_names(messages["scope"]))
+        messages = messages.with_columns(raw_scope="scope", scope=map_names(messages["scope"], encode_id_part))
         if source.into:
             there = source.into([encode_id_part(scope) for scope in scopes])
         if self.by_place:
-            session = pl.format("{}/{}", "scope", encode_names(messages["session"]))
+            session = pl.format("{}/{}", "scope", map_names(messages["session"], encode_id_part))
             turn = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
             placed = whole = messages.with_columns(session_id=session).with_columns(turn_id=turn)
         else:

@@ -13,7 +13,7 @@ import os
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta, tzinfo
@@ -264,13 +264,17 @@ class Source:
         """Count what is kept in another form than in the file."""
         self.report.counts[how, kind, scope] += n
 
-    def read_each(self, label: str, read: Callable[[Record], Any]) -> Iterator[Any]:
-        """Give what a function makes of each value of the file; one that is bad is rejected as a whole."""
-        for number, raw in self.values():
-            made: list[Any] = []
-            with self.record(f"{label} {number}", raw):
-                made = list(read(Record(raw, f"{label} {number}")))
-            yield from made
+    def member_values(self) -> Iterator[tuple[Source, int, Any]]:
+        """Stream the values of all members, each with its file and its number there."""
+        for file in self.members:
+            for number, raw in file.values():
+                yield file, number, raw
+
+    def read_each(self, label: str, read: Callable[[Record], Iterable[Any]]) -> Iterator[Any]:
+        """Give what a function makes of each value of the members; one that is bad is rejected as a whole."""
+        for file, number, raw in self.member_values():
+            with file.record(f"{label} {number}", raw):
+                yield from list(read(Record(raw, f"{label} {number}")))
 
     @contextmanager
     def record(self, label: str, raw: Any) -> Iterator[None]:

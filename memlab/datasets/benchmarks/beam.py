@@ -47,9 +47,8 @@ def records(source: Source) -> Iterator[Record]:
                 seen.add(name)
                 plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.check_list, []))]
                 written = [{f"plan-{k}": plan.take("chat", fields.check_list)} for k, plan in enumerate(plans, 1)]
-                yield from _read_chat(
-                    file, name, written or row.take("chat", fields.check_list), _parse_question_literal(raw)
-                )
+                chat = written or row.take("chat", fields.check_list)
+                yield from _read_chat(file, name, chat, _parse_question_literal(raw))
         if batches:
             name = file.stem.removesuffix("/chat") if "/" in file.name else file.path.resolve().parent.name
             with file.record(name, None):
@@ -62,9 +61,8 @@ def _parse_question_literal(row: dict[str, Any]) -> Any:
     try:
         return ast.literal_eval(value) if isinstance(value, str) else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise BadField(
-            "probing_questions", describe_value(value), "an object of abilities, or a Python literal of it"
-        ) from None
+        expected = "an object of abilities, or a Python literal of it"
+        raise BadField("probing_questions", describe_value(value), expected) from None
 
 
 def _read_probing_questions(file: Source) -> Any:
@@ -93,11 +91,9 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
                     numbers = _flatten_numbers(record.get("source_chat_ids"), "source_chat_ids")
                     evidence = _resolve_evidence(file, [*numbers], places, f"{where}: source_chat_ids")
                 answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                more: dict[str, Any] = {
-                    "answer": record.take(answered, fields.check_answer, None),
-                    "abstention": ability == "abstention",
-                }
-                more |= {"rubric": record.take("rubric", fields.check_rubric, None), "evidence": evidence}
+                answer = record.take(answered, fields.check_answer, None)
+                more: dict[str, Any] = {"answer": answer, "abstention": ability == "abstention", "evidence": evidence}
+                more["rubric"] = record.take("rubric", fields.check_rubric, None)
                 text, kind = record.take("question", fields.check_name), ability.replace("_", "-")
                 asked.append(question_record(name, q, text, type=kind, **more))
             q += 1

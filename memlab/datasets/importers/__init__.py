@@ -56,6 +56,7 @@ IMPORTERS = {
 """Format name to what reads it; the first that knows a file has it."""
 
 _HTML = r"(?s)\s*<.*"
+_KAKAOTALK = r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
 _DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/conversations.md)"
 _EXPORT = "export the chat as text or JSON from its tool"
 _BEGINNINGS = (
@@ -72,11 +73,7 @@ _BEGINNINGS = (
     (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
     (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
     (r"\[LINE\] ", "LINE's export", _WRITE),
-    (
-        r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]",
-        "KakaoTalk's export",
-        _WRITE,
-    ),
+    (_KAKAOTALK, "KakaoTalk's export", _WRITE),
     (r"# WhatsApp Chat Export", "WhatsApp Web's export in Markdown", "export it again as plain text"),
     (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),

@@ -12,7 +12,7 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _TEXT = {"text", "multimodal_text"}
@@ -27,14 +27,13 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
-    for file in source.members:
-        yield from file.read_each("conversation", lambda record: _read_conversation(source, record))
+    yield from source.read_each("conversation", lambda record: _read_conversation(source, record))
 
 
 def _read_conversation(source: Source, conversation: Record) -> Iterator[Message]:
     mapping = conversation.take("mapping", Record)
     session = first_field(conversation, "conversation_id", "id", "title")
-    children = {key: list_or_empty(get_nested(node, "children")) for key, node in mapping.items()}
+    children = {key: get_list(node, "children") for key, node in mapping.items()}
     above = {child: key for key, listed in children.items() for child in listed if isinstance(child, str)}
     parents = {key: get_nested(node, "parent") or above.pop(key, None) for key, node in mapping.items()}
     parents |= {key: parent for key, parent in above.items() if key not in parents}  # nodes that are missing
@@ -51,13 +50,13 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
         if dropped := _omission_reason(each, role, first_text(get_nested(each, "content", "content_type"))):
             source.drop(dropped, OWNER_SCOPE)
             continue
-        parts = list_or_empty(get_nested(each, "content", "parts"))
+        parts = get_list(each, "content", "parts")
         if role == "tool":
             role, parts = "assistant", [part for part in parts if _is_generated(part)]
         text, caption = common.text_and_caption(source, OWNER_SCOPE, parts)
-        given = list_or_empty(get_nested(each, "metadata", "attachments"))
-        files = [common.describe_attachment(file, called) for file in given if (called := first_field(file, "name"))]
-        if files:  # They name the images that the text points to.
+        given = get_list(each, "metadata", "attachments")
+        if files := [named for file in given if (named := common.describe_file(file, "name"))]:
+            # They name the images that the text points to.
             caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
         when = common.first_time(each.get("create_time"))
         if isinstance(when, (int, float)):  # Voice mode writes times out of order.
@@ -76,7 +75,7 @@ def _render_marker(marker: re.Match[str]) -> str:
     """Give what a marker shows: the name of an entity, the label of a link; of a citation nothing."""
     kind, *shown = (marker[1] or "").split("\ue202")
     if kind == "entity" and shown:
-        listed = list_or_empty(common.decode_json(shown[0]))
+        listed = get_list(common.decode_json(shown[0]))
         return first_text(*listed[1:2]) if listed else shown[0]
     return shown[0] if kind == "url" and shown else ""
 
@@ -94,7 +93,7 @@ def _omission_reason(each: Any, role: Any, kind: Any) -> str:
         return "unreadable messages"
     if kind in ("thoughts", "reasoning_recap") or each.get("channel") == "analysis":
         return "thoughts"
-    if role == "tool" and any(map(_is_generated, list_or_empty(get_nested(each, "content", "parts")))):
+    if role == "tool" and any(map(_is_generated, get_list(each, "content", "parts"))):
         return ""
     called = role == "assistant" and each.get("recipient") not in (None, "", "all")
     return "tool calls" if role == "tool" or called or kind not in _TEXT else ""

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _TAGGED = re.compile(
@@ -40,9 +40,8 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read what a person and Claude said to each other; side chains, tools, snapshots and meta lines are counted."""
-    for file in source.members:
-        for _, raw in file.values():
-            yield from _read_line(source, raw, PurePosixPath(file.name).stem)
+    for file, _, raw in source.member_values():
+        yield from _read_line(source, raw, PurePosixPath(file.name).stem)
 
 
 def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
@@ -61,7 +60,7 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
         source.drop("system messages", OWNER_SCOPE)
         return
     text, caption = common.text_and_caption(source, OWNER_SCOPE, said.get("content"))
-    words = [w for part in list_or_empty(said.get("content")) for w in _SAID.findall(first_field(part, "content"))]
+    words = [w for part in get_list(said, "content") for w in _SAID.findall(first_field(part, "content"))]
     if isinstance(answers := get_nested(line, "toolUseResult", "answers"), dict):
         words += [f"{asked} {answer}" for asked, answer in answers.items()]
     text = "\n".join([text, *words])
@@ -69,9 +68,8 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
     if (text.strip() and not spoken and not caption) or _META.match(spoken):
         source.drop("system messages", OWNER_SCOPE)
         return
-    if not spoken and not caption and list_or_empty(said.get("content")):
+    if not spoken and not caption and get_list(said, "content"):
         return  # Its parts are counted.
     own = first_field(line.get("forkedFrom"), "messageUuid") or first_field(line, "uuid")
-    more = {"session": first_text(line.get("sessionId"), file), "id": own, "caption": caption}
-    when = common.first_time(line.get("timestamp"))
-    yield from common.make_message(source, OWNER_SCOPE, role, spoken, role=role, timestamp=when, **more)
+    more = {"session": first_text(line.get("sessionId"), file), "id": own, "role": role, "caption": caption}
+    yield from common.make_message(source, OWNER_SCOPE, role, spoken, timestamp=line.get("timestamp"), **more)

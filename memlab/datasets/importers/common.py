@@ -16,12 +16,10 @@ OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
 Message = dict[str, Any]
 _ROLES = {
-    "user": {"user", "human", "humanmessage", "humanmessagechunk"},
-    "assistant": {
-        *("assistant", "ai", "bot", "model", "gpt", "chatgpt", "bing", "claude", "bard"),
-        *("aimessage", "aimessagechunk"),
-    },
-    "system": {"system", "developer", "systemmessage"},
+    "user": "user|human(message(chunk)?)?",
+    "assistant": "assistant|ai(message(chunk)?)?|bot|model|gpt|chatgpt|bing|claude|bard",
+    "system": "system(message)?|developer",
+    "tool": "(?s).*(tool|function|observation|ipython).*",
 }
 _THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "redacted_reasoning", "omitted_reasoning", "thoughts"}
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
@@ -38,6 +36,7 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
     :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``.
     """
     record = {"scope": scope, "sender": sender, "text": text.strip(), **more}
+    record["timestamp"] = first_time(record.get("timestamp"))
     record = {key: value for key, value in record.items() if value not in (None, "") or key == "text"}
     for key, value in record.items():
         if isinstance(value, str) and _UNREADABLE.search(value):
@@ -77,9 +76,10 @@ def get_nested(value: Any, *path: str) -> Any:
     return value
 
 
-def list_or_empty(value: Any) -> list[Any]:
-    """Give a list as it is, and anything else as an empty one."""
-    return value if isinstance(value, list) else []
+def get_list(value: Any, *path: str) -> list[Any]:
+    """Follow keys into objects to a list; anything else is an empty one."""
+    found = get_nested(value, *path)
+    return found if isinstance(found, list) else []
 
 
 def first_text(*values: Any) -> str:
@@ -114,8 +114,7 @@ def decode_json(value: Any) -> Any:
 def normalise_role(value: Any) -> str | None:
     """Give the role that a tool calls so: ``user``, ``assistant``, ``system``, ``tool``; ``None`` for no role."""
     called = value.strip().lower() if isinstance(value, str) else ""
-    role = next((role for role, names in _ROLES.items() if called in names), None)
-    return role or ("tool" if re.search("tool|function|observation|ipython", called) else None)
+    return next((role for role, form in _ROLES.items() if re.fullmatch(form, called)), None)
 
 
 def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
@@ -197,10 +196,10 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     return "\n".join(text for text in texts if text), "; ".join(captions)
 
 
-def describe_attachment(file: Any, called: str) -> str:
-    """Describe an attached file: an image where its type says so."""
-    kind = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind")
-    return f"{'image' if kind.startswith('image') else 'file'}: {called}"
+def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
+    """Describe an attached file by the first of the keys that names it: an image where its type says so."""
+    kind, called = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind"), first_field(file, *keys)
+    return f"{'image' if kind.startswith('image') else 'file'}: {called or unnamed}" if called or unnamed else ""
 
 
 def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
@@ -216,7 +215,7 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
             continue
         inner = next((raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), dict)), raw)
         called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role"), inner.get("type")]
-        called += [*list_or_empty(raw.get("id"))[-1:], raw.get("type")]
+        called += [*get_list(raw, "id")[-1:], raw.get("type")]
         role = next((role for value in called if (role := normalise_role(value))), None)
         role = _ITEMS.get(first_field(raw, "type"), role)
         if not is_spoken_role(source, scope, role):
@@ -224,10 +223,10 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         keys = ("content", "value", "text", "parts", "refusal")
         said = next((inner[key] for key in keys if inner.get(key) is not None), None)
         said = get_nested(inner, "audio", "transcript") if said is None else said
-        calls = list_or_empty(inner.get("tool_calls")) or [1] * bool(inner.get("function_call"))
+        calls = get_list(inner, "tool_calls") or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
         text, caption = text_and_caption(source, scope, said)
-        if not text and not caption and (calls or list_or_empty(said)):
+        if not text and not caption and (calls or get_list(said)):
             continue  # its parts are counted
         when = first_time(*(inner.get(key) for key in ("timestamp", "created_at", "create_time")))
         own = first_text(inner.get("id") or inner.get("uuid"))
@@ -250,15 +249,11 @@ def session_messages(
         yield from make_message(source, scope, turn["role"], text, session=session, **turn)
 
 
-class ChatNames:
-    """Names of chats: each its own, with the id behind a name that another chat has."""
+def name_chat(names: dict[str, str], key: str, wanted: str) -> str:
+    """Give a chat the name that is wanted, with its id behind it where another chat has that name.
 
-    def __init__(self) -> None:
-        self.by_key: dict[str, str] = {}
-
-    def give(self, key: str, wanted: str) -> str:
-        if key not in self.by_key:
-            while wanted in self.by_key.values():
-                wanted = f"{wanted} ({key})"
-            self.by_key[key] = wanted
-        return self.by_key[key]
+    :param names: the names of the chats so far, by their ids.
+    """
+    while key not in names and wanted in names.values():
+        wanted = f"{wanted} ({key})"
+    return names.setdefault(key, wanted)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, get_nested, list_or_empty
+from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json
 
@@ -31,22 +31,22 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
-    names = common.ChatNames()
+    names = dict[str, str]()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in stream_json(file, "messages", "chats.list", "left_chats.list"):
             if path == "messages":
                 yield from _read_message(source, names, about, value)
             elif path.endswith(".list"):
-                for each in list_or_empty(get_nested(value, "messages")):
+                for each in get_list(value, "messages"):
                     yield from _read_message(source, names, value, each)
             else:
                 about[path] = value
 
 
-def _read_message(source: Source, names: common.ChatNames, chat: dict[str, Any], each: Any) -> Iterator[Message]:
+def _read_message(source: Source, names: dict[str, str], chat: dict[str, Any], each: Any) -> Iterator[Message]:
     called = first_field(chat, "name") or first_field(chat, "type").replace("_", " ").capitalize() or source.path.stem
-    scope = names.give(first_field(chat, "id") or called, called)
+    scope = common.name_chat(names, first_field(chat, "id") or called, called)
     kind = get_nested(each, "type")
     if kind != "message":
         call = str(get_nested(each, "action")).endswith("call")
@@ -76,7 +76,7 @@ def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
     if not (poll := each.get("poll")):
         return _join_text_parts(each.get("text"))
     source.keep("polls", scope, "kept as text")
-    answers = [_join_text_parts(get_nested(answer, "text")) for answer in list_or_empty(get_nested(poll, "answers"))]
+    answers = [_join_text_parts(get_nested(answer, "text")) for answer in get_list(poll, "answers")]
     return f"{_join_text_parts(get_nested(poll, 'question'))}\n{' / '.join(answers)}".strip()
 
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from memlab.datasets.importers import whatsapp_words as words
-from memlab.datasets.importers.common import ChatNames, Message, make_message
+from memlab.datasets.importers.common import Message, make_message, name_chat
 from memlab.datasets.reading import Source
 
 _M = "[\u200e\u200f]*"
@@ -71,7 +71,7 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
-    names = ChatNames()
+    names = dict[str, str]()
     for file in source.members:
         lines = _join_continuations(_parse_lines(file.text()))
         if not lines:
@@ -79,7 +79,7 @@ def records(source: Source) -> Iterator[Message]:
         _assign_times(file, lines)
         lines = list(_merge_pasted_lines(lines))
         people = _find_senders(lines)
-        scope = names.give(file.stem, _name_chat(file, lines, people))
+        scope = name_chat(names, file.stem, _name_chat(file, lines, people))
         for line in lines:
             yield from _read_message(source, scope, line, people)
 
@@ -87,7 +87,7 @@ def records(source: Source) -> Iterator[Message]:
 def _parse_lines(text: str) -> Iterator[_Line | str]:
     for raw in text.split("\n"):
         raw = raw.rstrip("\r")
-        found = _match_header(raw[:120].translate(words.DIGITS))
+        found = _START.match(_TIME_FIRST.sub(r"\1\3, \2", raw[:120].translate(words.DIGITS)))
         if found is None:
             yield raw
             continue
@@ -98,10 +98,6 @@ def _parse_lines(text: str) -> Iterator[_Line | str]:
         half = words.day_period(before) or words.day_period(after)
         beside = f"{before} {after}".strip(" ,،.\u200f")
         yield _Line((a, int(b), c), clock, half, beside, shape, raw[found.end() :], raw, [])
-
-
-def _match_header(line: str) -> re.Match[str] | None:
-    return _START.match(_TIME_FIRST.sub(r"\1\3, \2", line))
 
 
 def _join_continuations(lines: Iterator[_Line | str]) -> list[_Line]:
