@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}

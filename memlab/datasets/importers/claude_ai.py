@@ -30,7 +30,7 @@ def records(source: Source) -> Iterator[Message]:
 
 
 def _read_conversation(source: Source, record: Record, accounts: dict[str, str]) -> Iterator[Message]:
-    account = first_field(record.get("account"), "uuid")
+    account = first_field(record, "account.uuid")
     scope = accounts.setdefault(account, account if accounts else OWNER_SCOPE)
     session, every = first_field(record, "uuid", "name"), record.take("chat_messages", fields.check_list)
     listed = [each for each in every if isinstance(each, dict)]

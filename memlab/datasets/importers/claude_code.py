@@ -48,7 +48,7 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
     role, said, queued = get_nested(line, "type"), get_nested(line, "message"), get_nested(line, "attachment")
     if first_field(queued, "type") == "queued_command" and first_field(queued, "commandMode") == "prompt":
         # What a person writes while Claude works; other sessions and channels queue prompts too.
-        typed = queued.get("isMeta") is not True and first_field(queued.get("origin"), "kind") in ("", "human")
+        typed = queued.get("isMeta") is not True and first_field(queued, "origin.kind") in ("", "human")
         role, said = ("user", {"content": queued.get("prompt")}) if typed else (role, said)
     if role not in ("user", "assistant") or not isinstance(said, dict):
         source.drop("lines about the session", OWNER_SCOPE)
@@ -61,7 +61,7 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
         return
     text, caption = common.text_and_caption(source, OWNER_SCOPE, said.get("content"))
     words = [w for part in get_list(said, "content") for w in _SAID.findall(first_field(part, "content"))]
-    if isinstance(answers := get_nested(line, "toolUseResult", "answers"), dict):
+    if isinstance(answers := get_nested(line, "toolUseResult.answers"), dict):
         words += [f"{asked} {answer}" for asked, answer in answers.items()]
     text = "\n".join([text, *words])
     spoken = _TAGGED.sub("", _COMMAND.sub(r"\1 \2", text)).strip()
@@ -70,6 +70,6 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
         return
     if not spoken and not caption and get_list(said, "content"):
         return  # Its parts are counted.
-    own = first_field(line.get("forkedFrom"), "messageUuid") or first_field(line, "uuid")
+    own = first_field(line, "forkedFrom.messageUuid", "uuid")
     more = {"session": first_text(line.get("sessionId"), file), "id": own, "role": role, "caption": caption}
     yield from common.make_message(source, OWNER_SCOPE, role, spoken, timestamp=line.get("timestamp"), **more)

@@ -33,8 +33,8 @@ def records(source: Source) -> Iterator[Message]:
             if path != "messages":
                 about[path] = value
                 continue
-            channel = first_field(about.get("channel"), "name") or file.path.stem
-            scope = common.name_chat(names, first_field(about.get("channel"), "id") or channel, channel)
+            channel = first_field(about, "channel.name") or file.path.stem
+            scope = common.name_chat(names, first_field(about, "channel.id") or channel, channel)
             yield from _read_message(source, scope, people, value)
 
 

@@ -55,7 +55,7 @@ def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> I
             return
         text = first_field(wrapped, "message") or text
     calls = [call for call in get_list(each, "tool_calls") if isinstance(call, dict)]
-    sent = [call["function"] for call in calls if get_nested(call, "function", "name") == "send_message"]
+    sent = [call["function"] for call in calls if get_nested(call, "function.name") == "send_message"]
     arguments = (common.decode_json(get_nested(function, "arguments")) for function in sent)
     said = [words for each in arguments if (words := first_field(each, "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))

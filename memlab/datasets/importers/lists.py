@@ -11,7 +11,7 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _LISTS = ("conversations", "conversation", "items")
@@ -39,11 +39,11 @@ def is_openai(file: Source) -> bool:
 def openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; a list of single messages is one."""
     for file, number, raw in source.member_values():
-        asked = (get_nested(raw, *path, "messages") for path in ((), ("body",), ("request",)))
+        asked = (get_nested(raw, path) for path in ("messages", "body.messages", "request.messages"))
         listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
-        answers = (get_nested(raw, *path, "choices") for path in ((), ("response",), ("response", "body")))
-        answer = [get_nested(choice, "message") for choices in answers for choice in get_list(choices)[:1]]
-        listed = [*get_list(listed), *answer] if answer or isinstance(listed, list) else None
+        answers = (get_list(raw, path) for path in ("choices", "response.choices", "response.body.choices"))
+        answer = [get_nested(choice, "message") for choices in answers for choice in choices[:1]]
+        listed = [*common.list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
         session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
         if listed is None and isinstance(raw, list):
             raw, listed, session = {}, raw, ""
@@ -83,7 +83,7 @@ def _read_conversation(
     """Give the messages of one conversation, whose time is that of messages without one; without a list, a message."""
     if listed is None:
         raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
-    scope = first_text(raw.get("user_id"), raw.get("user"), get_nested(raw, "metadata", "user_id")) or OWNER_SCOPE
+    scope = first_field(raw, "user_id", "user", "metadata.user_id") or OWNER_SCOPE
     when = common.first_time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
     session = session or common.name_conversation(source, file, number)
     yield from common.session_messages(source, scope, session, common.turns(source, scope, listed), when, own_ids=True)
