@@ -233,9 +233,10 @@ class Source:
         about = escape_surrogates(f"{self.path.name}: {where}"), escape_surrogates(found)
         self.report.issues.append(Issue(*about, action))
 
-    def drop(self, kind: str, scope: str = "", n: int = 1) -> None:
-        """Count what is left out, by kind in the plural."""
+    def drop(self, kind: str, scope: str = "", n: int = 1) -> tuple[()]:
+        """Count what is left out, by kind in the plural, and give nothing, which is what is kept of it."""
         self.keep(kind, scope, "left out", n)
+        return ()
 
     def keep(self, kind: str, scope: str = "", how: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
@@ -72,15 +72,14 @@ def _read_list(source: Source, tables: dict[str, Source], table: str) -> list[An
 
 def _read_message(
     source: Source, scope: str, each: Any, people: dict[str, str], channels: dict[str, str]
-) -> Iterator[Message]:
+) -> Sequence[Message]:
     """Read a message.
 
     :param people: and ``channels``: names by their ids.
     """
     kind = first_field(each, "subtype")
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
-        source.drop(_GONE.get(kind, "system messages"), scope)
-        return
+        return source.drop(_GONE.get(kind, "system messages"), scope)
     user = first_field(each, "user", "comment.user")
     bot = first_field(each, "bot_id")
     profile = [f"user_profile.{name}" for name in _NAMES]
@@ -105,7 +104,7 @@ def _read_message(
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
-    yield from common.make_message(source, scope, sender, text, timestamp=ts, **more)
+    return common.make_message(source, scope, sender, text, timestamp=ts, **more)
 
 
 def _render_mentions(text: str, people: dict[str, str], channels: dict[str, str]) -> str:

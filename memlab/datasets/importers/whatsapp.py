@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -236,19 +236,17 @@ def _name_chat(file: Source, lines: list[_Line], people: set[str]) -> str:
     return folder if file.path.stem == "_chat" and folder else file.path.stem
 
 
-def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> Sequence[Message]:
     sender, first = _split_sender(line, people)
     body = "\n".join([first, *line.more]).rstrip()
     if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):
-        source.drop("calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages", scope)
-        return
+        return source.drop("calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages", scope)
     text, kind, caption = words.read_body(body)
     if kind == "edited messages":
         source.keep(kind, scope, "kept as last edited")
     elif kind and (text or caption):
         source.keep(kind, scope, "described in captions")
     elif kind:
-        source.drop(kind, scope)
-        return
+        return source.drop(kind, scope)
     when = line.at.isoformat() if line.at else None
-    yield from make_message(source, scope, sender, text, timestamp=when, caption=caption)
+    return make_message(source, scope, sender, text, timestamp=when, caption=caption)
