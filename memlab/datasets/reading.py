@@ -162,11 +162,6 @@ class Source:
         found = streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
         return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
 
-    @property
-    def first(self) -> set[str]:
-        """The keys of the first record, or the columns of a table."""
-        return streams.key_paths(self.head, first=True) | self.columns
-
     @cached_property
     def columns(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
