@@ -27,6 +27,7 @@ from memlab.datasets.benchmarks import BENCHMARKS
 from memlab.datasets.corrections import apply_corrections
 from memlab.datasets.importers import IMPORTERS
 from memlab.datasets.reading import QUARANTINE, Source
+from memlab.datasets.streams import key_paths
 from memlab.errors import DataError, check_at_least
 from memlab.records import Dataset, concat, encode_id_part
 from memlab.registry import formats
@@ -41,7 +42,6 @@ __all__ = [
     "chatlog",
     "detect",
     "fetch",
-    "find_time_zone",
     "folders",
     "importers",
     "load",
@@ -93,7 +93,7 @@ def _detect_file_format(file: Source) -> str:
         return kind
     if refusal := importers.explain_refusal(file):
         file.fail(refusal)
-    first = file.first
+    first = key_paths(file.head, first=True) | file.columns  # of the first record, or of a table
     for kind, keys in (("chatlog", {"memlab"}), *((kind, module.KEYS) for kind, module in _KEYED.items())):
         if first & keys:
             return kind
@@ -194,7 +194,7 @@ def stream(
             raise DataError(f"{option} is {given!r}, expected {' or '.join(filter(None, known))}")
     check_at_least(1, batch_turns=batch_turns)
     source = Source(fetch.locate_file(path), on_error, Path(quarantine_dir), gap, language and check_language(language))
-    source.tz, source.into, source.date_order = find_time_zone(tz), into, date_order
+    source.tz, source.into, source.date_order = _find_time_zone(tz), into, date_order
     source.assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
     kind = called = format or detect(path)
     if kind not in formats:
@@ -218,15 +218,7 @@ def stream(
     return (replace(part, name=name) if name else part for part in parts)
 
 
-def find_time_zone(name: str | None) -> ZoneInfo | None:
-    """Find a time zone by its name in the database of zones.
-
-    :raises DataError: for a name that is not there.
-
-    >>> from memlab.datasets import find_time_zone
-    >>> find_time_zone("Europe/Oslo").key
-    'Europe/Oslo'
-    """
+def _find_time_zone(name: str | None) -> ZoneInfo | None:
     try:
         return None if name is None else ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

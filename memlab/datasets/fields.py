@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -75,6 +76,11 @@ def describe_value(value: Any) -> str:
     return f"a list of {len(value)}" if isinstance(value, list) else f"a value of the type {type(value).__name__}"
 
 
+def escape_surrogates(text: str) -> str:
+    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _check_type(value: Any, where: str, kind: type[T], expected: str) -> T:
     """Give a value of a type; a boolean is no number."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -82,16 +88,9 @@ def _check_type(value: Any, where: str, kind: type[T], expected: str) -> T:
     return value
 
 
-def check_list(value: Any, where: str) -> list[Any]:
-    return _check_type(value, where, list, "a list […]")
-
-
-def check_flag(value: Any, where: str) -> bool:
-    return _check_type(value, where, bool, "true or false")
-
-
-def check_integer(value: Any, where: str) -> int:
-    return _check_type(value, where, int, "a whole number")
+check_list = partial(_check_type, kind=list, expected="a list […]")
+check_flag = partial(_check_type, kind=bool, expected="true or false")
+check_integer = partial(_check_type, kind=int, expected="a whole number")
 
 
 def check_text(value: Any, where: str) -> str:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from memlab.datasets.identity import decode_names
+from memlab.datasets.identity import map_names
 from memlab.errors import DataError
 from memlab.files import open_atomically
-from memlab.records import Dataset, qrels
+from memlab.records import Dataset, decode_id_part, qrels
 
 
 def write(data: Dataset, folder: str | Path) -> Path:
@@ -44,8 +44,8 @@ def write(data: Dataset, folder: str | Path) -> Path:
         id="turn_id",
         title=pl.when(pl.col("speaker") == pl.col("role")).then(pl.lit("")).otherwise("speaker"),
         text=pl.col("text") + caption,
-        scope=decode_names(turns["scope"]),
-        session=decode_names(turns["session_id"].str.split("/").list.last()),
+        scope=map_names(turns["scope"], decode_id_part),
+        session=map_names(turns["session_id"].str.split("/").list.last(), decode_id_part),
         speaker="speaker",
         role="role",
         timestamp=time,
@@ -55,7 +55,7 @@ def write(data: Dataset, folder: str | Path) -> Path:
         _id="query_id",
         id="query_id",
         text="text",
-        scope=decode_names(asked["scope"]),
+        scope=map_names(asked["scope"], decode_id_part),
         answer="answer",
         type="question_type",
         timestamp=time,

@@ -8,8 +8,10 @@ other's id.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -26,16 +28,25 @@ def _encode_marked_part(raw: str, mark: str) -> str:
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
 
 
-def encode_names(names: pl.Series) -> pl.Series:
-    """Make parts of ids of names."""
-    parts = {name: encode_id_part(name) for name in names.unique()}
-    return names.replace_strict(parts, return_dtype=pl.String)
+def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
+    """Give a message by its place, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "session": session, "n": n, "role": role, "text": text, **more})
 
 
-def decode_names(parts: pl.Series) -> pl.Series:
-    """Undo :func:`encode_names`."""
-    names = {part: decode_id_part(part) for part in parts.unique()}
-    return parts.replace_strict(names, return_dtype=pl.String)
+def turn_id(turn: Record) -> str:
+    """Give the id of a message by its place."""
+    return f"{encode_id_part(turn['scope'])}/{encode_id_part(turn['session'])}/{turn['n']}"
+
+
+def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
+    """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more})
+
+
+def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
+    """Map a column of names, each distinct one once; null stays null."""
+    given = {name: give(name) for name in names.drop_nulls().unique()}
+    return names.replace_strict(given, default=None, return_dtype=pl.String)
 
 
 def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
@@ -44,17 +55,13 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``, ``speaker`` and ``text``.
     """
     about = messages.select("scope", "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text").iter_rows()
-    ids = [
-        f"{scope}/{_message_digest(*said) if name is None else _encode_marked_part(name, _DIGEST)}"
-        for scope, name, *said in about
-    ]
+    ids = list[str]()
+    for scope, name, time, speaker, text in about:
+        digest = hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
+        ids.append(f"{scope}/{_DIGEST + digest if name is None else _encode_marked_part(name, _DIGEST)}")
     double = pl.int_range(1, pl.len() + 1).over("turn_id")
     numbered = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
     return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(turn_id=numbered)
-
-
-def _message_digest(time: int | None, speaker: str, text: str) -> str:
-    return _DIGEST + hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
 
 
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
@@ -63,10 +70,9 @@ def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it does not), ``n`` and
         ``turn_id``.
     """
-    names = {name: _encode_marked_part(name, _BEGUN) for name in placed["named"].drop_nulls().unique()}
+    named = map_names(placed["named"], lambda name: _encode_marked_part(name, _BEGUN))
     begun = pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
-    name = pl.coalesce(pl.col("named").replace_strict(names, return_dtype=pl.String), _BEGUN + begun)
-    return placed.with_columns(session_id=pl.format("{}/{}", "scope", name))
+    return placed.with_columns(session_id=pl.format("{}/{}", "scope", pl.coalesce(named, _BEGUN + begun)))
 
 
 def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
@@ -80,8 +86,7 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
-    raw = {part: decode_id_part(part) for column in parts for part in column.drop_nulls().unique()}
-    old = stored.with_columns(parts.select(pl.all().replace_strict(raw, default=None, return_dtype=pl.String)))
+    old = stored.with_columns(map_names(part, decode_id_part) for part in parts)
     columns = ["raw_scope", "scope", "named", "speaker", "role", "text", "caption", "id", "timestamp", "turn_id"]
     both = pl.concat([old.select(columns), new.select(columns)]).with_row_index("_at")
     first = both.group_by("turn_id").agg(_first=pl.col("_at").min())
@@ -122,7 +127,7 @@ class TakenQuestionIds:
 
 def build_citation_index(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]) -> dict[str, CitationIndex]:
     """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
-    places = placed.with_columns(encode_names(placed["session"]).alias("part"))
+    places = placed.with_columns(map_names(placed["session"], encode_id_part).alias("part"))
     first = places.filter(pl.col("n") == 1)
     forms = [(places, ("session", "n")), (places, ("part", "n")), (places, ("scope", "part", "n"))]
     of_turns = [*forms, (whole, ("turn_id",)), (whole, ("id",))]
@@ -133,14 +138,11 @@ def build_citation_index(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[
         wanted = {str(name) for name in cited if isinstance(name, (str, int))}
         # A lone surrogate names no turn, and no frame can take it.
         wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
-        hits = [
-            table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/"))
-            for table, form in (of_sessions if field == "evidence_sessions" else of_turns)
-            if wanted
-        ]
-        rows = [hit.filter(pl.col("name").is_in(wanted)).join(now, on="turn_id", maintain_order="left") for hit in hits]
-        named = [row for hit in rows for row in hit.select("raw_scope", "name", *now.columns).iter_rows()]
-        found[field] = {(scope, name): (turn, session) for scope, name, turn, session in named}
+        found[field] = {}
+        for table, form in (of_sessions if field == "evidence_sessions" else of_turns) if wanted else ():
+            named = table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/"))
+            hits = named.filter(pl.col("name").is_in(wanted)).join(now, on="turn_id", maintain_order="left")
+            found[field] |= {(scope, name): (turn, session) for scope, turn, name, session in hits.iter_rows()}
     return found
 
 

@@ -66,6 +66,7 @@ def test_what_is_written_is_what_lmeb_and_mteb_read(tmp_path: Path) -> None:
         ("corpus.jsonl", '{"id": "d0", "text": "x"}\n{"id": "d0", "text": "y"}', r"line 2: _id: found 'd0' again"),
         ("multi_hop/queries.jsonl", '{"id": "c_1_1", "text": "?"}', r"line 1: _id: found 'c_1_1', which"),
         ("multi_hop/queries.jsonl", '{"text": "?"}', r"queries.jsonl: line 1: _id: found nothing"),
+        ("multi_hop/queries.jsonl", "[1, 2]", r"queries.jsonl: line 1: found a list of 2, expected an object"),
         ("single_hop/qrels.tsv", None, r"single_hop: holds no qrels; expected qrels.tsv, qrels/test.tsv"),
         ("corpus.jsonl", None, r"holds no corpus.jsonl, and the folder above it neither"),
     ],

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
@@ -47,9 +47,8 @@ def records(source: Source) -> Iterator[Record]:
                 seen.add(name)
                 plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.check_list, []))]
                 written = [{f"plan-{k}": plan.take("chat", fields.check_list)} for k, plan in enumerate(plans, 1)]
-                yield from _read_chat(
-                    file, name, written or row.take("chat", fields.check_list), _parse_question_literal(raw)
-                )
+                chat = written or row.take("chat", fields.check_list)
+                yield from _read_chat(file, name, chat, _parse_question_literal(raw))
         if batches:
             name = file.stem.removesuffix("/chat") if "/" in file.name else file.path.resolve().parent.name
             with file.record(name, None):
@@ -62,9 +61,8 @@ def _parse_question_literal(row: dict[str, Any]) -> Any:
     try:
         return ast.literal_eval(value) if isinstance(value, str) else value
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise BadField(
-            "probing_questions", describe_value(value), "an object of abilities, or a Python literal of it"
-        ) from None
+        expected = "an object of abilities, or a Python literal of it"
+        raise BadField("probing_questions", describe_value(value), expected) from None
 
 
 def _read_probing_questions(file: Source) -> Any:
@@ -93,11 +91,9 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
                     numbers = _flatten_numbers(record.get("source_chat_ids"), "source_chat_ids")
                     evidence = _resolve_evidence(file, [*numbers], places, f"{where}: source_chat_ids")
                 answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
-                more: dict[str, Any] = {
-                    "answer": record.take(answered, fields.check_answer, None),
-                    "abstention": ability == "abstention",
-                }
-                more |= {"rubric": record.take("rubric", fields.check_rubric, None), "evidence": evidence}
+                answer = record.take(answered, fields.check_answer, None)
+                more: dict[str, Any] = {"answer": answer, "abstention": ability == "abstention", "evidence": evidence}
+                more["rubric"] = record.take("rubric", fields.check_rubric, None)
                 text, kind = record.take("question", fields.check_name), ability.replace("_", "-")
                 asked.append(question_record(name, q, text, type=kind, **more))
             q += 1
@@ -134,9 +130,9 @@ def _resolve_evidence(file: Source, numbers: list[int], places: dict[int, list[s
     """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
     turns: list[str] = []
     for number in dict.fromkeys(numbers):
-        holders = places.get(number, [])
-        turns += holders if len(holders) == 1 else []
-        if len(holders) != 1:
+        if len(holders := places.get(number, [])) == 1:
+            turns += holders
+        else:
             what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
             file.note(where, what, "dropped evidence")
     if not turns:

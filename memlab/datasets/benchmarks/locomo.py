@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 from memlab.records import encode_id_part
 
@@ -32,21 +32,20 @@ _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 def records(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
     seen: set[str] = set()
-    for file in source.members:
-        for number, raw in file.values():
-            with file.record(f"conversation {number - 1}", raw):
-                record = Record(raw)
-                chat = ConversationReader(file, record.take("sample_id", fields.check_name), CATEGORIES)
-                with file.record(chat.name, raw):
-                    if chat.name in seen:
-                        raise BadField("sample_id", f"{chat.name!r} again", "an id of its own")
-                    talk, asked = Record(record.take("conversation", Record)), record.take("qa", fields.check_list)
-                    seen.add(chat.name)
-                    turns = chat.sessions(talk, _read_turns, "conversation")
-                    if idle := [key for key in talk if key.endswith("_date_time") and key[:-10] not in talk]:
-                        dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
-                        chat.note("session_date_time", dates, "ignored")
-                    yield from (*turns, *chat.questions(asked), *chat.statements(record))
+    for file, number, raw in source.member_values():
+        with file.record(f"conversation {number - 1}", raw):
+            record = Record(raw)
+            chat = ConversationReader(file, record.take("sample_id", fields.check_name), CATEGORIES)
+            with file.record(chat.name, raw):
+                if chat.name in seen:
+                    raise BadField("sample_id", f"{chat.name!r} again", "an id of its own")
+                talk, asked = Record(record.take("conversation", Record)), record.take("qa", fields.check_list)
+                seen.add(chat.name)
+                turns = chat.sessions(talk, _read_turns, "conversation")
+                if idle := [key for key in talk if key.endswith("_date_time") and key[:-10] not in talk]:
+                    dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
+                    chat.note("session_date_time", dates, "ignored")
+                yield from (*turns, *chat.questions(asked), *chat.statements(record))
 
 
 def parse_citations(text: str) -> list[tuple[int, int]]:
@@ -113,10 +112,8 @@ class ConversationReader:
                 category = record.take("category", fields.check_integer)
                 if category not in self.categories:
                     raise BadField("category", describe_value(category), f"a number from 1 to {max(self.categories)}")
-                text, answer = (
-                    record.take("question", fields.check_name),
-                    record.take("answer", fields.check_answer, None),
-                )
+                text = record.take("question", fields.check_name)
+                answer = record.take("answer", fields.check_answer, None)
                 if answer is None and category != 5:
                     self.note(f"qa[{i}]: answer", "nothing", "kept without an answer")
                 evidence = self.evidence(record.get("evidence", []), f"qa[{i}]")
@@ -200,9 +197,5 @@ def _read_turns(chat: ConversationReader, talk: Record, key: str) -> Iterator[Re
             if f"session_{k}" != key or n < 1:
                 raise BadField("dia_id", describe_value(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
             speaker, text = said.take("speaker", fields.check_name), said.take("text", fields.check_text)
-            about = {
-                "sender": speaker,
-                "caption": said.take("blip_caption", fields.check_text, None),
-                "timestamp": time,
-            }
-            yield chat.turn((k, n), key, n, text, **about)
+            caption = said.take("blip_caption", fields.check_text, None)
+            yield chat.turn((k, n), key, n, text, sender=speaker, caption=caption, timestamp=time)

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import turn_id, turn_record
 from memlab.datasets.fields import BadField, Record
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 from memlab.records import encode_id_part
 
@@ -24,22 +24,20 @@ _Haystack = dict[str, tuple[datetime, list[Any], str]]
 def records(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
     seen: dict[str, int] = {}
-    for file in source.members:
-        for number, raw in file.values():
-            with file.record(f"question {number - 1}", raw):
-                record = Record(raw)
-                name = record.take("question_id", fields.check_name)
-                with file.record(label := f"question {number - 1} ({name!r})", raw):
-                    if name in seen:
-                        raise BadField(
-                            "question_id", f"{name!r} again (first in question {seen[name]})", "an id of its own"
-                        )
-                    haystack = _read_haystack(record, file, label)
-                    evidence: list[str] = []
-                    turns = [*_read_turns(name, haystack, evidence)]
-                    asked = _read_question(record, name, haystack)
-                    seen[name] = number - 1
-                    yield from (*turns, Record(asked | {"evidence": evidence}))
+    for file, number, raw in source.member_values():
+        with file.record(f"question {number - 1}", raw):
+            record = Record(raw)
+            name = record.take("question_id", fields.check_name)
+            label = f"question {number - 1} ({name!r})"
+            with file.record(label, raw):
+                if name in seen:
+                    again = f"{name!r} again (first in question {seen[name]})"
+                    raise BadField("question_id", again, "an id of its own")
+                haystack, evidence = _read_haystack(record, file, label), list[str]()
+                turns = [*_read_turns(name, haystack, evidence)]
+                asked = _read_question(record, name, haystack, evidence)
+                seen[name] = number - 1
+                yield from (*turns, asked)
 
 
 def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
@@ -79,21 +77,14 @@ def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterato
             yield given
 
 
-def _read_question(record: Record, scope: str, haystack: _Haystack) -> Record:
+def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: list[str]) -> Record:
     answers = record.take("answer_session_ids", fields.check_names)
     if unknown := [name for name in answers if name not in haystack]:
-        raise BadField(
-            "answer_session_ids", f"{unknown[0]!r}, which the haystack does not hold", "haystack_session_ids"
-        )
-    about = {"scope": scope, "query_id": encode_id_part(scope), "abstention": scope.endswith("_abs")}
-    about |= {
-        "question": record.take("question", fields.check_name),
-        "type": record.take("question_type", fields.check_name),
-    }
-    about |= {
-        "answer": record.take("answer", fields.check_answer),
-        "timestamp": record.take("question_date", parse_date),
-    }
-    return Record(
-        about | {"evidence_sessions": [f"{encode_id_part(scope)}/{encode_id_part(name)}" for name in answers]}
-    )
+        what = f"{unknown[0]!r}, which the haystack does not hold"
+        raise BadField("answer_session_ids", what, "haystack_session_ids")
+    text, kind = record.take("question", fields.check_name), record.take("question_type", fields.check_name)
+    answer, time = record.take("answer", fields.check_answer), record.take("question_date", parse_date)
+    sessions = [f"{encode_id_part(scope)}/{encode_id_part(name)}" for name in answers]
+    more: dict[str, Any] = {"type": kind, "answer": answer, "timestamp": time, "abstention": scope.endswith("_abs")}
+    more |= {"query_id": encode_id_part(scope), "evidence": evidence, "evidence_sessions": sessions}
+    return question_record(scope, 0, text, **more)

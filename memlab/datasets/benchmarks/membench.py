@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
@@ -29,16 +29,15 @@ _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2
 
 def records(source: Source) -> Iterator[Record]:
     """Read trajectories: steps and the question of each."""
-    for file in source.members:
-        for _, raw in file.values():
-            with file.record(file.path.name, None):
-                for kind, topics in Record(raw).items():
-                    group = Record(topics, kind)
-                    for topic in group:
-                        within = f"{file.stem}/{fields.check_name(kind, 'kind')}/{fields.check_name(topic, 'topic')}"
-                        for i, trajectory in enumerate(group.take(topic, fields.check_list)):
-                            with file.record(f"{within}/{i}", trajectory):
-                                yield from _read_trajectory(file, f"{within}/{i}", kind, Record(trajectory))
+    for file, _, raw in source.member_values():
+        with file.record(file.path.name, None):
+            for kind, topics in Record(raw).items():
+                group = Record(topics, kind)
+                for topic in group:
+                    within = f"{file.stem}/{fields.check_name(kind, 'kind')}/{fields.check_name(topic, 'topic')}"
+                    for i, trajectory in enumerate(group.take(topic, fields.check_list)):
+                        with file.record(f"{within}/{i}", trajectory):
+                            yield from _read_trajectory(file, f"{within}/{i}", kind, Record(trajectory))
 
 
 def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> list[Record]:
@@ -60,11 +59,8 @@ def _read_trajectory(file: Source, scope: str, kind: str, record: Record) -> lis
             evidence.append(turn_id(steps[step]))
         else:
             file.note(f"{scope}: QA.target_step_id[{i}]", f"step {step} of {len(steps)}", "dropped evidence")
-    answer, time = (
-        asked.take("answer", fields.check_answer, None),
-        _parse_time(asked.take("time", fields.check_text, "")),
-    )
-    more = {"answer": answer, "type": kind.replace("_", "-"), "timestamp": time, "evidence": evidence}
+    answer, time = asked.take("answer", fields.check_answer, None), asked.take("time", fields.check_text, "")
+    more = {"answer": answer, "type": kind.replace("_", "-"), "timestamp": _parse_time(time), "evidence": evidence}
     return [*steps, question_record(scope, 0, asked.take("question", fields.check_name), **more)]
 
 

@@ -26,13 +26,12 @@ parse_date = fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
 
 def records(source: Source) -> Iterator[Record]:
     """Read chats: their messages and questions."""
-    for file in source.members:
-        for number, raw in file.values():
-            chat = ConversationReader(file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES)
-            with file.record(chat.name, raw):
-                record = Record(raw)
-                asked = record.take("qa", fields.check_list)
-                yield from (*chat.sessions(record, _read_messages), *chat.questions(asked))
+    for file, number, raw in source.member_values():
+        chat = ConversationReader(file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES)
+        with file.record(chat.name, raw):
+            record = Record(raw)
+            asked = record.take("qa", fields.check_list)
+            yield from (*chat.sessions(record, _read_messages), *chat.questions(asked))
 
 
 def _read_messages(chat: ConversationReader, talk: Record, key: str) -> Iterator[Record]:

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import turn_id, turn_record
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json_lines
 from memlab.records import encode_id_part
@@ -50,14 +50,10 @@ class _Scope:
 def records(source: Source) -> Iterator[Record]:
     """Read the scopes of a folder; the corpus is held whole."""
     folder = source if source.path.is_dir() else replace(source, path=source.path.parent)
-    above = folder.path.resolve().parent
-    paths = [path for place in (folder.path, above) if (path := place / "corpus.jsonl").is_file()]
-    if not paths:
+    file = _find_file("corpus.jsonl", folder, replace(folder, path=folder.path.resolve().parent))
+    if file is None:
         folder.fail("holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one")
-    corpus = {
-        _read_id(record): record
-        for _, record in _stream_unique_records(replace(folder, path=paths[0], name=paths[0].name))
-    }
+    corpus = {_read_id(record): record for _, record in _stream_unique_records(file)}
     of_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
         of_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
@@ -103,9 +99,8 @@ def _add_questions(folder: Source, file: Source, of_scope: dict[str, list[str]],
             elif scenes:
                 documents = scenes.get(query) or scenes.get("_".join(query.split("_")[:2]))
                 if documents is None:
-                    raise BadField(
-                        "_id", f"{query!r}, which has no scene in candidates.jsonl", "a scene for each question"
-                    )
+                    what = f"{query!r}, which has no scene in candidates.jsonl"
+                    raise BadField("_id", what, "a scene for each question")
                 scope = names[tuple(documents)]
             scope = scope or folder.path.resolve().name
             if scope in scopes and scopes[scope].documents != documents:  # folders may name their scenes alike
@@ -131,12 +126,9 @@ def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter
     title = record.take("title", fields.check_text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
     own = "scope" in record and doc_id.startswith(f"{encode_id_part(scope)}/")  # written from a dataset, it is its id
-    more = {
-        "id": doc_id if own else None,
-        "caption": caption,
-        "timestamp": record.take("timestamp", fields.parse_time, None),
-    }
-    return turn_record(scope, session, counts[session], role, text, sender=speaker or "document", **more)
+    more = {"id": doc_id if own else None, "sender": speaker or "document", "caption": caption}
+    time = record.take("timestamp", fields.parse_time, None)
+    return turn_record(scope, session, counts[session], role, text, timestamp=time, **more)
 
 
 def _read_id(record: Record) -> str:
@@ -147,8 +139,9 @@ def _read_id(record: Record) -> str:
 def _stream_unique_records(file: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines whose id is a name and stands once."""
     seen: dict[str, int] = {}
-    for number, record in stream_json_lines(file):
-        with file.record(f"line {number}", record):
+    for number, raw in stream_json_lines(file):
+        with file.record(f"line {number}", raw):
+            record = Record(raw)
             called = _read_id(record)
             if seen.setdefault(called, number) != number:
                 raise BadField("_id", f"{called!r} again (first on line {seen[called]})", "an id of its own")
@@ -169,9 +162,8 @@ def _read_qrels(folder: Source) -> dict[str, list[str]]:
             continue
         with files[0].record(f"line {number}", row):
             if len(row) != 3 or not _NUMBER.fullmatch(row[2]):
-                raise BadField(
-                    "", describe_value("\t".join(row)), "query-id, corpus-id and a score, with tabs between them"
-                )
+                expected = "query-id, corpus-id and a score, with tabs between them"
+                raise BadField("", describe_value("\t".join(row)), expected)
             if float(row[2]) > 0:
                 judged.setdefault(row[0], []).append(row[1])
     return judged
@@ -179,11 +171,17 @@ def _read_qrels(folder: Source) -> dict[str, list[str]]:
 
 def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:
     """Read the documents of each scene, from the folder of the questions or that of the corpus."""
-    paths = [path for each in (own, folder) if (path := each.path / "candidates.jsonl").is_file()]
-    scenes: dict[str, list[str]] = {}
-    for number, record in (
-        stream_json_lines(file := replace(folder, path=paths[0], name=paths[0].name)) if paths else ()
-    ):
-        with file.record(f"line {number}", record):
+    file, scenes = _find_file("candidates.jsonl", own, folder), dict[str, list[str]]()
+    if file is None:
+        return scenes
+    for number, raw in stream_json_lines(file):
+        with file.record(f"line {number}", raw):
+            record = Record(raw)
             scenes[record.take("scene_id", fields.check_name)] = record.take("candidate_doc_ids", fields.check_names)
     return scenes
+
+
+def _find_file(name: str, *folders: Source) -> Source | None:
+    """Find a file in the first of some folders that has it."""
+    found = (folder for folder in folders if (folder.path / name).is_file())
+    return next((replace(folder, path=folder.path / name, name=name) for folder in found), None)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from memlab.datasets.fields import BadField
 from memlab.datasets.importers import (
     chatgpt,
     claude_ai,
@@ -56,6 +55,7 @@ IMPORTERS = {
 """Format name to what reads it; the first that knows a file has it."""
 
 _HTML = r"(?s)\s*<.*"
+_KAKAOTALK = r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
 _DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/conversations.md)"
 _EXPORT = "export the chat as text or JSON from its tool"
 _BEGINNINGS = (
@@ -72,11 +72,7 @@ _BEGINNINGS = (
     (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
     (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
     (r"\[LINE\] ", "LINE's export", _WRITE),
-    (
-        r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]",
-        "KakaoTalk's export",
-        _WRITE,
-    ),
+    (_KAKAOTALK, "KakaoTalk's export", _WRITE),
     (r"# WhatsApp Chat Export", "WhatsApp Web's export in Markdown", "export it again as plain text"),
     (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
@@ -137,20 +133,17 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
         source.note("export", f"{len(others):,} other file{'s' * (len(others) > 1)}: {some}", "left out")
     records: Iterable[Message] = IMPORTERS[kind].records(source)
     rename, n = dict[str, str](), 0
-    try:
-        if scope is not None:
-            records = [*records]
-            there = list(dict.fromkeys(str(record.get("scope")) for record in records))
-            scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
-            if scope not in there and len(there) > 1:
-                source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
-            rename = {there[0]: scope} if scope not in there and there else {scope: scope}
-        for record in records:
-            if not rename or str(record.get("scope")) in rename:
-                n += 1
-                yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
-    except BadField as bad:
-        source.fail(str(bad), bad)
+    if scope is not None:
+        records = [*records]
+        there = list(dict.fromkeys(str(record.get("scope")) for record in records))
+        scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
+        if scope not in there and len(there) > 1:
+            source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
+        rename = {there[0]: scope} if scope not in there and there else {scope: scope}
+    for record in records:
+        if not rename or str(record.get("scope")) in rename:
+            n += 1
+            yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
     counts = Counter[tuple[str, str]]()
     for (how, what, of), count in source.report.counts.items():
         counts[how, what] += count if not rename or of in {"", *rename} else 0

@@ -12,12 +12,12 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _TEXT = {"text", "multimodal_text"}
 _CONTEXT = {"user_editable_context", "model_editable_context"}
-_HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
+_HIDDEN = ("metadata.is_visually_hidden_from_conversation", "metadata.is_user_system_message")
 _MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
 
 
@@ -27,37 +27,36 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
-    for file in source.members:
-        yield from file.read_each("conversation", lambda record: _read_conversation(source, record))
+    yield from source.read_each("conversation", lambda record: _read_conversation(source, record))
 
 
 def _read_conversation(source: Source, conversation: Record) -> Iterator[Message]:
     mapping = conversation.take("mapping", Record)
     session = first_field(conversation, "conversation_id", "id", "title")
-    children = {key: list_or_empty(get_nested(node, "children")) for key, node in mapping.items()}
+    children = {key: get_list(node, "children") for key, node in mapping.items()}
     above = {child: key for key, listed in children.items() for child in listed if isinstance(child, str)}
     parents = {key: get_nested(node, "parent") or above.pop(key, None) for key, node in mapping.items()}
     parents |= {key: parent for key, parent in above.items() if key not in parents}  # nodes that are missing
     age = {key: _creation_time(mapping.get(key)) for key in parents}
     branch = common.newest_branch(parents, conversation.get("current_node"), age.__getitem__)
-    others = [get_nested(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
+    others = [get_nested(mapping[key], "message.author.role") for key in mapping.keys() - set(branch)]
     source.drop("messages of other branches", OWNER_SCOPE, sum(role in ("user", "assistant") for role in others))
     latest = 0.0
     for key in branch:
         each = get_nested(mapping.get(key), "message")
-        role = get_nested(each, "author", "role")
+        role = get_nested(each, "author.role")
         if each is None:
             continue
-        if dropped := _omission_reason(each, role, first_text(get_nested(each, "content", "content_type"))):
+        if dropped := _omission_reason(each, role, first_field(each, "content.content_type")):
             source.drop(dropped, OWNER_SCOPE)
             continue
-        parts = list_or_empty(get_nested(each, "content", "parts"))
+        parts = get_list(each, "content.parts")
         if role == "tool":
             role, parts = "assistant", [part for part in parts if _is_generated(part)]
         text, caption = common.text_and_caption(source, OWNER_SCOPE, parts)
-        given = list_or_empty(get_nested(each, "metadata", "attachments"))
-        files = [common.describe_attachment(file, called) for file in given if (called := first_field(file, "name"))]
-        if files:  # They name the images that the text points to.
+        given = get_list(each, "metadata.attachments")
+        if files := [named for file in given if (named := common.describe_file(file, "name"))]:
+            # They name the images that the text points to.
             caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
         when = common.first_time(each.get("create_time"))
         if isinstance(when, (int, float)):  # Voice mode writes times out of order.
@@ -68,7 +67,7 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
 
 
 def _creation_time(node: Any) -> float:
-    when = get_nested(node, "message", "create_time")
+    when = get_nested(node, "message.create_time")
     return when if isinstance(when, (int, float)) else 0.0 if get_nested(node, "message") else -1.0
 
 
@@ -76,25 +75,25 @@ def _render_marker(marker: re.Match[str]) -> str:
     """Give what a marker shows: the name of an entity, the label of a link; of a citation nothing."""
     kind, *shown = (marker[1] or "").split("\ue202")
     if kind == "entity" and shown:
-        listed = list_or_empty(common.decode_json(shown[0]))
+        listed = common.list_or_empty(common.decode_json(shown[0]))
         return first_text(*listed[1:2]) if listed else shown[0]
     return shown[0] if kind == "url" and shown else ""
 
 
 def _is_generated(part: Any) -> bool:
     """Say whether a part of what a tool gives is an image that it drew; others are pages of files and the like."""
-    return any(get_nested(part, "metadata", key) for key in ("dalle", "generation"))
+    return any(get_nested(part, path) for path in ("metadata.dalle", "metadata.generation"))
 
 
 def _omission_reason(each: Any, role: Any, kind: Any) -> str:
     """Say as what a message is left out, if it is."""
-    if any(get_nested(each, "metadata", key) is True for key in _HIDDEN) or kind in _CONTEXT or role == "system":
+    if any(get_nested(each, path) is True for path in _HIDDEN) or kind in _CONTEXT or role == "system":
         return "system messages"
     if role not in ("user", "assistant", "tool"):
         return "unreadable messages"
     if kind in ("thoughts", "reasoning_recap") or each.get("channel") == "analysis":
         return "thoughts"
-    if role == "tool" and any(map(_is_generated, list_or_empty(get_nested(each, "content", "parts")))):
+    if role == "tool" and any(map(_is_generated, get_list(each, "content.parts"))):
         return ""
     called = role == "assistant" and each.get("recipient") not in (None, "", "all")
     return "tool calls" if role == "tool" or called or kind not in _TEXT else ""

@@ -13,7 +13,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_nested, list_or_empty
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, in 2024
@@ -26,12 +26,11 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
     accounts: dict[str, str] = {}
-    for file in source.members:
-        yield from file.read_each("conversation", lambda record: _read_conversation(source, record, accounts))
+    yield from source.read_each("conversation", lambda record: _read_conversation(source, record, accounts))
 
 
 def _read_conversation(source: Source, record: Record, accounts: dict[str, str]) -> Iterator[Message]:
-    account = first_field(record.get("account"), "uuid")
+    account = first_field(record, "account.uuid")
     scope = accounts.setdefault(account, account if accounts else OWNER_SCOPE)
     session, every = first_field(record, "uuid", "name"), record.take("chat_messages", fields.check_list)
     listed = [each for each in every if isinstance(each, dict)]
@@ -42,11 +41,11 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         role = common.normalise_role(each.get("sender"))
         if not common.is_spoken_role(source, scope, role):
             continue
-        blocks = list_or_empty(each.get("content"))
+        blocks = get_list(each, "content")
         text, caption = common.text_and_caption(source, scope, blocks or each.get("text"))
-        files = [file for key in ("attachments", "files", "files_v2") for file in list_or_empty(each.get(key))]
-        named = (common.describe_attachment(file, name) for file in files if (name := first_field(file, "file_name")))
-        caption = "; ".join([caption] * bool(caption) + [*dict.fromkeys(named)])
+        files = [file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)]
+        named = [common.describe_file(file, "file_name") for file in files]
+        caption = "; ".join(filter(None, [caption, *dict.fromkeys(named)]))
         for tag in _TAGS.finditer(text):
             source.drop("thoughts" if tag[1] == "Thinking" else "tool calls", scope)
         text = _TAGS.sub("", text)
@@ -58,8 +57,7 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         if not text.strip() and not caption and any(get_nested(block, "type") != "text" for block in blocks):
             continue  # Its blocks are counted.
         more = {"session": session, "id": first_field(each, "uuid"), "role": role, "caption": caption}
-        when = common.first_time(each.get("created_at"))
-        yield from common.make_message(source, scope, str(role), text, timestamp=when, **more)
+        yield from common.make_message(source, scope, str(role), text, timestamp=each.get("created_at"), **more)
 
 
 def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, Any]]:
@@ -69,6 +67,5 @@ def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, A
     known = any(isinstance(parent, str) and parent in by_id for parent in parents.values())
     if not known or len(by_id) < len(listed):
         return listed
-    return [
-        by_id[key] for key in common.newest_branch(parents, leaf, lambda key: first_field(by_id[key], "created_at"))
-    ]
+    branch = common.newest_branch(parents, leaf, lambda key: first_field(by_id[key], "created_at"))
+    return [by_id[key] for key in branch]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,12 +16,10 @@ OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
 Message = dict[str, Any]
 _ROLES = {
-    "user": {"user", "human", "humanmessage", "humanmessagechunk"},
-    "assistant": {
-        *("assistant", "ai", "bot", "model", "gpt", "chatgpt", "bing", "claude", "bard"),
-        *("aimessage", "aimessagechunk"),
-    },
-    "system": {"system", "developer", "systemmessage"},
+    "user": "user|human(message(chunk)?)?",
+    "assistant": "assistant|ai(message(chunk)?)?|bot|model|gpt|chatgpt|bing|claude|bard",
+    "system": "system(message)?|developer",
+    "tool": "(?s).*(tool|function|observation|ipython).*",
 }
 _THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "redacted_reasoning", "omitted_reasoning", "thoughts"}
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
@@ -29,7 +27,7 @@ _UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "th
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Iterator[Message]:
+def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Sequence[Message]:
     """Give the record of a message, if there is anything in it.
 
     A message without text or caption is counted as empty, one whose id was there as repeated. Keys without a value
@@ -38,19 +36,18 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
     :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``.
     """
     record = {"scope": scope, "sender": sender, "text": text.strip(), **more}
+    record["timestamp"] = first_time(record.get("timestamp"))
     record = {key: value for key, value in record.items() if value not in (None, "") or key == "text"}
     for key, value in record.items():
         if isinstance(value, str) and _UNREADABLE.search(value):
             record[key] = _UNREADABLE.sub("\ufffd", value)
             source.keep("unreadable characters", scope, "replaced")
     if not record["text"] and not record.get("caption"):
-        source.drop("empty messages", scope)
-        return
+        return source.drop("empty messages", scope)
     if "id" in record:
         record["id"] = str(record["id"])
         if (scope, record["id"]) in source.report.seen:
-            source.drop("repeated messages", scope)
-            return
+            return source.drop("repeated messages", scope)
         source.report.seen[scope, record["id"]] = str(record.get("session"))
     if "timestamp" in record:
         try:
@@ -58,7 +55,7 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
         except BadField:
             source.drop("times that cannot be read", scope)
             del record["timestamp"]
-    yield record
+    return [record]
 
 
 def name_conversation(source: Source, file: Source, number: int) -> str:
@@ -66,15 +63,20 @@ def name_conversation(source: Source, file: Source, number: int) -> str:
     return f"c{number:04}" if len(source.members) == 1 else f"{file.stem}-{number}"
 
 
-def get_nested(value: Any, *path: str) -> Any:
+def get_nested(value: Any, path: str) -> Any:
     """Follow keys into objects; ``None`` where one is missing.
 
-    >>> get_nested({"author": {"role": "user"}}, "author", "role"), get_nested([], "author")
+    >>> get_nested({"author": {"role": "user"}}, "author.role"), get_nested([], "author")
     ('user', None)
     """
-    for key in path:
+    for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
+
+
+def get_list(value: Any, path: str) -> list[Any]:
+    """Follow keys into objects to a list; anything else is an empty one."""
+    return list_or_empty(get_nested(value, path))
 
 
 def list_or_empty(value: Any) -> list[Any]:
@@ -90,9 +92,13 @@ def first_text(*values: Any) -> str:
     return ""
 
 
-def first_field(value: Any, *keys: str) -> str:
-    """Give the first field of an object that can name something; empty if none can."""
-    return first_text(*(get_nested(value, key) for key in keys))
+def first_field(value: Any, *paths: str) -> str:
+    """Give the first field of an object, or of those within it, that can name something; empty if none can.
+
+    >>> first_field({"author": {"name": "Ann"}}, "title", "author.nick", "author.name")
+    'Ann'
+    """
+    return first_text(*(get_nested(value, path) for path in paths))
 
 
 def first_time(*values: Any) -> Any:
@@ -114,8 +120,7 @@ def decode_json(value: Any) -> Any:
 def normalise_role(value: Any) -> str | None:
     """Give the role that a tool calls so: ``user``, ``assistant``, ``system``, ``tool``; ``None`` for no role."""
     called = value.strip().lower() if isinstance(value, str) else ""
-    role = next((role for role, names in _ROLES.items() if called in names), None)
-    return role or ("tool" if re.search("tool|function|observation|ipython", called) else None)
+    return next((role for role, form in _ROLES.items() if re.fullmatch(form, called)), None)
 
 
 def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
@@ -177,18 +182,14 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
         elif re.search("tool|function_call|execution|code_interpreter", kind):
             source.drop("tool calls", scope)
         elif re.search("image|video|audio|file|document|media", kind):
-            if spoken := first_text(
-                part.get("transcript"), get_nested(part, "input_audio", "transcript"), part.get("text")
-            ):
+            if spoken := first_field(part, "transcript", "input_audio.transcript", "text"):
                 texts.append(spoken)
                 source.keep("recordings", scope, "kept as their transcripts")
                 continue
             what = next((word for word in ("image", "audio", "video") if word in kind), "file")
             source.keep(f"{what}s", scope, "described in captions")
-            called = first_field(part, "alt", "title", "file_name", "filename", "name")
-            known = first_text(
-                get_nested(part, "metadata", "dalle", "prompt"), called, get_nested(part, "file", "filename")
-            )
+            keys = ("metadata.dalle.prompt", "alt", "title", "file_name", "filename", "name", "file.filename")
+            known = first_field(part, *keys)
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
             texts.append(said if isinstance(said, str) else first_text(said.get("value")))
@@ -197,10 +198,10 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     return "\n".join(text for text in texts if text), "; ".join(captions)
 
 
-def describe_attachment(file: Any, called: str) -> str:
-    """Describe an attached file: an image where its type says so."""
-    kind = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind")
-    return f"{'image' if kind.startswith('image') else 'file'}: {called}"
+def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
+    """Describe an attached file by the first of the keys that names it: an image where its type says so."""
+    kind, called = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind"), first_field(file, *keys)
+    return f"{'image' if kind.startswith('image') else 'file'}: {called or unnamed}" if called or unnamed else ""
 
 
 def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
@@ -216,15 +217,15 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
             continue
         inner = next((raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), dict)), raw)
         called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role"), inner.get("type")]
-        called += [*list_or_empty(raw.get("id"))[-1:], raw.get("type")]
+        called += [*get_list(raw, "id")[-1:], raw.get("type")]
         role = next((role for value in called if (role := normalise_role(value))), None)
         role = _ITEMS.get(first_field(raw, "type"), role)
         if not is_spoken_role(source, scope, role):
             continue
         keys = ("content", "value", "text", "parts", "refusal")
         said = next((inner[key] for key in keys if inner.get(key) is not None), None)
-        said = get_nested(inner, "audio", "transcript") if said is None else said
-        calls = list_or_empty(inner.get("tool_calls")) or [1] * bool(inner.get("function_call"))
+        said = get_nested(inner, "audio.transcript") if said is None else said
+        calls = get_list(inner, "tool_calls") or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
         text, caption = text_and_caption(source, scope, said)
         if not text and not caption and (calls or list_or_empty(said)):
@@ -250,15 +251,11 @@ def session_messages(
         yield from make_message(source, scope, turn["role"], text, session=session, **turn)
 
 
-class ChatNames:
-    """Names of chats: each its own, with the id behind a name that another chat has."""
+def name_chat(names: dict[str, str], key: str, wanted: str) -> str:
+    """Give a chat the name that is wanted, with its id behind it where another chat has that name.
 
-    def __init__(self) -> None:
-        self.by_key: dict[str, str] = {}
-
-    def give(self, key: str, wanted: str) -> str:
-        if key not in self.by_key:
-            while wanted in self.by_key.values():
-                wanted = f"{wanted} ({key})"
-            self.by_key[key] = wanted
-        return self.by_key[key]
+    :param names: the names of the chats so far, by their ids.
+    """
+    while key not in names and wanted in names.values():
+        wanted = f"{wanted} ({key})"
+    return names.setdefault(key, wanted)

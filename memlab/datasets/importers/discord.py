@@ -6,12 +6,12 @@ Layout: its ``JsonMessageWriter.cs`` and ``MessageKind.cs``; kinds that it has n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, get_nested, list_or_empty
+from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json
 
@@ -26,25 +26,24 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every channel as a scope; a bot is no assistant unless its name says so or it was named."""
-    names, people = common.ChatNames(), dict[str, str]()
+    names, people = dict[str, str](), dict[str, str]()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in stream_json(file, "messages"):
             if path != "messages":
                 about[path] = value
                 continue
-            channel = first_field(about.get("channel"), "name") or file.path.stem
-            scope = names.give(first_field(about.get("channel"), "id") or channel, channel)
+            channel = first_field(about, "channel.name") or file.path.stem
+            scope = common.name_chat(names, first_field(about, "channel.id") or channel, channel)
             yield from _read_message(source, scope, people, value)
 
 
-def _read_message(source: Source, scope: str, people: dict[str, str], each: Any) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, people: dict[str, str], each: Any) -> Sequence[Message]:
     kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
-        source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
-        return
+        return source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
     author, forwarded = each.get("author"), each.get("forwardedMessage")
-    for person in (author, *list_or_empty(each.get("mentions"))):
+    for person in (author, *get_list(each, "mentions")):
         if called := first_field(person, "nickname", "name"):
             people[first_field(person, "id")] = called
     sender = people.get(first_field(author, "id")) or "Deleted User"
@@ -52,24 +51,22 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
     if forwarded:
         source.keep("forwarded messages", scope)
         text = "\n".join(filter(None, (text, first_field(forwarded, "content"))))
-    bot, embeds = get_nested(author, "isBot") is True, list_or_empty(each.get("embeds"))
+    bot, embeds = get_nested(author, "isBot") is True, get_list(each, "embeds")
     kept = embeds if bot or not text else []
     source.drop("previews of links", scope, len(embeds) - len(kept))
     shown = [first_field(embed, key) for embed in kept for key in ("title", "description")]
-    listed = (field for embed in kept for field in list_or_empty(get_nested(embed, "fields")))
+    listed = (field for embed in kept for field in get_list(embed, "fields"))
     shown += [": ".join(filter(None, (first_field(each, "name"), first_field(each, "value")))) for each in listed]
     text = "\n".join(filter(None, (text, *shown)))
     text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))
-    files = [*list_or_empty(each.get("attachments")), *list_or_empty(get_nested(forwarded, "attachments"))]
+    files = [*get_list(each, "attachments"), *get_list(forwarded, "attachments")]
     caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
     if caption:
         source.keep("files", scope, "described in captions")
     if each.get("timestampEdited"):
         source.keep("edited messages", scope)
-    if not text and not caption and list_or_empty(each.get("stickers")):
-        source.drop("stickers", scope)
-        return
+    if not text and not caption and get_list(each, "stickers"):
+        return source.drop("stickers", scope)
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if bot else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    when = common.first_time(each.get("timestamp"))
-    yield from common.make_message(source, scope, sender, text, timestamp=when, **more)
+    return common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

@@ -6,13 +6,13 @@ says may be wrapped in JSON beside heartbeats and alerts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, get_nested, list_or_empty
+from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _OLD = {"messages", "core_memory", "llm_config", "in_context_message_ids", "in_context_message_indices"}
@@ -26,38 +26,35 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope; of messages out of the API, the file."""
-    names = common.ChatNames()
+    names = dict[str, str]()
 
     def agents(record: Record) -> Iterator[Message]:
         for agent in record.take("agents", fields.check_list, []) or [record]:
             called = first_field(agent, "name", "id") or "agent"
-            scope = names.give(first_field(agent, "id") or called, called)
-            for each in list_or_empty(get_nested(agent, "messages")):
+            scope = common.name_chat(names, first_field(agent, "id") or called, called)
+            for each in get_list(agent, "messages"):
                 yield from _read_message(source, scope, each, get_nested(agent, "agent_type"))
         if kind := first_field(record, "message_type").removesuffix("_message"):
             about = {"role": "tool" if "tool" in kind else kind, "created_at": record.get("date")}
             yield from _read_message(source, source.path.stem, record | about)
 
-    for file in source.members:
-        yield from file.read_each("agent file", agents)
+    yield from source.read_each("agent file", agents)
 
 
-def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> Sequence[Message]:
     role = get_nested(each, "role")
     known = role if role in ("user", "assistant", "tool") else "system" if role else None
     if not common.is_spoken_role(source, scope, known):
-        return
-    text, caption = common.text_and_caption(
-        source, scope, each.get("text") if each.get("content") is None else each["content"]
-    )
+        return ()
+    content = each.get("text") if each.get("content") is None else each["content"]
+    text, caption = common.text_and_caption(source, scope, content)
     if role == "user":
         wrapped = common.decode_json(text)
         if get_nested(wrapped, "type") not in (None, "user_message"):
-            source.drop("system messages", scope)
-            return
+            return source.drop("system messages", scope)
         text = first_field(wrapped, "message") or text
-    calls = [call for call in list_or_empty(each.get("tool_calls")) if isinstance(call, dict)]
-    sent = [call["function"] for call in calls if get_nested(call, "function", "name") == "send_message"]
+    calls = [call for call in get_list(each, "tool_calls") if isinstance(call, dict)]
+    sent = [call["function"] for call in calls if get_nested(call, "function.name") == "send_message"]
     arguments = (common.decode_json(get_nested(function, "arguments")) for function in sent)
     said = [words for each in arguments if (words := first_field(each, "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))
@@ -65,6 +62,6 @@ def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> I
         source.drop("thoughts", scope, bool(text.strip()))
         text = "\n".join(said)
         if not text:
-            return
-    more = {"role": role, "caption": caption, "timestamp": common.first_time(each.get("created_at"))}
-    yield from common.make_message(source, scope, role, text, id=first_field(each, "id"), **more)
+            return ()
+    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
+    return common.make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _LISTS = ("conversations", "conversation", "items")
@@ -19,6 +20,7 @@ _PAIR = {
     "assistant": ("gpt", "assistant", "output", "response", "bot"),
 }
 _TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
+_PAIRS = ({"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"})
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
 _MEMORY |= {"results.memory", "results.memory_id", "results.old_memory"}
 _ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
@@ -29,30 +31,23 @@ def is_openai(file: Source) -> bool:
     keys = file.keys
     if keys & {"agents", "run_type", "scope"}:
         return False
-    known = keys & {"body.messages.role", "request.messages.role", "response.body.choices"} or file.columns & {
-        "messages"
-    }
-    return (
-        bool(known)
-        or {"object", "output.role"} <= keys
-        or {"messages.role", "messages.content"} <= keys
-        or {"role", "content"} <= keys
-    )
+    if keys & {"body.messages.role", "request.messages.role", "response.body.choices"} or "messages" in file.columns:
+        return True
+    return any(pair <= keys for pair in _PAIRS)
 
 
 def openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; a list of single messages is one."""
-    for file in source.members:
-        for number, raw in file.values():
-            asked = (get_nested(raw, *path, "messages") for path in ((), ("body",), ("request",)))
-            listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
-            answers = (get_nested(raw, *path, "choices") for path in ((), ("response",), ("response", "body")))
-            answer = [get_nested(choice, "message") for choices in answers for choice in list_or_empty(choices)[:1]]
-            listed = [*list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
-            session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
-            if listed is None and isinstance(raw, list):
-                raw, listed, session = {}, raw, ""
-            yield from _read_conversation(source, file, number, raw, listed, session)
+    for file, number, raw in source.member_values():
+        asked = (get_nested(raw, path) for path in ("messages", "body.messages", "request.messages"))
+        listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
+        answers = (get_list(raw, path) for path in ("choices", "response.choices", "response.body.choices"))
+        answer = [get_nested(choice, "message") for choices in answers for choice in choices[:1]]
+        listed = [*common.list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
+        session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
+        if listed is None and isinstance(raw, list):
+            raw, listed, session = {}, raw, ""
+        yield from _read_conversation(source, file, number, raw, listed, session)
 
 
 def is_sharegpt(file: Source) -> bool:
@@ -63,16 +58,14 @@ def is_sharegpt(file: Source) -> bool:
 
 def sharegpt(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope; a pair of question and answer is two messages."""
-    for file in source.members:
-        for number, raw in file.values():
-            listed = next(
-                (found for key in _LISTS if isinstance(found := common.decode_json(get_nested(raw, key)), list)), None
-            )
-            if listed is not None:
-                source.drop("system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt")))
-                listed = [turn for each in listed for turn in _split_pair(each)]
-            session = first_field(raw, "id", "conversation_id", "conversation_hash")
-            yield from _read_conversation(source, file, number, raw, listed, session)
+    for file, number, raw in source.member_values():
+        found = (common.decode_json(get_nested(raw, key)) for key in _LISTS)
+        listed = next((each for each in found if isinstance(each, list)), None)
+        if listed is not None:
+            source.drop("system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt")))
+            listed = [turn for each in listed for turn in _split_pair(each)]
+        session = first_field(raw, "id", "conversation_id", "conversation_hash")
+        yield from _read_conversation(source, file, number, raw, listed, session)
 
 
 def _split_pair(raw: Any) -> Iterator[Any]:
@@ -90,7 +83,7 @@ def _read_conversation(
     """Give the messages of one conversation, whose time is that of messages without one; without a list, a message."""
     if listed is None:
         raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
-    scope = first_text(raw.get("user_id"), raw.get("user"), get_nested(raw, "metadata", "user_id")) or OWNER_SCOPE
+    scope = first_field(raw, "user_id", "user", "metadata.user_id") or OWNER_SCOPE
     when = common.first_time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
     session = session or common.name_conversation(source, file, number)
     yield from common.session_messages(source, scope, session, common.turns(source, scope, listed), when, own_ids=True)
@@ -102,23 +95,21 @@ def is_mem0(file: Source) -> bool:
 
 def mem0(source: Source) -> Iterator[Message]:
     """Read the messages that memories were made of; a memory alone is no message, and is counted."""
-    for file in source.members:
-        for number, raw in file.values():
-            for entry in (
-                list_or_empty(get_nested(raw, "results")) or list_or_empty(get_nested(raw, "memories")) or [raw]
-            ):
-                scope = first_field(entry, "user_id", "agent_id") or OWNER_SCOPE
-                listed = list_or_empty(get_nested(entry, "input")) or list_or_empty(get_nested(entry, "messages"))
-                source.drop("facts without their messages", scope, not listed)
-                said = list(common.turns(source, scope, listed))
-                key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
-                if said and key in source.report.seen:  # One call makes several memories, each with its messages.
-                    source.drop("repeated messages", scope, len(said))
-                    continue
-                source.report.seen[key] = ""
-                session = first_field(entry, "run_id", "session_id") or common.name_conversation(source, file, number)
-                when = common.first_time(get_nested(entry, "created_at"))
-                yield from common.session_messages(source, scope, session, said, when)
+    for file, number, raw in source.member_values():
+        entries = get_list(raw, "results") or get_list(raw, "memories")
+        for entry in entries or [raw]:
+            scope = first_field(entry, "user_id", "agent_id") or OWNER_SCOPE
+            listed = get_list(entry, "input") or get_list(entry, "messages")
+            source.drop("facts without their messages", scope, not listed)
+            said = list(common.turns(source, scope, listed))
+            key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
+            if said and key in source.report.seen:  # One call makes several memories, each with its messages.
+                source.drop("repeated messages", scope, len(said))
+                continue
+            source.report.seen[key] = ""
+            session = first_field(entry, "run_id", "session_id") or common.name_conversation(source, file, number)
+            when = common.first_time(get_nested(entry, "created_at"))
+            yield from common.session_messages(source, scope, session, said, when)
 
 
 def is_table(file: Source) -> bool:
@@ -130,7 +121,8 @@ def is_table(file: Source) -> bool:
 
 def table(source: Source) -> Iterator[Message]:
     """Read every row of a JSON list, a CSV or a Parquet file; one without scopes is one, named by its file."""
-    for file in source.members:
-        for record in file.read_each("row", lambda record: [record]):
+    for file, number, raw in source.member_values():
+        with file.record(f"row {number}", raw):
+            record = Record(raw, f"row {number}")
             row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
             yield {"scope": file.path.stem, **row, "text": "" if row.get("text") is None else row["text"]}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, first_text, get_nested, list_or_empty
+from memlab.datasets.importers.common import Message, first_field, first_text, get_list
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
 
@@ -26,6 +26,7 @@ TABLES = (*_LISTS, "users.json")
 _TALK = {"", "thread_broadcast", "reply_broadcast", "me_message", "file_share", "file_comment", "file_mention"}
 _TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
 _GONE = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
+_NAMES = ("real_name", "profile.real_name", "display_name", "profile.display_name", "name")
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -38,21 +39,20 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
     tables = {PurePosixPath(file.name).name: file for file in source.files()}
-    named = {first_field(user, "id"): _user_name(user) for user in _read_list(source, tables, "users.json")}
+    named = {first_field(user, "id"): first_field(user, *_NAMES) for user in _read_list(source, tables, "users.json")}
     people = {key: called for key, called in named.items() if called}
-    names, channels = common.ChatNames(), dict[str, str]()
+    names, channels = dict[str, str](), dict[str, str]()
     for each in (each for table in _LISTS for each in _read_list(source, tables, table)):
-        members = ", ".join(
-            people.get(first_text(user), first_text(user)) for user in list_or_empty(get_nested(each, "members"))
-        )
-        channels[first_field(each, "id")] = channels[first_field(each, "name")] = first_field(each, "name") or members
+        members = [first_text(user) for user in get_list(each, "members")]
+        called = first_field(each, "name") or ", ".join(people.get(user, user) for user in members)
+        channels[first_field(each, "id")] = channels[first_field(each, "name")] = called
     for file in source.members:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
-        scope = names.give(place, channels.get(place) or place)
+        scope = common.name_chat(names, place, channels.get(place) or place)
         for _, raw in file.values():
-            listed = list_or_empty(get_nested(raw, "messages")) or [raw]
-            replies = (list_or_empty(get_nested(each, "slackdump_thread_replies")) for each in listed)
+            listed = get_list(raw, "messages") or [raw]
+            replies = (get_list(each, "slackdump_thread_replies") for each in listed)
             for each in (*listed, *chain(*replies)):
                 yield from _read_message(source, scope, each, people, channels)
 
@@ -70,48 +70,41 @@ def _read_list(source: Source, tables: dict[str, Source], table: str) -> list[An
         return []
 
 
-def _user_name(user: Any) -> str:
-    profile, keys = get_nested(user, "profile"), ("real_name", "display_name")
-    return first_text(*(get_nested(about, key) for key in keys for about in (user, profile)), get_nested(user, "name"))
-
-
 def _read_message(
     source: Source, scope: str, each: Any, people: dict[str, str], channels: dict[str, str]
-) -> Iterator[Message]:
+) -> Sequence[Message]:
     """Read a message.
 
     :param people: and ``channels``: names by their ids.
     """
     kind = first_field(each, "subtype")
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
-        source.drop(_GONE.get(kind, "system messages"), scope)
-        return
-    user = first_field(each, "user") or first_field(each.get("comment"), "user")
+        return source.drop(_GONE.get(kind, "system messages"), scope)
+    user = first_field(each, "user", "comment.user")
     bot = first_field(each, "bot_id")
-    sender = people.get(user) or _user_name(each.get("user_profile")) or first_field(each, "username")
-    sender = sender or first_field(each.get("bot_profile"), "name") or user or bot
+    profile = [f"user_profile.{name}" for name in _NAMES]
+    sender = people.get(user) or first_field(each, *profile, "username", "bot_profile.name") or user or bot
     sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
     automatic = kind in ("bot_message", "slackbot_response") or (bot and not people.get(user))
     text = first_field(each, "text").removeprefix("This content can't be displayed.")
-    shown = [one for one in list_or_empty(each.get("attachments")) if isinstance(one, dict)]
+    shown = [one for one in get_list(each, "attachments") if isinstance(one, dict)]
     kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
     source.drop("previews of links", scope, len(shown) - len(kept))
     text = "\n".join([part for part in (text, *map(_read_attachment, kept)) if part]) or _read_block_text(each)
     text = _render_mentions(text, people, channels)
-    files = [file for file in list_or_empty(each.get("files")) or [each.get("file")] if isinstance(file, dict)]
+    files = [file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)]
     there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
     source.drop("deleted files", scope, len(files) - len(there))
     source.keep("files", scope, "described in captions", len(there))
     # A deleted file leaves the place between two separators empty.
-    caption = "; ".join(
-        common.describe_attachment(f, first_field(f, "title", "name") or "without a name") * (f in there) for f in files
-    )
+    named = (common.describe_file(file, "title", "name", unnamed="without a name") * (file in there) for file in files)
+    caption = "; ".join(named)
     if each.get("edited"):
         source.keep("edited messages", scope)
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
-    yield from common.make_message(source, scope, sender, text, timestamp=common.first_time(ts), **more)
+    return common.make_message(source, scope, sender, text, timestamp=ts, **more)
 
 
 def _render_mentions(text: str, people: dict[str, str], channels: dict[str, str]) -> str:
@@ -141,15 +134,11 @@ def _read_attachment(one: dict[str, Any]) -> str:
 
 def _read_block_text(each: dict[str, Any]) -> str:
     """Give the text of a message that has it in blocks alone."""
-    found, left = list[str](), list(list_or_empty(each.get("blocks")))
+    found, left = list[str](), list(get_list(each, "blocks"))
     while left:
         block = left.pop(0)
         if isinstance(block, dict):
             found += [block["text"]] if isinstance(block.get("text"), str) else []
-            left = [
-                *list_or_empty(block.get("elements")),
-                *list_or_empty(block.get("fields")),
-                block.get("text"),
-                *left,
-            ]
+            within = get_list(block, "elements"), get_list(block, "fields"), [block.get("text")]
+            left = [*chain(*within), *left]
     return "\n".join(dict.fromkeys(found))

@@ -14,44 +14,44 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_nested, list_or_empty
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
 from memlab.datasets.reading import Source
 
-_decode = common.decode_json
-_ASKED = (
-    *("messages", "chat_history", "history", "input", "question", "query", "human_input", "prompt"),
-    *("text", "content"),
-)
-_ANSWERED = (
-    *("messages", "message", "choices", "generations", "output", "answer", "response", "result"),
-    *("text", "content"),
-)
+_BARE = ("text", "content")
+_ASKED = ("messages", "chat_history", "history", "input", "question", "query", "human_input", "prompt", *_BARE)
+_ANSWERED = ("messages", "message", "choices", "generations", "output", "answer", "response", "result", *_BARE)
 _KINDS = ("llm", "chain", "prompt", "parser", "", "agent")
 _THREAD = ("session_id", "thread_id", "conversation_id")
 _TRACE = {"observations", "traceId", "trace_id", "traces.observations", "traces.input", "trace.id"}
-_MORE = {"input", "output", "startTime", "start_time", "projectId", "traces.input", "trace.input"}
-_MORE |= {"traces.id"}
+_MORE = {"input", "output", "startTime", "start_time", "projectId", "traces.input", "trace.input", "traces.id"}
 _MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
 
 @dataclass
 class _Step:
-    """A run of a model or of a whole application.
+    """A run of a model or of a whole application: the messages that went in and came out.
 
     :param key: what it is sorted by within its conversation.
+    :param lost: how many of its two values hold no message.
     """
 
     scope: str
     session: str
     key: str
-    asked: Any
-    answered: Any
-    begun: Any = None
-    ended: Any = None
+    asked: list[Any]
+    answered: list[Any]
+    begun: Any
+    ended: Any
+    lost: int
 
-    def find_messages(self) -> tuple[list[Any], list[Any]]:
-        """Find the messages that went in and came out."""
-        return _find_messages(self.asked, _ASKED, "user"), _find_messages(self.answered, _ANSWERED, "assistant")
+
+def _make_step(scope: str, session: str, order: str, values: tuple[Any, Any], times: tuple[Any, Any]) -> _Step:
+    """Make the step of a run: ``values`` and ``times`` are those of its beginning and its end."""
+    begun, ended = map(_assume_utc, times)
+    given = [common.decode_json(value) for value in values]
+    asked, answered = _find_messages(given[0], _ASKED, "user"), _find_messages(given[1], _ANSWERED, "assistant")
+    lost = sum(bool(value) and not found for value, found in zip(given, (asked, answered), strict=True))
+    return _Step(scope, session, f"{begun} {order}", asked, answered, begun, ended or begun, lost)
 
 
 def is_langsmith(file: Source) -> bool:
@@ -62,33 +62,31 @@ def is_langsmith(file: Source) -> bool:
 def langsmith(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     traces: dict[str, list[tuple[bool, _Step]]] = {}
-    for file in source.members:
-        for number, raw in file.values():
-            listed = [*(list_or_empty(get_nested(raw, "runs")) or [raw])]
-            for run in listed:
-                listed += list_or_empty(get_nested(run, "child_runs"))
-                kind = first_field(run, "run_type")
-                if not isinstance(run, dict) or kind not in _KINDS:
-                    source.drop("tool calls" if kind == "tool" else "runs of other kinds", OWNER_SCOPE)
-                    continue
-                trace = first_field(run, "trace_id", "id") or str(number)
-                traces.setdefault(trace, []).append((not run.get("parent_run_id"), _make_step(run)))
+    for _, number, raw in source.member_values():
+        listed = [*(get_list(raw, "runs") or [raw])]
+        for run in listed:
+            listed += get_list(run, "child_runs")
+            kind = first_field(run, "run_type")
+            if not isinstance(run, dict) or kind not in _KINDS:
+                source.drop("tool calls" if kind == "tool" else "runs of other kinds", OWNER_SCOPE)
+                continue
+            trace = first_field(run, "trace_id", "id") or str(number)
+            traces.setdefault(trace, []).append((not run.get("parent_run_id"), _read_run(run)))
     steps: list[_Step] = []
     for trace, runs in traces.items():
         thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
         scope = next((step.scope for _, step in runs if step.scope != OWNER_SCOPE), OWNER_SCOPE)
-        roots = [step for root, step in runs if root and all(step.find_messages())]
+        roots = [step for root, step in runs if root and step.asked and step.answered]
         steps += [replace(step, session=thread, scope=scope) for step in roots or [step for _, step in runs]]
     yield from _deduplicate_messages(source, steps)
 
 
-def _make_step(run: dict[str, Any]) -> _Step:
-    about = get_nested(_decode(run.get("extra")), "metadata") or _decode(run.get("metadata")) or {}
-    thread = first_field(about, *_THREAD) or first_field(run, "thread_id")
+def _read_run(run: dict[str, Any]) -> _Step:
+    about = get_nested(common.decode_json(run.get("extra")), "metadata") or common.decode_json(run.get("metadata"))
     scope = first_field(about, "user_id", "user", "ls_user_id") or OWNER_SCOPE
-    begun, ended = _assume_utc(run.get("start_time")), _assume_utc(run.get("end_time"))
-    asked, answered = _decode(run.get("inputs")), _decode(run.get("outputs"))
-    return _Step(scope, thread, f"{begun} {first_field(run, 'dotted_order')}", asked, answered, begun, ended)
+    thread = first_field(about, *_THREAD) or first_field(run, "thread_id")
+    values, times = (run.get("inputs"), run.get("outputs")), (run.get("start_time"), run.get("end_time"))
+    return _make_step(scope, thread, first_field(run, "dotted_order"), values, times)
 
 
 def _assume_utc(value: Any) -> Any:
@@ -112,26 +110,25 @@ def langfuse(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     traces: dict[str, dict[str, Any]] = {}
     runs: dict[str, list[dict[str, Any]]] = {}
-    for file in source.members:
-        for number, raw in file.values():
-            for each in list_or_empty(get_nested(raw, "traces")) or [raw]:
-                if not isinstance(each, dict):
-                    source.drop("unreadable messages", OWNER_SCOPE)
-                elif observed := first_field(each, "traceId", "trace_id"):
-                    runs.setdefault(observed, []).append(each)
-                else:
-                    about = each["trace"] if isinstance(each.get("trace"), dict) else each
-                    key = first_field(about, "id") or str(number)
-                    session = first_field(raw, "id") if each is not raw else None
-                    traces[key] = {"sessionId": session} | about
-                    within = list_or_empty(_decode(each.get("observations")))
-                    runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
+    for _, number, raw in source.member_values():
+        for each in get_list(raw, "traces") or [raw]:
+            if not isinstance(each, dict):
+                source.drop("unreadable messages", OWNER_SCOPE)
+            elif observed := first_field(each, "traceId", "trace_id"):
+                runs.setdefault(observed, []).append(each)
+            else:
+                about = each["trace"] if isinstance(each.get("trace"), dict) else each
+                key = first_field(about, "id") or str(number)
+                session = first_field(raw, "id") if each is not raw else None
+                traces[key] = {"sessionId": session} | about
+                within = common.list_or_empty(common.decode_json(each.get("observations")))
+                runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
     keys = dict.fromkeys((*traces, *runs))
-    steps = [step for key in keys for step in _make_steps(source, key, traces.get(key, {}), runs.get(key, []))]
+    steps = [step for key in keys for step in _read_trace(source, key, traces.get(key, {}), runs.get(key, []))]
     yield from _deduplicate_messages(source, steps)
 
 
-def _make_steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
+def _read_trace(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
     everything = [trace, *runs]
     session = first_text(*(run.get(each) for run in everything for each in ("sessionId", "session_id")))
     scope = first_text(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or OWNER_SCOPE
@@ -142,10 +139,9 @@ def _make_steps(source: Source, key: str, trace: dict[str, Any], runs: list[dict
     source.drop("tool calls", scope, kinds.count("TOOL"))
     source.drop("observations of other kinds", scope, len(runs) - kinds.count("TOOL") - (0 if whole else len(models)))
     for run in [trace] if whole else models:
-        begun = _assume_utc(run.get("startTime") or run.get("start_time") or run.get("timestamp"))
-        ended = _assume_utc(run.get("endTime") or run.get("end_time"))
-        asked, answered = _decode(run.get("input")), _decode(run.get("output"))
-        yield _Step(scope, session or f"trace {key}", str(begun), asked, answered, begun, ended)
+        begun = run.get("startTime") or run.get("start_time") or run.get("timestamp")
+        times = begun, run.get("endTime") or run.get("end_time")
+        yield _make_step(scope, session or f"trace {key}", "", (run.get("input"), run.get("output")), times)
 
 
 def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Message]:
@@ -156,10 +152,8 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
     for (scope, session), runs in sessions.items():
         said: list[Message] = []
         for run in sorted(runs, key=lambda run: run.key):
-            asked, answered = run.find_messages()
-            lost = sum(bool(given) and not found for given, found in ((run.asked, asked), (run.answered, answered)))
-            source.drop("values of runs without messages", scope, lost)
-            for listed, when in ((asked, run.begun), (answered, run.ended or run.begun)):
+            source.drop("values of runs without messages", scope, run.lost)
+            for listed, when in ((run.asked, run.begun), (run.answered, run.ended)):
                 heard = list(common.turns(source, scope, listed))
                 new = heard[_count_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
@@ -175,7 +169,7 @@ def _count_overlap(said: list[Message], heard: list[Message]) -> int:
 
 def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
     """Find the messages in what went into a run or came out of it; a bare text is of the role."""
-    value = _decode(value)
+    value = common.decode_json(value)
     if isinstance(value, str):
         return [{"role": role, "content": value}] if value.strip() else []
     if isinstance(value, list):
