@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from memlab.datasets.importers import common
@@ -19,10 +20,15 @@ _TYPES = re.compile(
 )
 _KEYS = {"messages.date_unixtime", "messages.from_id", "messages.actor_id", "messages.text_entities"}
 _KEYS |= {"chats.list.messages", "personal_information.user_id", "left_chats.list"}
+_LISTS = ("messages", "chats.list", "left_chats.list")
 _MEDIA = {"video_file": "videos", "audio_file": "audio files"}
 _MEDIA |= {kind: f"{kind.replace('_', ' ')}s" for kind in ("sticker", "voice_message", "video_message", "animation")}
 _OTHERS = {f"{kind}_information": f"{kind}s" for kind in ("location", "contact", "invoice", "giveaway")}
 _OTHERS = {"file": "files", **_OTHERS, "game_title": "games"}
+_REPAIRS = (
+    (re.compile(r"(?<!\\)((?:\\\\)*)\\x([01][0-9A-F])"), r"\1\\u00\2"),  # control characters, of any version
+    (re.compile(r'("document_id": )(?!null)([^\s"\d{\[-][^"\r\n]*?)(?=,?\r?\n)'), r'\1"\2"'),  # paths, of 4.1.1
+)
 
 
 def detect(file: Source) -> bool:
@@ -34,7 +40,7 @@ def records(source: Source) -> Iterator[Message]:
     names = dict[str, str]()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in stream_json(file, "messages", "chats.list", "left_chats.list"):
+        for path, value in stream_json(file, *_LISTS, repair=partial(_repair, source)):
             if path == "messages":
                 yield from _read_message(source, names, about, value)
             elif path.endswith(".list"):
@@ -42,6 +48,14 @@ def records(source: Source) -> Iterator[Message]:
                     yield from _read_message(source, names, value, each)
             else:
                 about[path] = value
+
+
+def _repair(source: Source, text: str) -> str:
+    """Mend what Telegram Desktop writes that is no JSON."""
+    for form, proper in _REPAIRS:
+        text, n = form.subn(proper, text)
+        source.keep("broken values of the JSON", "", "repaired", n)
+    return text
 
 
 def _read_message(source: Source, names: dict[str, str], chat: dict[str, Any], each: Any) -> Iterator[Message]:

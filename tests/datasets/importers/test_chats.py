@@ -1,0 +1,45 @@
+"""Telegram, Slack and Discord: what their tools write wrong, who speaks, and what stands beside the text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memlab
+from memlab.datasets import streams
+from memlab.records import Dataset
+
+SENT = {"type": "message", "date_unixtime": "1772355600", "from": "Ann", "from_id": "user1"}
+
+
+def telegram(folder: Path, *messages: dict[str, Any], **chat: Any) -> Dataset:
+    """Load a Telegram chat."""
+    said = [SENT | {"id": n} | message for n, message in enumerate(messages)]
+    text = json.dumps({"name": "Trip", "type": "private_group", "id": 5} | chat | {"messages": said}, indent=1)
+    for written, wrong in (("\\u001b", "\\x1B"), ('"stickers/sticker (2).webm"', "stickers/sticker (2).webm")):
+        text = text.replace(written, wrong)  # as Telegram Desktop writes it
+    (folder / "result.json").write_text(text)
+    return memlab.load(folder / "result.json")
+
+
+def issues(data: Dataset) -> list[tuple[str, str]]:
+    """Give what was counted, and what became of it."""
+    return data.issues.select("found", "action").rows()
+
+
+@pytest.mark.parametrize("chunk", [1, 50, 1 << 20])
+def test_what_telegram_writes_that_is_no_json_is_repaired(
+    tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_CHUNK", chunk)
+    emoji = {"type": "custom_emoji", "text": "🔥", "document_id": "stickers/sticker (2).webm"}
+    data = telegram(tmp_path, {"text": "C:\\\\x1B \x1b"}, {"text": [emoji, "!"]}, {"text": "\x1bbye"})
+    assert data.turns["text"].to_list() == ["C:\\\\x1B \x1b", "🔥!", "\x1bbye"]
+    assert issues(data) == [("3 broken values of the JSON", "repaired")]
+    file = tmp_path / "result.json"
+    file.write_text(file.read_text() + "more")
+    with pytest.raises(memlab.DataError, match=f"byte {file.stat().st_size - 4}: something after the end"):
+        memlab.load(file)
