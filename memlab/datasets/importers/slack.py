@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
@@ -36,47 +36,72 @@ def detect(file: Source) -> bool:
     return one or {"messages.ts", "messages.type"} <= keys
 
 
+@dataclass
+class _Directory:
+    """Who and what the ids of an export stand for; of two workspaces beside each other they are different.
+
+    :param people: names by the ids of users, ``channels``: by the ids and names of conversations.
+    :param ids: ids of conversations by the folder of their list, and by the id or name that their own folder has.
+    """
+
+    people: dict[str, str] = field(default_factory=dict)
+    channels: dict[str, str] = field(default_factory=dict)
+    ids: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def find_channel(self, file: Source, place: str) -> str:
+        """Give the id of a conversation from a list above its file; where it is in none, what its folder is called."""
+        above = ((str(folder), place) for folder in PurePosixPath(file.name).parents)
+        return next((self.ids[key] for key in above if key in self.ids), place)
+
+
 def records(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
-    tables = {PurePosixPath(file.name).name: file for file in source.files()}
-    named = {first_field(user, "id"): first_field(user, *_NAMES) for user in _read_list(source, tables, "users.json")}
-    people = {key: called for key, called in named.items() if called}
-    names, channels = dict[str, str](), dict[str, str]()
-    for each in (each for table in _LISTS for each in _read_list(source, tables, table)):
-        members = [first_text(user) for user in get_list(each, "members")]
-        called = first_field(each, "name") or ", ".join(people.get(user, user) for user in members)
-        channels[first_field(each, "id")] = channels[first_field(each, "name")] = called
+    names, known = dict[str, str](), _read_directory(source)
     for file in source.members:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
-        scope = common.name_chat(names, place, channels.get(place) or place)
-        for _, raw in file.values():
-            listed = get_list(raw, "messages") or [raw]
-            replies = (get_list(each, "slackdump_thread_replies") for each in listed)
-            for each in (*listed, *chain(*replies)):
-                yield from _read_message(source, scope, each, people, channels)
+        channel = known.find_channel(file, place)
+        scope = common.name_chat(names, channel, known.channels.get(channel) or place)
+        for each in _list_messages(file):
+            yield from _read_message(source, scope, each, known)
 
 
-def _read_list(source: Source, tables: dict[str, Source], table: str) -> list[Any]:
-    """Read one of the lists of an export; of a single file, the list that lies beside or above it."""
-    file = tables.get(table)
-    if file is None:
-        beside = [folder / table for folder in (source.path, *source.path.parents[:2]) if (folder / table).is_file()]
-        file = Source(beside[0]) if beside else None
+def _read_directory(source: Source) -> _Directory:
+    """Read the lists of an export; of a single file or folder, those that lie beside or above it."""
+    above = [folder / table for folder in (source.path, *source.path.parents[:2]) for table in TABLES]
+    found = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
+    found = found or [Source(path) for path in above if path.is_file()]
+    lists = [(PurePosixPath(file.name), each) for file in found for each in _read_list(source, file)]
+    known = _Directory()
+    for path, each in lists:
+        if path.name == "users.json" and (called := first_field(each, *_NAMES)):
+            known.people[first_field(each, "id")] = called
+    for path, each in lists:
+        if path.name in _LISTS:
+            members = [first_text(user) for user in get_list(each, "members")]
+            name = first_field(each, "name")
+            key = first_field(each, "id") or name
+            called = name or ", ".join(known.people.get(user, user) for user in members)
+            for place in filter(None, (key, name)):
+                known.channels[place], known.ids[str(path.parent), place] = called, key
+    return known
+
+
+def _read_list(source: Source, file: Source) -> list[Any]:
     try:
-        return [] if file is None else [value for _, value in replace(file, on_error="raise").values()]
+        return [value for _, value in replace(file, on_error="raise").values()]
     except DataError as error:
-        source.note(table, str(error), "left out")
+        source.note(file.name, str(error), "left out")
         return []
 
 
-def _read_message(
-    source: Source, scope: str, each: Any, people: dict[str, str], channels: dict[str, str]
-) -> Iterator[Message]:
-    """Read a message.
+def _list_messages(file: Source) -> Iterator[Any]:
+    for _, raw in file.values():
+        listed = get_list(raw, "messages") or [raw]
+        yield from (*listed, *chain(*(get_list(each, "slackdump_thread_replies") for each in listed)))
 
-    :param people: and ``channels``: names by their ids.
-    """
+
+def _read_message(source: Source, scope: str, each: Any, known: _Directory) -> Iterator[Message]:
     kind = first_field(each, "subtype")
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
         source.drop(_GONE.get(kind, "system messages"), scope)
@@ -84,15 +109,15 @@ def _read_message(
     user = first_field(each, "user", "comment.user")
     bot = first_field(each, "bot_id")
     profile = [f"user_profile.{name}" for name in _NAMES]
-    sender = people.get(user) or first_field(each, *profile, "username", "bot_profile.name") or user or bot
+    sender = known.people.get(user) or first_field(each, *profile, "username", "bot_profile.name") or user or bot
     sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
-    automatic = kind in ("bot_message", "slackbot_response") or (bot and not people.get(user))
+    automatic = kind in ("bot_message", "slackbot_response") or (bot and not known.people.get(user))
     text = first_field(each, "text").removeprefix("This content can't be displayed.")
     shown = [one for one in get_list(each, "attachments") if isinstance(one, dict)]
     kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
     source.drop("previews of links", scope, len(shown) - len(kept))
     text = "\n".join([part for part in (text, *map(_read_attachment, kept)) if part]) or _read_block_text(each)
-    text = _render_mentions(text, people, channels)
+    text = _render_mentions(text, known)
     files = [file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)]
     there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
     source.drop("deleted files", scope, len(files) - len(there))
@@ -108,15 +133,15 @@ def _read_message(
     yield from common.make_message(source, scope, sender, text, timestamp=ts, **more)
 
 
-def _render_mentions(text: str, people: dict[str, str], channels: dict[str, str]) -> str:
+def _render_mentions(text: str, known: _Directory) -> str:
     """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``, ``<url|label>``."""
 
     def written(found: re.Match[str]) -> str:
         mark, target, label = found[1], found[2], found[3]
         if mark == "@":
-            return f"@{people.get(target) or label or target}"
+            return f"@{known.people.get(target) or label or target}"
         if mark == "#":
-            return f"#{label or channels.get(target) or target}"
+            return f"#{label or known.channels.get(target) or target}"
         if mark == "!":
             return label if label and label.startswith("@") else f"@{label or target.partition('^')[0]}"
         address = target.removeprefix("mailto:")

@@ -25,6 +25,20 @@ def telegram(folder: Path, *messages: dict[str, Any], **chat: Any) -> Dataset:
     return memlab.load(folder / "result.json")
 
 
+WROTE = {"type": "message", "user": "U1", "text": ""}
+USERS = [{"id": "U1", "real_name": "Ann"}, {"id": "U2", "real_name": "Bo"}]
+
+
+def slack(folder: Path, *messages: dict[str, Any], users: list[dict[str, Any]] = USERS, channel: str = "C1") -> Dataset:
+    """Load a Slack workspace of a channel."""
+    said = [WROTE | {"ts": f"{1772355600 + n}.0"} | message for n, message in enumerate(messages)]
+    tables = {"users.json": users, "channels.json": [{"id": channel, "name": "general"}]}
+    for name, content in {**tables, "general/2026-03-01.json": said}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(json.dumps(content))
+    return memlab.load(folder)
+
+
 def issues(data: Dataset) -> list[tuple[str, str]]:
     """Give what was counted, and what became of it."""
     return data.issues.select("found", "action").rows()
@@ -43,3 +57,13 @@ def test_what_telegram_writes_that_is_no_json_is_repaired(
     file.write_text(file.read_text() + "more")
     with pytest.raises(memlab.DataError, match=f"byte {file.stat().st_size - 4}: something after the end"):
         memlab.load(file)
+
+
+def test_two_workspaces_of_slack_are_apart_and_two_exports_of_one_are_not(tmp_path: Path) -> None:
+    zeta = [{"id": "U9", "real_name": "Zoe"}]
+    slack(tmp_path / "acme", {"text": "hi <@U1>"})
+    slack(tmp_path / "acme 2", {"text": "hi <@U1>"}, {"text": "later"})
+    slack(tmp_path / "zeta", {"text": "hello <#C9>", "user": "U9"}, users=zeta, channel="C9")
+    rows = memlab.load(tmp_path).turns.select("scope", "speaker", "text").rows()
+    first, other = "general", "general%20(C9)"
+    assert rows == [(first, "Ann", "hi @Ann"), (first, "Ann", "later"), (other, "Zoe", "hello #general")]
