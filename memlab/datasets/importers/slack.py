@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import html
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, first_text, get_list
+from memlab.datasets.importers.common import Message, first_field, first_text, get_list, get_nested
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
 
@@ -27,6 +29,10 @@ _TALK = {"", "thread_broadcast", "reply_broadcast", "me_message", "file_share", 
 _TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
 _GONE = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
 _NAMES = ("real_name", "profile.real_name", "display_name", "profile.display_name", "name")
+_ELEMENTS = {"user": "<@{user_id}>", "channel": "<#{channel_id}>", "usergroup": "<!subteam^{usergroup_id}>"}
+_ELEMENTS |= {"broadcast": "<!{range}>", "link": "<{url}|{text}>", "emoji": ":{name}:", "color": "{value}"}
+_ELEMENTS |= {"date": "<!date^{timestamp}^{format}|{fallback}>"}
+_LINES = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"}
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -40,11 +46,13 @@ def detect(file: Source) -> bool:
 class _Directory:
     """Who and what the ids of an export stand for; of two workspaces beside each other they are different.
 
-    :param people: names by the ids of users, ``channels``: by the ids and names of conversations.
+    :param people: names by the ids of users, ``bots``: ids of those who are none.
+    :param channels: names by the ids and names of conversations.
     :param ids: ids of conversations by the folder of their list, and by the id or name that their own folder has.
     """
 
     people: dict[str, str] = field(default_factory=dict)
+    bots: set[str] = field(default_factory=lambda: {"USLACKBOT"})
     channels: dict[str, str] = field(default_factory=dict)
     ids: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -76,6 +84,7 @@ def _read_directory(source: Source) -> _Directory:
     for path, each in lists:
         if path.name == "users.json" and (called := first_field(each, *_NAMES)):
             known.people[first_field(each, "id")] = called
+            known.bots |= {first_field(each, "id")} if get_nested(each, "is_bot") is True else set()
     for path, each in lists:
         if path.name in _LISTS:
             members = [first_text(user) for user in get_list(each, "members")]
@@ -111,12 +120,15 @@ def _read_message(source: Source, scope: str, each: Any, known: _Directory) -> I
     profile = [f"user_profile.{name}" for name in _NAMES]
     sender = known.people.get(user) or first_field(each, *profile, "username", "bot_profile.name") or user or bot
     sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
-    automatic = kind in ("bot_message", "slackbot_response") or (bot and not known.people.get(user))
+    automatic = kind in ("bot_message", "slackbot_response") or user in known.bots
+    automatic = automatic or bool(bot and not known.people.get(user))
     text = first_field(each, "text").removeprefix("This content can't be displayed.")
+    blocks = list(map(_read_block, get_list(each, "blocks")))
+    text = _add_texts(text, blocks) if bot or automatic or not text else text  # a person's are the text once more
     shown = [one for one in get_list(each, "attachments") if isinstance(one, dict)]
     kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
     source.drop("previews of links", scope, len(shown) - len(kept))
-    text = "\n".join([part for part in (text, *map(_read_attachment, kept)) if part]) or _read_block_text(each)
+    text = "\n".join(filter(None, (text, *map(_read_attachment, kept))))
     text = _render_mentions(text, known)
     files = [file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)]
     there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
@@ -142,6 +154,8 @@ def _render_mentions(text: str, known: _Directory) -> str:
             return f"@{known.people.get(target) or label or target}"
         if mark == "#":
             return f"#{label or known.channels.get(target) or target}"
+        if date := re.match(r"date\^(\d{1,11})\b", target if mark == "!" else ""):
+            return label or f"{datetime.fromtimestamp(int(date[1]), UTC):%Y-%m-%d %H:%M} UTC"
         if mark == "!":
             return label if label and label.startswith("@") else f"@{label or target.partition('^')[0]}"
         address = target.removeprefix("mailto:")
@@ -152,19 +166,42 @@ def _render_mentions(text: str, known: _Directory) -> str:
 
 def _read_attachment(one: dict[str, Any]) -> str:
     """Give the text of an attachment; of a message that is shared, with who wrote it."""
-    keys = ("pretext", "title", "text") if first_field(one, "text") else ("pretext", "title", "fallback")
-    text = "\n".join(dict.fromkeys(part for key in keys if (part := first_field(one, key))))
+    blocks = "\n".join(filter(None, map(_read_block, get_list(one, "blocks"))))
+    fallback = first_field(one, "fallback").removeprefix("[no preview available]")
+    fields = ((first_field(each, "title"), first_field(each, "value")) for each in get_list(one, "fields"))
+    parts = [first_field(one, "pretext"), first_field(one, "title"), first_field(one, "text") or blocks or fallback]
+    parts += [": ".join(filter(None, pair)) for pair in fields]
+    text = "\n".join(dict.fromkeys(filter(None, parts)))
     author = first_field(one, "author_name", "author_subname") if one.get("is_share") is True else ""
     return f"{author}: {text}" if author and text else text
 
 
-def _read_block_text(each: dict[str, Any]) -> str:
-    """Give the text of a message that has it in blocks alone."""
-    found, left = list[str](), list(get_list(each, "blocks"))
-    while left:
-        block = left.pop(0)
-        if isinstance(block, dict):
-            found += [block["text"]] if isinstance(block.get("text"), str) else []
-            within = get_list(block, "elements"), get_list(block, "fields"), [block.get("text")]
-            left = [*chain(*within), *left]
-    return "\n".join(dict.fromkeys(found))
+def _read_block(block: Any) -> str:
+    """Give the text of a block, or of what is within one, with mentions and links as the text of a message has them."""
+    if isinstance(block, list):  # a row of a table
+        return " | ".join(filter(None, map(_read_block, block)))
+    kind, said = first_field(block, "type"), get_nested(block, "text")
+    if kind in _ELEMENTS:
+        return _ELEMENTS[kind].format_map(
+            defaultdict(str, {k: html.escape(first_text(v), False) for k, v in block.items()})
+        )
+    if isinstance(said, str):
+        return html.escape(said, False) if kind == "text" else said
+    within = [_read_block(part) for key in ("elements", "fields", "rows") for part in get_list(block, key)]
+    if kind in _LINES:
+        return "".join(within)
+    if get_nested(block, "style") == "ordered":
+        within = [f"{n}. {part}" for n, part in enumerate(within, 1)]
+    return "\n".join(part.strip("\n") for part in (_read_block(said) if said else "", *within) if part)
+
+
+def _add_texts(text: str, others: list[str]) -> str:
+    """Put texts under another; one whose words are all in a row in the rest is there already."""
+    new = [other for other in others if other and _list_words(other) not in _list_words(text)]
+    first = [text] if text and _list_words(text) not in _list_words("\n".join(new)) else []
+    return "\n".join([*first, *new]) if new else text
+
+
+def _list_words(text: str) -> str:
+    words = re.findall(r"[^\W_]+", html.unescape(text))
+    return f" {' '.join(words) or text.strip()} "

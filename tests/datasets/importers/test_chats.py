@@ -67,3 +67,48 @@ def test_two_workspaces_of_slack_are_apart_and_two_exports_of_one_are_not(tmp_pa
     rows = memlab.load(tmp_path).turns.select("scope", "speaker", "text").rows()
     first, other = "general", "general%20(C9)"
     assert rows == [(first, "Ann", "hi @Ann"), (first, "Ann", "later"), (other, "Zoe", "hello #general")]
+
+
+RICH = [
+    {"type": "text", "text": "a < b, ask "},
+    {"type": "user", "user_id": "U1"},
+    {"type": "text", "text": " about "},
+    {"type": "link", "url": "https://a.b/?c&d", "text": "the plan"},
+    {"type": "text", "text": ", again ask "},
+    {"type": "channel", "channel_id": "C1"},
+    {"type": "date", "timestamp": 1392734382, "format": "{date}", "fallback": "Feb 18"},
+]
+ROWS = [[{"type": "raw_text", "text": "a"}, {"type": "raw_text", "text": "b"}]]
+SECTION = {"type": "section", "text": {"type": "mrkdwn", "text": "*Service:* <https://x.org|sink>"}, "fields": ROWS[0]}
+SHOWN = "*Service:* sink (https://x.org)\na\nb"
+LIST = {"type": "rich_text_list", "style": "ordered", "elements": [{"type": "rich_text_section", "elements": RICH[:1]}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"text": "<!date^1392734382^{date}|Feb 18> <!date^1392734382^{date}>"}, "Feb 18 2014-02-18 14:39 UTC"),
+        (
+            {"blocks": [{"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": RICH}]}]},
+            "a < b, ask @Ann about the plan (https://a.b/?c&d), again ask #generalFeb 18",
+        ),
+        ({"blocks": [{"type": "table", "rows": ROWS}, {"type": "markdown", "text": "c"}]}, "a | b\nc"),
+        ({"text": "hi", "blocks": [SECTION]}, "hi"),
+        ({"bot_id": "B", "text": "Down", "blocks": [SECTION, LIST]}, f"Down\n{SHOWN}\n1. a < b, ask"),
+        ({"bot_id": "B", "text": "Service https x.org sink a b", "blocks": [SECTION]}, "Service https x.org sink a b"),
+        ({"bot_id": "B", "text": "sink", "blocks": [SECTION]}, SHOWN),
+        ({"attachments": [{"fallback": "[no preview available]", "blocks": [SECTION]}]}, SHOWN),
+        ({"attachments": [{"title": "t", "fields": [{"title": "By", "value": "Bo"}, {"value": "x"}]}]}, "t\nBy: Bo\nx"),
+    ],
+)  # fmt: skip
+def test_slack_texts_in_blocks_and_attachments(tmp_path: Path, message: dict[str, Any], text: str) -> None:
+    assert slack(tmp_path, message).turns["text"].to_list() == [text]
+
+
+def test_a_slack_app_that_is_listed_among_the_people_is_none(tmp_path: Path) -> None:
+    users = [*USERS, {"id": "UB", "real_name": "Jira", "is_bot": True}]
+    update = {"text": "Updated", "attachments": [{"title": "PROJ-1", "text": "Fix it"}]}
+    data = slack(tmp_path, update | {"user": "UB", "bot_id": "B1"}, update | {"bot_id": "B2"}, users=users)
+    rows = data.turns.select("speaker", "role", "text").rows()
+    assert rows == [("Jira", "other", "Updated\nPROJ-1\nFix it"), ("Ann", "user", "Updated")]
+    assert issues(data) == [("1 preview of links", "left out")]
