@@ -26,7 +26,7 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every channel as a scope; a bot is no assistant unless its name says so or it was named."""
-    names, people = dict[str, str](), dict[str, str]()
+    names, people, taken = dict[str, str](), dict[str, str](), dict[tuple[str, str], str]()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in stream_json(file, "messages"):
@@ -35,10 +35,16 @@ def records(source: Source) -> Iterator[Message]:
                 continue
             channel = first_field(about, "channel.name") or file.path.stem
             scope = common.name_chat(names, first_field(about, "channel.id") or channel, channel)
-            yield from _read_message(source, scope, people, value)
+            yield from _read_message(source, scope, people, taken, value)
 
 
-def _read_message(source: Source, scope: str, people: dict[str, str], each: Any) -> Iterator[Message]:
+def _read_message(
+    source: Source, scope: str, people: dict[str, str], taken: dict[tuple[str, str], str], each: Any
+) -> Iterator[Message]:
+    """Read a message.
+
+    :param people: names by their ids; ``taken``: see :func:`common.name_person`.
+    """
     kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
         source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
@@ -46,7 +52,9 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
     author, forwarded = each.get("author"), each.get("forwardedMessage")
     for person in (author, *get_list(each, "mentions")):
         if called := first_field(person, "nickname", "name"):
-            people[first_field(person, "id")] = called
+            key = first_field(person, "id")
+            own = key * (get_nested(person, "isBot") is not True)  # which have names as they like
+            people[key] = common.name_person(taken, scope, own, called)
     sender = people.get(first_field(author, "id")) or "Deleted User"
     text = first_field(each, "content")
     if forwarded:
@@ -69,6 +77,12 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
     if not text and not caption and get_list(each, "stickers"):
         source.drop("stickers", scope)
         return
-    role = "assistant" if is_assistant(sender, source.assistants) else "other" if bot else None
+    role = (
+        "assistant"
+        if is_assistant(first_field(author, "nickname", "name"), source.assistants)
+        else "other"
+        if bot
+        else None
+    )
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     yield from common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

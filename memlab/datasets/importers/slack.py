@@ -10,6 +10,7 @@ import html
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -29,6 +30,8 @@ _TALK = {"", "thread_broadcast", "reply_broadcast", "me_message", "file_share", 
 _TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
 _GONE = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
 _NAMES = ("real_name", "profile.real_name", "display_name", "profile.display_name", "name")
+_PROFILE = [f"user_profile.{name}" for name in _NAMES]
+_USER = re.compile(rb'"user"\s*:\s*"([UW]\w+)"')
 _ELEMENTS = {"user": "<@{user_id}>", "channel": "<#{channel_id}>", "usergroup": "<!subteam^{usergroup_id}>"}
 _ELEMENTS |= {"broadcast": "<!{range}>", "link": "<{url}|{text}>", "emoji": ":{name}:", "color": "{value}"}
 _ELEMENTS |= {"date": "<!date^{timestamp}^{format}|{fallback}>"}
@@ -48,13 +51,20 @@ class _Directory:
 
     :param people: names by the ids of users, ``bots``: ids of those who are none.
     :param channels: names by the ids and names of conversations.
+    :param taken: see :func:`common.name_person`.
     :param ids: ids of conversations by the folder of their list, and by the id or name that their own folder has.
     """
 
     people: dict[str, str] = field(default_factory=dict)
     bots: set[str] = field(default_factory=lambda: {"USLACKBOT"})
     channels: dict[str, str] = field(default_factory=dict)
+    taken: dict[tuple[str, str], str] = field(default_factory=dict)
     ids: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def name_person(self, channel: str, user: str, otherwise: str = "") -> str:
+        """Give the name that a person has in a conversation."""
+        called = self.people.get(user) or otherwise
+        return common.name_person(self.taken, channel, user * (user not in self.bots), called) if called else user
 
     def find_channel(self, file: Source, place: str) -> str:
         """Give the id of a conversation from a list above its file; where it is in none, what its folder is called."""
@@ -65,13 +75,14 @@ class _Directory:
 def records(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
     names, known = dict[str, str](), _read_directory(source)
+    _read_guests(source, known)
     for file in source.members:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
         channel = known.find_channel(file, place)
         scope = common.name_chat(names, channel, known.channels.get(channel) or place)
         for each in _list_messages(file):
-            yield from _read_message(source, scope, each, known)
+            yield from _read_message(source, scope, channel, each, known)
 
 
 def _read_directory(source: Source) -> _Directory:
@@ -90,10 +101,21 @@ def _read_directory(source: Source) -> _Directory:
             members = [first_text(user) for user in get_list(each, "members")]
             name = first_field(each, "name")
             key = first_field(each, "id") or name
-            called = name or ", ".join(known.people.get(user, user) for user in members)
+            called = name or ", ".join(known.name_person(key, user) for user in members)
             for place in filter(None, (key, name)):
                 known.channels[place], known.ids[str(path.parent), place] = called, key
     return known
+
+
+def _read_guests(source: Source, known: _Directory) -> None:
+    """Name the guests of shared channels, who are in no list, by the profiles that some of their messages have."""
+    for file in source.members:
+        with file.open() as raw:
+            there = {user.decode() for user in _USER.findall(raw.read())}
+        with suppress(DataError):  # which is told when the messages are read
+            for each in _list_messages(replace(file, on_error="raise")) if there - known.people.keys() else ():
+                if (called := first_field(each, *_PROFILE)) and not first_field(each, "bot_id"):
+                    known.people.setdefault(first_field(each, "user"), called)
 
 
 def _read_list(source: Source, file: Source) -> list[Any]:
@@ -110,16 +132,15 @@ def _list_messages(file: Source) -> Iterator[Any]:
         yield from (*listed, *chain(*(get_list(each, "slackdump_thread_replies") for each in listed)))
 
 
-def _read_message(source: Source, scope: str, each: Any, known: _Directory) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, channel: str, each: Any, known: _Directory) -> Iterator[Message]:
     kind = first_field(each, "subtype")
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
         source.drop(_GONE.get(kind, "system messages"), scope)
         return
     user = first_field(each, "user", "comment.user")
     bot = first_field(each, "bot_id")
-    profile = [f"user_profile.{name}" for name in _NAMES]
-    sender = known.people.get(user) or first_field(each, *profile, "username", "bot_profile.name") or user or bot
-    sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
+    called = known.people.get(user) or first_field(each, *_PROFILE, "username", "bot_profile.name") or user or bot
+    called = "Slackbot" if user == "USLACKBOT" else called or "unknown"
     automatic = kind in ("bot_message", "slackbot_response") or user in known.bots
     automatic = automatic or bool(bot and not known.people.get(user))
     text = first_field(each, "text").removeprefix("This content can't be displayed.")
@@ -129,29 +150,40 @@ def _read_message(source: Source, scope: str, each: Any, known: _Directory) -> I
     kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
     source.drop("previews of links", scope, len(shown) - len(kept))
     text = "\n".join(filter(None, (text, *map(_read_attachment, kept))))
-    text = _render_mentions(text, known)
     files = [file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)]
     there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
     source.drop("deleted files", scope, len(files) - len(there))
     source.keep("files", scope, "described in captions", len(there))
+    heard = [file for file in there if first_field(file, "transcription.preview.content")]
+    source.keep("recordings", scope, "kept as their transcripts", len(heard))
+    text = _render_mentions("\n".join(filter(None, (text, *map(_read_file, there)))), channel, known)
     # A deleted file leaves the place between two separators empty.
     named = (common.describe_file(file, "title", "name", unnamed="without a name") * (file in there) for file in files)
     caption = "; ".join(named)
     if each.get("edited"):
         source.keep("edited messages", scope)
-    role = "assistant" if is_assistant(sender, source.assistants) else "other" if automatic else None
+    sender = called if automatic else known.name_person(channel, user, called)
+    role = "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
     yield from common.make_message(source, scope, sender, text, timestamp=ts, **more)
 
 
-def _render_mentions(text: str, known: _Directory) -> str:
+def _read_file(file: dict[str, Any]) -> str:
+    """Give what an export has of the text of a file: the transcript of a recording, the beginning of a post."""
+    if said := first_field(file, "transcription.preview.content"):
+        return said + " …" * (get_nested(file, "transcription.preview.has_more") is True)
+    written = first_field(file, "preview") if file.get("mode") == "space" else ""
+    return " ".join(re.sub("<[^<>]+>", " ", written).split())
+
+
+def _render_mentions(text: str, channel: str, known: _Directory) -> str:
     """Write mentions and links as they are read: ``<@U1>``, ``<#C1|general>``, ``<!here>``, ``<url|label>``."""
 
     def written(found: re.Match[str]) -> str:
         mark, target, label = found[1], found[2], found[3]
         if mark == "@":
-            return f"@{known.people.get(target) or label or target}"
+            return f"@{known.name_person(channel, target, label or '')}"
         if mark == "#":
             return f"#{label or known.channels.get(target) or target}"
         if date := re.match(r"date\^(\d{1,11})\b", target if mark == "!" else ""):

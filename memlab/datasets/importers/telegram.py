@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from memlab.datasets.chatlog import is_assistant
 from memlab.datasets.importers import common
 from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
@@ -37,15 +38,15 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
-    names = dict[str, str]()
+    names, taken = dict[str, str](), dict[tuple[str, str], str]()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in stream_json(file, *_LISTS, repair=partial(_repair, source)):
             if path == "messages":
-                yield from _read_message(source, names, about, value)
+                yield from _read_message(source, names, taken, about, value)
             elif path.endswith(".list"):
                 for each in get_list(value, "messages"):
-                    yield from _read_message(source, names, value, each)
+                    yield from _read_message(source, names, taken, value, each)
             else:
                 about[path] = value
 
@@ -58,29 +59,39 @@ def _repair(source: Source, text: str) -> str:
     return text
 
 
-def _read_message(source: Source, names: dict[str, str], chat: dict[str, Any], each: Any) -> Iterator[Message]:
-    called = first_field(chat, "name") or first_field(chat, "type").replace("_", " ").capitalize() or source.path.stem
-    scope = common.name_chat(names, first_field(chat, "id") or called, called)
+def _read_message(
+    source: Source, names: dict[str, str], taken: dict[tuple[str, str], str], chat: dict[str, Any], each: Any
+) -> Iterator[Message]:
+    """Read a message.
+
+    :param names: and ``taken``: see :func:`common.name_chat` and :func:`common.name_person`.
+    """
+    kind_of_chat, number = first_field(chat, "type"), first_field(chat, "id")
+    title = first_field(chat, "name") or kind_of_chat.replace("_", " ").capitalize() or source.path.stem
+    scope = common.name_chat(names, number or title, title)
     kind = get_nested(each, "type")
     if kind != "message":
         call = str(get_nested(each, "action")).endswith("call")
         source.drop("unsupported messages" if kind == "unsupported" else "calls" if call else "system messages", scope)
         return
     text, what, caption = _message_text(source, scope, each), _name_media(each), ""
-    person = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
-    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or person
+    contact = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
+    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or contact
     if what and not text.strip() and not known:
         source.drop(f"{what} without text", scope)
         return
     if what:
         source.keep(what, scope, "described in captions")
         caption = what.removesuffix("s") + f": {known}" * bool(known)
-    sender = first_field(each, "from", "actor", "from_id") or "Deleted Account"
-    bot = chat.get("type") == "bot_chat" and first_field(each, "from_id") == f"user{chat.get('id')}"
+    called = first_field(each, "from", "actor", "from_id") or "Deleted Account"
+    person = first_field(each, "from_id").removeprefix("user")  # which old files have not
+    bot = kind_of_chat == "bot_chat" and person == number
+    sender = called if bot else common.name_person(taken, scope, person, called)
     for key, kept in (("edited", "edited messages"), ("forwarded_from", "forwarded messages")):
         if each.get(key) and not str(each[key]).startswith("1970"):  # of old, not edited
             source.keep(kept, scope)
-    more = {"id": first_field(each, "id"), "role": "assistant" if bot else None, "caption": caption}
+    role = "assistant" if bot or is_assistant(called, source.assistants) else None
+    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))
     yield from common.make_message(source, scope, sender, text, timestamp=when, **more)
 

@@ -25,6 +25,7 @@ def telegram(folder: Path, *messages: dict[str, Any], **chat: Any) -> Dataset:
     return memlab.load(folder / "result.json")
 
 
+MEMBER = {"id": 1, "name": "ann", "nickname": "Ann", "isBot": False}
 WROTE = {"type": "message", "user": "U1", "text": ""}
 USERS = [{"id": "U1", "real_name": "Ann"}, {"id": "U2", "real_name": "Bo"}]
 
@@ -37,6 +38,14 @@ def slack(folder: Path, *messages: dict[str, Any], users: list[dict[str, Any]] =
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(json.dumps(content))
     return memlab.load(folder)
+
+
+def discord(folder: Path, *messages: dict[str, Any]) -> Dataset:
+    """Load a Discord channel."""
+    said = [{"id": n, "type": "Default", "content": "", "author": MEMBER} | each for n, each in enumerate(messages)]
+    channel = {"guild": {"id": 1}, "channel": {"id": 2, "name": "general"}, "messages": said}
+    (folder / "general.json").write_text(json.dumps(channel))
+    return memlab.load(folder / "general.json")
 
 
 def issues(data: Dataset) -> list[tuple[str, str]]:
@@ -112,3 +121,38 @@ def test_a_slack_app_that_is_listed_among_the_people_is_none(tmp_path: Path) -> 
     rows = data.turns.select("speaker", "role", "text").rows()
     assert rows == [("Jira", "other", "Updated\nPROJ-1\nFix it"), ("Ann", "user", "Updated")]
     assert issues(data) == [("1 preview of links", "left out")]
+
+
+def test_people_of_one_name_are_several_speakers(tmp_path: Path) -> None:
+    bot = MEMBER | {"id": 4, "isBot": True}
+    said = discord(tmp_path, {"content": "<@3>", "mentions": [MEMBER | {"id": 3}]}, {"author": bot, "content": "b"})
+    assert said.turns.select("speaker", "text").rows() == [("Ann", "@Ann (3)"), ("Ann", "b")]
+    said = telegram(tmp_path, {"text": "a"}, {"from_id": "user2", "text": "b"}, {"from_id": 1, "text": "c"})
+    assert said.turns["speaker"].to_list() == ["Ann", "Ann (2)", "Ann"]
+    users = [*USERS, {"id": "U3", "real_name": "Ann"}, {"id": "UB", "real_name": "Ann", "is_bot": True}]
+    said = slack(
+        tmp_path / "s", {"text": "a"}, {"user": "U3", "text": "<@U1>"}, {"user": "UB", "text": "b"}, users=users
+    )
+    assert said.turns.select("speaker", "text").rows() == [("Ann", "a"), ("Ann (U3)", "@Ann"), ("Ann", "b")]
+    (tmp_path / "s/dms.json").write_text('[{"id": "D1", "members": ["U1", "U3"]}]')
+    (tmp_path / "s/D1").mkdir()
+    (tmp_path / "s/D1/2026-03-01.json").write_text(json.dumps([WROTE | {"user": "U3", "text": "psst", "ts": "9.0"}]))
+    assert memlab.load(tmp_path / "s/D1").turns.select("scope", "speaker").rows() == [("Ann,%20Ann%20(U3)", "Ann (U3)")]
+
+
+@pytest.mark.parametrize("key", [4242, "user4242"])
+def test_the_bot_of_a_telegram_chat_is_the_assistant(tmp_path: Path, key: Any) -> None:
+    answer = {"from": "Weather", "from_id": key, "text": "rain"}
+    data = telegram(tmp_path, {"text": "/start"}, answer, type="bot_chat", name="Weather", id=4242)
+    assert data.turns["role"].to_list() == ["user", "assistant"]
+
+
+def test_a_guest_of_a_shared_slack_channel_has_one_name_and_recordings_their_words(tmp_path: Path) -> None:
+    guest = {"user": "U7", "user_profile": {"real_name": "Eve"}}
+    heard = {"name": "clip", "transcription": {"preview": {"content": "I am late", "has_more": True}}}
+    post = {"title": "Plan", "mode": "space", "preview": "<p>Launch in <b>May</b> &amp; June</p>"}
+    data = slack(tmp_path, {"text": "<@U7>"}, guest | {"text": "hi"}, {"user": "U7", "files": [heard, post]})
+    rows = data.turns.select("speaker", "text", "caption").rows()
+    heard_and_read = "I am late …\nLaunch in May & June"
+    assert rows == [("Ann", "@Eve", None), ("Eve", "hi", None), ("Eve", heard_and_read, "file: clip; file: Plan")]
+    assert ("1 recording", "kept as their transcripts") in issues(data)
