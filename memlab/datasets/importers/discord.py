@@ -49,18 +49,20 @@ def _read_message(
     if not isinstance(each, dict) or kind not in _TALK:
         source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
         return
-    author, forwarded = each.get("author"), each.get("forwardedMessage")
+    author, parts = each.get("author"), [each, each.get("forwardedMessage")]
     for person in (author, *get_list(each, "mentions")):
         if called := first_field(person, "nickname", "name"):
             key = first_field(person, "id")
             own = key * (get_nested(person, "isBot") is not True)  # which have names as they like
             people[key] = common.name_person(taken, scope, own, called)
     sender = people.get(first_field(author, "id")) or "Deleted User"
-    text = first_field(each, "content")
-    if forwarded:
+    text = "\n".join(filter(None, (first_field(part, "content") for part in parts)))
+    if parts[1]:
         source.keep("forwarded messages", scope)
-        text = "\n".join(filter(None, (text, first_field(forwarded, "content"))))
-    bot, embeds = get_nested(author, "isBot") is True, get_list(each, "embeds")
+    embeds, files, stickers = (
+        [one for part in parts for one in get_list(part, key)] for key in ("embeds", "attachments", "stickers")
+    )
+    bot = get_nested(author, "isBot") is True
     kept = embeds if bot or not text else []
     source.drop("previews of links", scope, len(embeds) - len(kept))
     shown = [first_field(embed, key) for embed in kept for key in ("title", "description")]
@@ -68,21 +70,15 @@ def _read_message(
     shown += [": ".join(filter(None, (first_field(each, "name"), first_field(each, "value")))) for each in listed]
     text = "\n".join(filter(None, (text, *shown)))
     text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))
-    files = [*get_list(each, "attachments"), *get_list(forwarded, "attachments")]
     caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
     if caption:
         source.keep("files", scope, "described in captions")
     if each.get("timestampEdited"):
         source.keep("edited messages", scope)
-    if not text and not caption and get_list(each, "stickers"):
+    if not text and not caption and stickers:
         source.drop("stickers", scope)
         return
-    role = (
-        "assistant"
-        if is_assistant(first_field(author, "nickname", "name"), source.assistants)
-        else "other"
-        if bot
-        else None
-    )
+    named = is_assistant(first_field(author, "nickname", "name"), source.assistants)
+    role = "assistant" if named else "other" if bot else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     yield from common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

@@ -26,6 +26,7 @@ _MEDIA = {"video_file": "videos", "audio_file": "audio files"}
 _MEDIA |= {kind: f"{kind.replace('_', ' ')}s" for kind in ("sticker", "voice_message", "video_message", "animation")}
 _OTHERS = {f"{kind}_information": f"{kind}s" for kind in ("location", "contact", "invoice", "giveaway")}
 _OTHERS = {"file": "files", **_OTHERS, "game_title": "games"}
+_NAMED = {"files", "videos", "audio files"}  # the others' names are made by Telegram
 _REPAIRS = (
     (re.compile(r"(?<!\\)((?:\\\\)*)\\x([01][0-9A-F])"), r"\1\\u00\2"),  # control characters, of any version
     (re.compile(r'("document_id": )(?!null)([^\s"\d{\[-][^"\r\n]*?)(?=,?\r?\n)'), r'\1"\2"'),  # paths, of 4.1.1
@@ -76,7 +77,7 @@ def _read_message(
         return
     text, what, caption = _message_text(source, scope, each), _name_media(each), ""
     contact = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
-    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or contact
+    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what in _NAMED)) or contact
     if what and not text.strip() and not known:
         source.drop(f"{what} without text", scope)
         return
@@ -84,12 +85,18 @@ def _read_message(
         source.keep(what, scope, "described in captions")
         caption = what.removesuffix("s") + f": {known}" * bool(known)
     called = first_field(each, "from", "actor", "from_id") or "Deleted Account"
+    signed = (
+        first_field(each, "author") if kind_of_chat.endswith("_channel") else ""
+    )  # in groups, the title of an admin
     person = first_field(each, "from_id").removeprefix("user")  # which old files have not
     bot = kind_of_chat == "bot_chat" and person == number
-    sender = called if bot else common.name_person(taken, scope, person, called)
-    for key, kept in (("edited", "edited messages"), ("forwarded_from", "forwarded messages")):
-        if each.get(key) and not str(each[key]).startswith("1970"):  # of old, not edited
-            source.keep(kept, scope)
+    sender = signed or (called if bot else common.name_person(taken, scope, person, called))
+    if each.get("edited") and not str(each["edited"]).startswith("1970"):  # of old, not edited
+        source.keep("edited messages", scope)
+    if "forwarded_from" in each:
+        source.keep("forwarded messages", scope)
+        writer = first_field(each, "forwarded_from") or "Deleted Account"
+        text = f"{writer}: {text}" if text.strip() and writer != called else text
     role = "assistant" if bot or is_assistant(called, source.assistants) else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))
@@ -97,12 +104,14 @@ def _read_message(
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
-    """Give the text of a message, or its poll."""
-    if not (poll := each.get("poll")):
-        return _join_text_parts(each.get("text"))
-    source.keep("polls", scope, "kept as text")
-    answers = [_join_text_parts(get_nested(answer, "text")) for answer in get_list(poll, "answers")]
-    return f"{_join_text_parts(get_nested(poll, 'question'))}\n{' / '.join(answers)}".strip()
+    """Give the text of a message, with its poll or checklist."""
+    texts = [_join_text_parts(each.get("text"))]
+    for key, what, title in (("poll", "polls", "question"), ("todo_list", "checklists", "title")):
+        if listed := each.get(key):
+            source.keep(what, scope, "kept as text")
+            items = [_join_text_parts(get_nested(item, "text")) for item in get_list(listed, "answers")]
+            texts += [_join_text_parts(get_nested(listed, title)), " / ".join(items)]
+    return "\n".join(filter(None, texts))
 
 
 def _join_text_parts(text: Any) -> str:

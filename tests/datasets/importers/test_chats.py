@@ -156,3 +156,35 @@ def test_a_guest_of_a_shared_slack_channel_has_one_name_and_recordings_their_wor
     heard_and_read = "I am late …\nLaunch in May & June"
     assert rows == [("Ann", "@Eve", None), ("Eve", "hi", None), ("Eve", heard_and_read, "file: clip; file: Plan")]
     assert ("1 recording", "kept as their transcripts") in issues(data)
+
+
+def test_who_wrote_what_was_forwarded_or_signed_in_telegram(tmp_path: Path) -> None:
+    origins = [{"forwarded_from": name, "text": "I am moving"} for name in ("Carl", "Ann", None)]
+    data = telegram(tmp_path, *origins, {"forwarded_from": "Carl", "photo": "x"})
+    assert data.turns["text"].to_list() == ["Carl: I am moving", "I am moving", "Deleted Account: I am moving"]
+    assert issues(data) == [("3 forwarded messages", "kept"), ("1 photo without text", "left out")]
+    post = {"from": "News", "from_id": "channel5", "author": "Bo", "text": "x"}
+    assert telegram(tmp_path, post, type="public_channel").turns["speaker"].to_list() == ["Bo"]
+    assert telegram(tmp_path, post).turns["speaker"].to_list() == ["News"]
+
+
+def test_checklists_and_names_of_videos_in_telegram(tmp_path: Path) -> None:
+    items = [{"text": "Milk", "id": 1}, {"text": ["Eggs ", {"type": "bold", "text": "(6)"}], "id": 2}]
+    video = {"media_type": "video_file", "file_name": "holiday.mp4"}
+    checklist = {"todo_list": {"title": "Shop", "answers": items}}
+    data = telegram(tmp_path, checklist, video, video | {"media_type": "sticker"})
+    assert data.turns.select("text", "caption").rows() == [("Shop\nMilk / Eggs (6)", None), ("", "video: holiday.mp4")]
+    assert ("1 checklist", "kept as text") in issues(data)
+
+
+def test_what_is_forwarded_in_discord_keeps_its_embeds(tmp_path: Path) -> None:
+    embed = {"title": "Release 2", "fields": [{"name": "by", "value": "Bo"}]}
+    forwards: list[dict[str, Any]] = [{"embeds": [embed]}, {"stickers": [{"name": "wave"}]}]
+    forwards += [{"content": "https://x.org", "embeds": [embed]}]
+    data = discord(tmp_path, *({"forwardedMessage": forward} for forward in forwards))
+    assert data.turns["text"].to_list() == ["Release 2\nby: Bo", "https://x.org"]
+    assert issues(data) == [
+        ("3 forwarded messages", "kept"),
+        ("1 preview of links", "left out"),
+        ("1 sticker", "left out"),
+    ]
