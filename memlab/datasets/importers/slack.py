@@ -35,7 +35,7 @@ _USER = re.compile(rb'"user"\s*:\s*"([UW]\w+)"')
 _ELEMENTS = {"user": "<@{user_id}>", "channel": "<#{channel_id}>", "usergroup": "<!subteam^{usergroup_id}>"}
 _ELEMENTS |= {"broadcast": "<!{range}>", "link": "<{url}|{text}>", "emoji": ":{name}:", "color": "{value}"}
 _ELEMENTS |= {"date": "<!date^{timestamp}^{format}|{fallback}>"}
-_LINES = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"}
+_ON_ONE_LINE = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"}
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -111,7 +111,7 @@ def _read_guests(source: Source, known: _Directory) -> None:
     """Name the guests of shared channels, who are in no list, by the profiles that some of their messages have."""
     for file in source.members:
         with file.open() as raw:
-            there = {user.decode() for user in _USER.findall(raw.read())}
+            there = {user.decode() for line in raw for user in _USER.findall(line)}
         with suppress(DataError):  # which is told when the messages are read
             for each in _list_messages(replace(file, on_error="raise")) if there - known.people.keys() else ():
                 if (called := first_field(each, *_PROFILE)) and not first_field(each, "bot_id"):
@@ -143,6 +143,7 @@ def _read_message(source: Source, scope: str, channel: str, each: Any, known: _D
     called = "Slackbot" if user == "USLACKBOT" else called or "unknown"
     automatic = kind in ("bot_message", "slackbot_response") or user in known.bots
     automatic = automatic or bool(bot and not known.people.get(user))
+    sender = called if automatic else known.name_person(channel, user, called)
     text = first_field(each, "text").removeprefix("This content can't be displayed.")
     blocks = list(map(_read_block, get_list(each, "blocks")))
     text = _add_texts(text, blocks) if bot or automatic or not text else text  # a person's are the text once more
@@ -162,7 +163,6 @@ def _read_message(source: Source, scope: str, channel: str, each: Any, known: _D
     caption = "; ".join(named)
     if each.get("edited"):
         source.keep("edited messages", scope)
-    sender = called if automatic else known.name_person(channel, user, called)
     role = "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
@@ -214,13 +214,12 @@ def _read_block(block: Any) -> str:
         return " | ".join(filter(None, map(_read_block, block)))
     kind, said = first_field(block, "type"), get_nested(block, "text")
     if kind in _ELEMENTS:
-        return _ELEMENTS[kind].format_map(
-            defaultdict(str, {k: html.escape(first_text(v), False) for k, v in block.items()})
-        )
+        values = {key: html.escape(first_text(value), False) for key, value in block.items()}
+        return _ELEMENTS[kind].format_map(defaultdict(str, values))
     if isinstance(said, str):
-        return html.escape(said, False) if kind == "text" else said
+        return html.escape(said, False) if kind in ("text", "raw_text") else said  # which Slack does not escape
     within = [_read_block(part) for key in ("elements", "fields", "rows") for part in get_list(block, key)]
-    if kind in _LINES:
+    if kind in _ON_ONE_LINE:
         return "".join(within)
     if get_nested(block, "style") == "ordered":
         within = [f"{n}. {part}" for n, part in enumerate(within, 1)]

@@ -101,6 +101,7 @@ LIST = {"type": "rich_text_list", "style": "ordered", "elements": [{"type": "ric
             {"blocks": [{"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": RICH}]}]},
             "a < b, ask @Ann about the plan (https://a.b/?c&d), again ask #generalFeb 18",
         ),
+        ({"blocks": [{"type": "emoji", "name": "+1"}, {"type": "usergroup", "usergroup_id": None}]}, ":+1:\n@subteam"),
         ({"blocks": [{"type": "table", "rows": ROWS}, {"type": "markdown", "text": "c"}]}, "a | b\nc"),
         ({"text": "hi", "blocks": [SECTION]}, "hi"),
         ({"bot_id": "B", "text": "Down", "blocks": [SECTION, LIST]}, f"Down\n{SHOWN}\n1. a < b, ask"),
