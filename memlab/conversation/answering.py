@@ -1,4 +1,4 @@
-"""Answers of a language model from contexts, and a judge of the answers with six rubrics."""
+"""Answers of a language model from contexts, and a judge of the answers (six rubrics) and of orders of events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import polars as pl
-from pydantic import BaseModel, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from memlab import llm
 from memlab.errors import DataError
@@ -43,10 +43,16 @@ RUBRICS = {
 
 After the judge prompts of LongMemEval (``src/evaluation/evaluate_qa.py`` of its repository).
 """
+ORDER = (
+    "You compare the order of events in an answer with the right order. First list the events of the right answer in "
+    "the order in which they happened, each in a few words. Then give the numbers of those that the answer names (1 is "
+    "the first of your list) in the order in which the answer says that they happened; none if it names none."
+)
 VERSION = 3
 PROMPTS = {
     "answer": SYSTEM,
     "judge": JUDGE,
+    "order": ORDER,
     **{f"judge, {name}": text for name, text in RUBRICS.items()},
 }
 
@@ -54,7 +60,7 @@ _QUESTION_TYPES = {
     "temporal": ("temporal", "ordering"),
     "knowledge-update": ("knowledge-update", "changes"),
     "preference": ("preference", "instruction"),
-    "several": ("multi-session", "multi-hop", "summarization", "counting", "totals", "listing", "comparing"),
+    "several": ("multi", "summar", "counting", "totals", "listing", "comparing"),
 }
 _Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=600)]
 _Reason = Annotated[str, StringConstraints(strip_whitespace=True, max_length=300)]
@@ -72,6 +78,16 @@ class Verdict(BaseModel, extra="forbid"):
 
     reason: _Reason
     correct: bool
+
+
+class Order(BaseModel, extra="forbid"):
+    """The events of a right answer, and the numbers of those that an answer names, in its order."""
+
+    events: Annotated[list[str], Field(min_length=2, max_length=50)]
+    named: Annotated[list[int], Field(max_length=50)]
+
+
+_ANSWERS = {Reply: "answers", Verdict: "verdicts", Order: "orders of events"}
 
 
 def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
@@ -119,6 +135,26 @@ def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Se
     return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
 
 
+def read_orders(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
+    """Read the order of events off answers, for questions whose type says ``ordering``.
+
+    A model lists the events of the right answer, and says which of them an answer names, in its order.
+
+    :param answered: what :func:`answer` gave.
+    :returns: a row for each of these questions with an answer and a gold answer: ``query_id``, ``events`` and
+        ``named`` (their numbers from 1; null where there is no answer of the model), and ``error``, ``seconds`` and
+        tokens as :func:`answer` gives them.
+    """
+    asked = questions.filter(pl.col("question_type").str.contains("ordering"), ~pl.col("abstention"))
+    about = asked.select("query_id", gold="answer", question="text")
+    rows = about.join(answered.select("query_id", "answer"), on="query_id", maintain_order="left").drop_nulls()
+    requests = [
+        _request("order", Order, ORDER, question=question, right_answer=gold, answer=text)
+        for _, gold, question, text in rows.iter_rows()
+    ]
+    return _request_answers(rows["query_id"], requests, service, Order)
+
+
 def rubrics(questions: pl.DataFrame) -> pl.Series:
     """Give the rubric of each question, a key of :data:`RUBRICS`, by its type, else by its words.
 
@@ -148,15 +184,12 @@ def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> l
     return llm.Request(task, VERSION, tuple(fields.values()), prompt, shape, system)
 
 
-def _request_answers(
-    ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: type[BaseModel] = Reply
-) -> pl.DataFrame:
+def _request_answers(ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: Any = Reply) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
     answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
-    if line := llm.describe_unanswered(answers, "answers" if shape is Reply else "verdicts"):
+    if line := llm.describe_unanswered(answers, _ANSWERS[shape]):
         warnings.warn(line, stacklevel=3)
-    types = {name: field.annotation for name, field in shape.model_fields.items()}
-    fields: Any = {name: pl.Boolean() if of is bool else pl.String() for name, of in types.items()}
+    fields: Any = {name: pl.DataType.from_python(field.annotation) for name, field in shape.model_fields.items()}
     costs = {"error": pl.String(), "seconds": pl.Float64(), "tokens_read": pl.Int64(), "tokens_written": pl.Int64()}
     rows = [
         (*(getattr(each.value, name, None) for name in fields), each.error, each.seconds, *each.tokens)

@@ -162,11 +162,6 @@ class Source:
         found = streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
         return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
 
-    @property
-    def first(self) -> set[str]:
-        """The keys of the first record, or the columns of a table."""
-        return streams.key_paths(self.head, first=True) | self.columns
-
     @cached_property
     def columns(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
@@ -233,9 +228,10 @@ class Source:
         about = escape_surrogates(f"{self.path.name}: {where}"), escape_surrogates(found)
         self.report.issues.append(Issue(*about, action))
 
-    def drop(self, kind: str, scope: str = "", n: int = 1) -> None:
-        """Count what is left out, by kind in the plural."""
+    def drop(self, kind: str, scope: str = "", n: int = 1) -> tuple[()]:
+        """Count what is left out, by kind in the plural, and give nothing, which is what is kept of it."""
         self.keep(kind, scope, "left out", n)
+        return ()
 
     def keep(self, kind: str, scope: str = "", how: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""

@@ -12,8 +12,9 @@ import polars as pl
 
 from memlab import llm
 from memlab.conversation import answer, answer_presence, judge
-from memlab.conversation.answering import PROMPTS, VERSION, rubrics
+from memlab.conversation.answering import PROMPTS, VERSION, read_orders, rubrics
 from memlab.errors import DataError
+from memlab.evaluate import kendall_tau
 from memlab.evaluate.printing import tables_to_markdown
 from memlab.evaluate.publish import write_files
 from memlab.evaluate.significance import wilson_interval
@@ -29,11 +30,11 @@ SCHEMA_VERSION = 3
 class Answers:
     """What systems' contexts are worth as answers.
 
-    :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``, Wilson 95 %);
-        without a service, of contexts that hold the answer.
+    :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``, Wilson 95 %), and
+        the mean Kendall's tau of orders of events; without a service, shares of contexts that hold the answer.
     :param kinds: the same by the rubric of the questions.
-    :param costs: a row a system and task (answer, judge): requests without an answer, tokens, price, and p50 and p95
-        of what was sent (null where all answers are recorded).
+    :param costs: a row a system and task (answer, judge, order): requests without an answer, tokens, price, and p50
+        and p95 of what was sent (null where all answers are recorded).
     :param per_query: a row for each system and question.
     :param about: what the contexts say, with services and prompts.
     """
@@ -154,9 +155,18 @@ def _answer_and_judge(
     """Have one system's contexts answered and judged: a row a question."""
     given = answer(texts, questions, service)
     verdicts = judge(questions, given, judge_by)
-    cost = pl.col("error", "seconds", "tokens_read", "tokens_written").name.prefix("judge_")
+    cost = pl.col("error", "seconds", "tokens_read", "tokens_written")
     rows = rows.join(given, on="query_id", maintain_order="left")
-    rows = rows.join(verdicts.select("query_id", "correct", "reason", cost), on="query_id", maintain_order="left")
+    verdicts = verdicts.select("query_id", "correct", "reason", cost.name.prefix("judge_"))
+    rows = rows.join(verdicts, on="query_id", maintain_order="left")
+    orders = read_orders(questions, given, judge_by)
+    stated = zip(orders["events"], orders["named"], strict=True)
+    taus = [
+        None if events is None else kendall_tau([*dict.fromkeys(named)], range(1, len(events) + 1))
+        for events, named in stated
+    ]
+    orders = orders.select("query_id", cost.name.prefix("order_"), kendall_tau=pl.Series(taus, dtype=pl.Float64))
+    rows = rows.join(orders, on="query_id", how="left", maintain_order="left")
     # An answer that came and is of no use; the others did not come, whatever the server said instead.
     misfit = pl.col("error").str.starts_with(f"{_configured_service(service)}: {llm.MISFIT}")
     return rows.with_columns(correct=pl.when(misfit).then(False).otherwise("correct"))
@@ -169,7 +179,8 @@ def _accuracy_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     if "holds" in rows.columns:
         # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
         return grouped.agg(pl.col("holds").count().alias("n"), pl.col("holds").mean(), *tokens)
-    table = grouped.agg(pl.len().alias("n"), right.mean(), *tokens, judged=right.count(), hits=right.sum())
+    tau = [] if by or rows["kendall_tau"].is_null().all() else [pl.col("kendall_tau").mean()]
+    table = grouped.agg(pl.len().alias("n"), right.mean(), *tau, *tokens, judged=right.count(), hits=right.sum())
     ends = zip(("low", "high"), wilson_interval(table["hits"].to_numpy(), table["judged"].to_numpy()), strict=True)
     for place, (name, end) in enumerate(ends, table.columns.index("correct") + 1):
         table.insert_column(place, pl.Series(name, end).fill_nan(None))
@@ -178,8 +189,8 @@ def _accuracy_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
 
 def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:
     parts = []
-    for task, prefix in (("answer", ""), ("judge", "judge_")):
-        chosen = _configured_service(services[task])
+    for task, prefix, by in (("answer", "", "answer"), ("judge", "judge_", "judge"), ("order", "order_", "judge")):
+        chosen = _configured_service(services[by])
         rates = (chosen.input_price, chosen.output_price) if isinstance(chosen, Service) else (None, None)
         asked = rows.filter(pl.col(f"{prefix}error").is_not_null())
         for (system,), own in asked.group_by("system", maintain_order=True):

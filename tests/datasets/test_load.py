@@ -125,10 +125,8 @@ def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
     tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "_CHUNK", chunk)
-    path, broken = (
-        tmp_path / "cut.json",
-        r"record \d: found broken JSON at line \d, byte \d+: (the file ends here|a byte)",
-    )
+    path = tmp_path / "cut.json"
+    broken = r"record \d: found broken JSON at line \d, byte \d+: (the file ends here|a byte)"
     for end in range(1, len(RECORDS), 3):
         path.write_bytes(RECORDS[:end])
         with pytest.raises(DataError, match=broken):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,28 @@ def test_the_whole_chain_fails_is_mended_and_then_asks_nothing(
     assert kept["about"]["prompts"]["judge"] in (place / "answers.md").read_text()
     assert KEY not in json.dumps(kept)
     assert pl.read_parquet(place / "answers.parquet").height == 2 * n
+
+
+def test_orders_of_events_are_compared_with_the_right_one(data: Dataset, server: ModelServer) -> None:
+    one = data.take(data.scopes[:1])
+    kinds = pl.when(pl.int_range(pl.len()) < 4).then(pl.lit("event-ordering")).otherwise(pl.lit("single"))
+    one = replace(one, questions=one.questions.with_columns(question_type=kinds))
+    named = iter(([1, 2, 3], [3, 2, 1, 9, 3], [], "no order"))
+
+    def read_order(handler: Any, request: dict) -> None:
+        if not request["messages"][0]["content"].startswith("You compare the order of events"):
+            oracle(handler, request)
+            return
+        say(json.dumps({"events": ["one", "two", "three"], "named": next(named, "no order")}))(handler, request)
+
+    server.modes = [read_order]
+    service = server.service(name="one", concurrency=1, max_retries=0)
+    with pytest.warns(UserWarning, match="1 of 4 orders of events came from no model"):
+        done = answer_questions("bm25", one, service=service, encoder=None, bounds=[])
+    assert done.per_query["kendall_tau"].head(4).to_list() == [1, -1, 0, None]
+    assert done.per_query["kendall_tau"].null_count() == one.questions.height - 3
+    assert (done.table["kendall_tau"].item(), done.costs["task"].to_list()[-1]) == (0, "order")
+    assert done.costs["failed"].to_list() == [0, 0, 1]
 
 
 def test_bad_input(data: Dataset) -> None:

@@ -130,9 +130,9 @@ def _resolve_evidence(file: Source, numbers: list[int], places: dict[int, list[s
     """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
     turns: list[str] = []
     for number in dict.fromkeys(numbers):
-        holders = places.get(number, [])
-        turns += holders if len(holders) == 1 else []
-        if len(holders) != 1:
+        if len(holders := places.get(number, [])) == 1:
+            turns += holders
+        else:
             what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
             file.note(where, what, "dropped evidence")
     if not turns:

@@ -6,7 +6,7 @@ Layout: Huntehhh/claude-code-chat, alicoding/claude-parser. Side chains are the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -44,21 +44,18 @@ def records(source: Source) -> Iterator[Message]:
         yield from _read_line(source, raw, PurePosixPath(file.name).stem)
 
 
-def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
+def _read_line(source: Source, line: Any, file: str) -> Sequence[Message]:
     role, said, queued = get_nested(line, "type"), get_nested(line, "message"), get_nested(line, "attachment")
     if first_field(queued, "type") == "queued_command" and first_field(queued, "commandMode") == "prompt":
         # What a person writes while Claude works; other sessions and channels queue prompts too.
         typed = queued.get("isMeta") is not True and first_field(queued, "origin.kind") in ("", "human")
         role, said = ("user", {"content": queued.get("prompt")}) if typed else (role, said)
     if role not in ("user", "assistant") or not isinstance(said, dict):
-        source.drop("lines about the session", OWNER_SCOPE)
-        return
+        return source.drop("lines about the session", OWNER_SCOPE)
     if line.get("isSidechain") is True:
-        source.drop("messages of side chains", OWNER_SCOPE)
-        return
+        return source.drop("messages of side chains", OWNER_SCOPE)
     if any(line.get(key) is True for key in _MARKED) or said.get("model") == "<synthetic>":
-        source.drop("system messages", OWNER_SCOPE)
-        return
+        return source.drop("system messages", OWNER_SCOPE)
     text, caption = common.text_and_caption(source, OWNER_SCOPE, said.get("content"))
     words = [w for part in get_list(said, "content") for w in _SAID.findall(first_field(part, "content"))]
     if isinstance(answers := get_nested(line, "toolUseResult.answers"), dict):
@@ -66,10 +63,9 @@ def _read_line(source: Source, line: Any, file: str) -> Iterator[Message]:
     text = "\n".join([text, *words])
     spoken = _TAGGED.sub("", _COMMAND.sub(r"\1 \2", text)).strip()
     if (text.strip() and not spoken and not caption) or _META.match(spoken):
-        source.drop("system messages", OWNER_SCOPE)
-        return
+        return source.drop("system messages", OWNER_SCOPE)
     if not spoken and not caption and get_list(said, "content"):
-        return  # Its parts are counted.
+        return ()  # Its parts are counted.
     own = first_field(line, "forkedFrom.messageUuid", "uuid")
     more = {"session": first_text(line.get("sessionId"), file), "id": own, "role": role, "caption": caption}
-    yield from common.make_message(source, OWNER_SCOPE, role, spoken, timestamp=line.get("timestamp"), **more)
+    return common.make_message(source, OWNER_SCOPE, role, spoken, timestamp=line.get("timestamp"), **more)

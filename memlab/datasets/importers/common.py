@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ _UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "th
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Iterator[Message]:
+def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Sequence[Message]:
     """Give the record of a message, if there is anything in it.
 
     A message without text or caption is counted as empty, one whose id was there as repeated. Keys without a value
@@ -43,13 +43,11 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
             record[key] = _UNREADABLE.sub("\ufffd", value)
             source.keep("unreadable characters", scope, "replaced")
     if not record["text"] and not record.get("caption"):
-        source.drop("empty messages", scope)
-        return
+        return source.drop("empty messages", scope)
     if "id" in record:
         record["id"] = str(record["id"])
         if (scope, record["id"]) in source.report.seen:
-            source.drop("repeated messages", scope)
-            return
+            return source.drop("repeated messages", scope)
         source.report.seen[scope, record["id"]] = str(record.get("session"))
     if "timestamp" in record:
         try:
@@ -57,7 +55,7 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
         except BadField:
             source.drop("times that cannot be read", scope)
             del record["timestamp"]
-    yield record
+    return [record]
 
 
 def name_conversation(source: Source, file: Source, number: int) -> str:

@@ -6,7 +6,7 @@ Layout: its ``JsonMessageWriter.cs`` and ``MessageKind.cs``; kinds that it has n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
@@ -40,15 +40,14 @@ def records(source: Source) -> Iterator[Message]:
 
 def _read_message(
     source: Source, scope: str, people: dict[str, str], taken: dict[tuple[str, str], str], each: Any
-) -> Iterator[Message]:
+) -> Sequence[Message]:
     """Read a message.
 
     :param people: names by their ids; ``taken``: see :func:`common.name_person`.
     """
     kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
-        source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
-        return
+        return source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
     author, parts = each.get("author"), [each, each.get("forwardedMessage")]
     for person in (author, *get_list(each, "mentions")):
         if called := first_field(person, "nickname", "name"):
@@ -76,9 +75,8 @@ def _read_message(
     if each.get("timestampEdited"):
         source.keep("edited messages", scope)
     if not text and not caption and stickers:
-        source.drop("stickers", scope)
-        return
+        return source.drop("stickers", scope)
     named = is_assistant(first_field(author, "nickname", "name"), source.assistants)
     role = "assistant" if named else "other" if bot else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    yield from common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)
+    return common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -132,11 +132,10 @@ def _list_messages(file: Source) -> Iterator[Any]:
         yield from (*listed, *chain(*(get_list(each, "slackdump_thread_replies") for each in listed)))
 
 
-def _read_message(source: Source, scope: str, channel: str, each: Any, known: _Directory) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, channel: str, each: Any, known: _Directory) -> Sequence[Message]:
     kind = first_field(each, "subtype")
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
-        source.drop(_GONE.get(kind, "system messages"), scope)
-        return
+        return source.drop(_GONE.get(kind, "system messages"), scope)
     user = first_field(each, "user", "comment.user")
     bot = first_field(each, "bot_id")
     called = known.people.get(user) or first_field(each, *_PROFILE, "username", "bot_profile.name") or user or bot
@@ -166,7 +165,7 @@ def _read_message(source: Source, scope: str, channel: str, each: Any, known: _D
     role = "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
-    yield from common.make_message(source, scope, sender, text, timestamp=ts, **more)
+    return common.make_message(source, scope, sender, text, timestamp=ts, **more)
 
 
 def _read_file(file: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ Layout: tdesktop's ``export_output_json.cpp``, tg-parser's TELEGRAM_FORMAT.md. `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,7 @@ def _repair(source: Source, text: str) -> str:
 
 def _read_message(
     source: Source, names: dict[str, str], taken: dict[tuple[str, str], str], chat: dict[str, Any], each: Any
-) -> Iterator[Message]:
+) -> Sequence[Message]:
     """Read a message.
 
     :param names: and ``taken``: see :func:`common.name_chat` and :func:`common.name_person`.
@@ -73,14 +73,13 @@ def _read_message(
     kind = get_nested(each, "type")
     if kind != "message":
         call = str(get_nested(each, "action")).endswith("call")
-        source.drop("unsupported messages" if kind == "unsupported" else "calls" if call else "system messages", scope)
-        return
+        left = "calls" if call else "system messages"
+        return source.drop("unsupported messages" if kind == "unsupported" else left, scope)
     text, what, caption = _message_text(source, scope, each), _name_media(each), ""
     contact = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
     known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what in _NAMED)) or contact
     if what and not text.strip() and not known:
-        source.drop(f"{what} without text", scope)
-        return
+        return source.drop(f"{what} without text", scope)
     if what:
         source.keep(what, scope, "described in captions")
         caption = what.removesuffix("s") + f": {known}" * bool(known)
@@ -100,7 +99,7 @@ def _read_message(
     role = "assistant" if bot or is_assistant(called, source.assistants) else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))
-    yield from common.make_message(source, scope, sender, text, timestamp=when, **more)
+    return common.make_message(source, scope, sender, text, timestamp=when, **more)
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
