@@ -84,10 +84,9 @@ def _read_message(
         source.keep(what, scope, "described in captions")
         caption = what.removesuffix("s") + f": {known}" * bool(known)
     called = first_field(each, "from", "actor", "from_id") or "Deleted Account"
-    signed = (
-        first_field(each, "author") if kind_of_chat.endswith("_channel") else ""
-    )  # in groups, the title of an admin
-    person = first_field(each, "from_id").removeprefix("user")  # which old files have not
+    # In groups it is the title of an admin.
+    signed = first_field(each, "author") if kind_of_chat.endswith("_channel") else ""
+    person = first_field(each, "from_id").removeprefix("user")  # a bare number in old files
     bot = kind_of_chat == "bot_chat" and person == number
     sender = signed or (called if bot else common.name_person(taken, scope, person, called))
     if each.get("edited") and not str(each["edited"]).startswith("1970"):  # of old, not edited
