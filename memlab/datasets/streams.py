@@ -11,7 +11,7 @@ import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -103,15 +103,16 @@ def _refuse(constant: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def stream_json(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
+def stream_json(source: Source, *lists: str, repair: Callable[[str], str] | None = None) -> Iterator[tuple[str, Any]]:
     """Stream the values of a JSON file, one held at a time: the elements of a list, or values one after the other.
 
     :param lists: dotted paths of lists in one object: instead of the object, its fields are given with their paths, in
         the order of the file, and the elements of these lists one by one.
+    :param repair: mends a text that turned out to be no JSON, where its tool is known to write such; it may be cut.
     """
     n = 0
     with source.open() as file:
-        text = _Window(file)
+        text = _Window(file, repair)
         try:
             whole = bool(lists) or text.peek() == "["
             while text.peek():
@@ -171,8 +172,8 @@ def _describe_error(error: Exception) -> str:
 class _Window:
     """A window of decoded text that moves over a file and knows its line and byte."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self.file, self.decoder = file, codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    def __init__(self, file: BinaryIO, repair: Callable[[str], str] | None) -> None:
+        self.file, self.repair, self.decoder = file, repair, codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self.text, self.at, self.byte, self.line, self.fault = "", 0, file.tell(), 1, ""
 
     def more(self) -> bool:
@@ -227,7 +228,7 @@ class _Window:
                 cut = error.msg.startswith("Unterminated") or error.pos >= len(self.text) - _TOKEN
                 if cut and len(self.text) - self.at > _LONGEST:
                     raise self.broken(f"a value of more than {_LONGEST:,} characters", self.at) from None
-                if not (cut and self.more()):
+                if not (cut and self.more()) and not self.mend(error.pos):
                     raise self.broken(error.msg, len(self.text) if cut else error.pos) from None
                 continue
             except (ValueError, RecursionError) as error:
@@ -237,6 +238,14 @@ class _Window:
             if whole or not self.more():
                 self.at += size
                 return value
+
+    def mend(self, pos: int) -> bool:
+        """Repair the text, which is no JSON from a place on; false where that does not help."""
+        if self.repair is None or (self.text.find("\n", pos) < 0 and self.more()):  # what is wrong may be cut
+            return self.repair is not None
+        before, self.text = self.text, self.repair(self.text)
+        self.byte += len(before.encode()) - len(self.text.encode())
+        return self.text != before
 
     def broken(self, why: str, pos: int) -> BadField:
         byte, line = self.byte + len(self.text[:pos].encode()), self.line + self.text.count("\n", 0, pos)

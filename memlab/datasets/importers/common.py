@@ -259,3 +259,15 @@ def name_chat(names: dict[str, str], key: str, wanted: str) -> str:
     while key not in names and wanted in names.values():
         wanted = f"{wanted} ({key})"
     return names.setdefault(key, wanted)
+
+
+def name_person(taken: dict[tuple[str, str], str], chat: str, key: str, called: str) -> str:
+    """Give a person's name, with the id behind it where somebody else in the chat has that name.
+
+    :param taken: whose the names are, by chat and name.
+
+    >>> taken = {}
+    >>> [name_person(taken, "trip", key, "Ann") for key in ("1", "2", "1")]
+    ['Ann', 'Ann (2)', 'Ann']
+    """
+    return f"{called} ({key})" if key and taken.setdefault((chat, called), key) != key else called

@@ -26,7 +26,7 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every channel as a scope; a bot is no assistant unless its name says so or it was named."""
-    names, people = dict[str, str](), dict[str, str]()
+    names, people, taken = dict[str, str](), dict[str, str](), dict[tuple[str, str], str]()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in stream_json(file, "messages"):
@@ -35,23 +35,33 @@ def records(source: Source) -> Iterator[Message]:
                 continue
             channel = first_field(about, "channel.name") or file.path.stem
             scope = common.name_chat(names, first_field(about, "channel.id") or channel, channel)
-            yield from _read_message(source, scope, people, value)
+            yield from _read_message(source, scope, people, taken, value)
 
 
-def _read_message(source: Source, scope: str, people: dict[str, str], each: Any) -> Sequence[Message]:
+def _read_message(
+    source: Source, scope: str, people: dict[str, str], taken: dict[tuple[str, str], str], each: Any
+) -> Sequence[Message]:
+    """Read a message.
+
+    :param people: names by their ids; ``taken``: see :func:`common.name_person`.
+    """
     kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
         return source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
-    author, forwarded = each.get("author"), each.get("forwardedMessage")
+    author, parts = each.get("author"), [each, each.get("forwardedMessage")]
     for person in (author, *get_list(each, "mentions")):
         if called := first_field(person, "nickname", "name"):
-            people[first_field(person, "id")] = called
+            key = first_field(person, "id")
+            own = key * (get_nested(person, "isBot") is not True)  # which have names as they like
+            people[key] = common.name_person(taken, scope, own, called)
     sender = people.get(first_field(author, "id")) or "Deleted User"
-    text = first_field(each, "content")
-    if forwarded:
+    text = "\n".join(filter(None, (first_field(part, "content") for part in parts)))
+    if parts[1]:
         source.keep("forwarded messages", scope)
-        text = "\n".join(filter(None, (text, first_field(forwarded, "content"))))
-    bot, embeds = get_nested(author, "isBot") is True, get_list(each, "embeds")
+    embeds, files, stickers = (
+        [one for part in parts for one in get_list(part, key)] for key in ("embeds", "attachments", "stickers")
+    )
+    bot = get_nested(author, "isBot") is True
     kept = embeds if bot or not text else []
     source.drop("previews of links", scope, len(embeds) - len(kept))
     shown = [first_field(embed, key) for embed in kept for key in ("title", "description")]
@@ -59,14 +69,14 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
     shown += [": ".join(filter(None, (first_field(each, "name"), first_field(each, "value")))) for each in listed]
     text = "\n".join(filter(None, (text, *shown)))
     text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))
-    files = [*get_list(each, "attachments"), *get_list(forwarded, "attachments")]
     caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
     if caption:
         source.keep("files", scope, "described in captions")
     if each.get("timestampEdited"):
         source.keep("edited messages", scope)
-    if not text and not caption and get_list(each, "stickers"):
+    if not text and not caption and stickers:
         return source.drop("stickers", scope)
-    role = "assistant" if is_assistant(sender, source.assistants) else "other" if bot else None
+    named = is_assistant(first_field(author, "nickname", "name"), source.assistants)
+    role = "assistant" if named else "other" if bot else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     return common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
+from memlab.datasets.chatlog import is_assistant
 from memlab.datasets.importers import common
 from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
@@ -19,10 +21,16 @@ _TYPES = re.compile(
 )
 _KEYS = {"messages.date_unixtime", "messages.from_id", "messages.actor_id", "messages.text_entities"}
 _KEYS |= {"chats.list.messages", "personal_information.user_id", "left_chats.list"}
+_LISTS = ("messages", "chats.list", "left_chats.list")
 _MEDIA = {"video_file": "videos", "audio_file": "audio files"}
 _MEDIA |= {kind: f"{kind.replace('_', ' ')}s" for kind in ("sticker", "voice_message", "video_message", "animation")}
 _OTHERS = {f"{kind}_information": f"{kind}s" for kind in ("location", "contact", "invoice", "giveaway")}
 _OTHERS = {"file": "files", **_OTHERS, "game_title": "games"}
+_NAMED = {"files", "videos", "audio files"}  # the others' names are made by Telegram
+_REPAIRS = (
+    (re.compile(r"(?<!\\)((?:\\\\)*)\\x([01][0-9A-F])"), r"\1\\u00\2"),  # control characters, of any version
+    (re.compile(r'("document_id": )(?!null)([^\s"\d{\[-][^"\r\n]*?)(?=,?\r?\n)'), r'\1"\2"'),  # paths, of 4.1.1
+)
 
 
 def detect(file: Source) -> bool:
@@ -31,52 +39,77 @@ def detect(file: Source) -> bool:
 
 def records(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
-    names = dict[str, str]()
+    names, taken = dict[str, str](), dict[tuple[str, str], str]()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in stream_json(file, "messages", "chats.list", "left_chats.list"):
+        for path, value in stream_json(file, *_LISTS, repair=partial(_repair, source)):
             if path == "messages":
-                yield from _read_message(source, names, about, value)
+                yield from _read_message(source, names, taken, about, value)
             elif path.endswith(".list"):
                 for each in get_list(value, "messages"):
-                    yield from _read_message(source, names, value, each)
+                    yield from _read_message(source, names, taken, value, each)
             else:
                 about[path] = value
 
 
-def _read_message(source: Source, names: dict[str, str], chat: dict[str, Any], each: Any) -> Sequence[Message]:
-    called = first_field(chat, "name") or first_field(chat, "type").replace("_", " ").capitalize() or source.path.stem
-    scope = common.name_chat(names, first_field(chat, "id") or called, called)
+def _repair(source: Source, text: str) -> str:
+    """Mend what Telegram Desktop writes that is no JSON."""
+    for form, proper in _REPAIRS:
+        text, n = form.subn(proper, text)
+        source.keep("broken values of the JSON", "", "repaired", n)
+    return text
+
+
+def _read_message(
+    source: Source, names: dict[str, str], taken: dict[tuple[str, str], str], chat: dict[str, Any], each: Any
+) -> Sequence[Message]:
+    """Read a message.
+
+    :param names: and ``taken``: see :func:`common.name_chat` and :func:`common.name_person`.
+    """
+    kind_of_chat, number = first_field(chat, "type"), first_field(chat, "id")
+    title = first_field(chat, "name") or kind_of_chat.replace("_", " ").capitalize() or source.path.stem
+    scope = common.name_chat(names, number or title, title)
     kind = get_nested(each, "type")
     if kind != "message":
         call = str(get_nested(each, "action")).endswith("call")
-        what = "calls" if call else "system messages"
-        return source.drop("unsupported messages" if kind == "unsupported" else what, scope)
+        left = "calls" if call else "system messages"
+        return source.drop("unsupported messages" if kind == "unsupported" else left, scope)
     text, what, caption = _message_text(source, scope, each), _name_media(each), ""
-    person = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
-    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or person
+    contact = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
+    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what in _NAMED)) or contact
     if what and not text.strip() and not known:
         return source.drop(f"{what} without text", scope)
     if what:
         source.keep(what, scope, "described in captions")
         caption = what.removesuffix("s") + f": {known}" * bool(known)
-    sender = first_field(each, "from", "actor", "from_id") or "Deleted Account"
-    bot = chat.get("type") == "bot_chat" and first_field(each, "from_id") == f"user{chat.get('id')}"
-    for key, kept in (("edited", "edited messages"), ("forwarded_from", "forwarded messages")):
-        if each.get(key) and not str(each[key]).startswith("1970"):  # of old, not edited
-            source.keep(kept, scope)
-    more = {"id": first_field(each, "id"), "role": "assistant" if bot else None, "caption": caption}
+    called = first_field(each, "from", "actor", "from_id") or "Deleted Account"
+    # In groups it is the title of an admin.
+    signed = first_field(each, "author") if kind_of_chat.endswith("_channel") else ""
+    person = first_field(each, "from_id").removeprefix("user")  # a bare number in old files
+    bot = kind_of_chat == "bot_chat" and person == number
+    sender = signed or (called if bot else common.name_person(taken, scope, person, called))
+    if each.get("edited") and not str(each["edited"]).startswith("1970"):  # of old, not edited
+        source.keep("edited messages", scope)
+    if "forwarded_from" in each:
+        source.keep("forwarded messages", scope)
+        writer = first_field(each, "forwarded_from") or "Deleted Account"
+        text = f"{writer}: {text}" if text.strip() and writer != called else text
+    role = "assistant" if bot or is_assistant(called, source.assistants) else None
+    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))
     return common.make_message(source, scope, sender, text, timestamp=when, **more)
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
-    """Give the text of a message, or its poll."""
-    if not (poll := each.get("poll")):
-        return _join_text_parts(each.get("text"))
-    source.keep("polls", scope, "kept as text")
-    answers = [_join_text_parts(get_nested(answer, "text")) for answer in get_list(poll, "answers")]
-    return f"{_join_text_parts(get_nested(poll, 'question'))}\n{' / '.join(answers)}".strip()
+    """Give the text of a message, with its poll or checklist."""
+    texts = [_join_text_parts(each.get("text"))]
+    for key, what, title in (("poll", "polls", "question"), ("todo_list", "checklists", "title")):
+        if listed := each.get(key):
+            source.keep(what, scope, "kept as text")
+            items = [_join_text_parts(get_nested(item, "text")) for item in get_list(listed, "answers")]
+            texts += [_join_text_parts(get_nested(listed, title)), " / ".join(items)]
+    return "\n".join(filter(None, texts))
 
 
 def _join_text_parts(text: Any) -> str:
