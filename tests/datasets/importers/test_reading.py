@@ -62,6 +62,7 @@ def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
         ("kakao.txt", "2026년 1월 2일 오후 9:41\n2026년 1월 2일 오후 9:41, Ann : hi\n", "KakaoTalk"),
         ("guild.txt", "====================\nGuild: Server\n\n[2026-01-02 10:00] ann\nhi\n", "DiscordChatExporter"),
         ("memories.json", '[{"conversations_memory": "x"}]', "Claude remembers"),
+        ("manifest-1.json", '{"data_files": [{"category": "memories", "export_url": "x"}]}', "Claude's ZIPs"),
         ("MyActivity.json", '[{"header": "Gemini Apps", "titleUrl": "x", "products": ["Gemini Apps"]}]', "Gemini"),
     ],
 )
@@ -80,6 +81,10 @@ DRAWN = {"content_type": "image_asset_pointer", "metadata": {"dalle": {"prompt":
 MARKED = 'In \ue200entity\ue202["city","Oslo"]\ue201, see \ue200url\ue202the guide\ue202https://x.org\ue201.\ue200cite\ue202t0\ue201'
 TREE = node("a", None, "user", 9, "spoken") | node("b", "a", "assistant", 5, MARKED) | node("d", "c", "tool", 10, DRAWN)
 CLAUDE = {"uuid": "a", "sender": "human", "text": "short", "attachments": [{"extracted_content": "pasted"}]}
+TYPED = {"type": "user_interjection", "message": {"content": "bigger"}}
+DESIGNED = {"contentBlocks": [{"type": "text", "text": "Drawing."}, TYPED, {"type": "text", "text": "Done."}]}
+DESIGN = [{"uuid": "a", "role": "user", "content": {"content": "Draw", "authorAccountUuid": "p"}}]
+DESIGN += [{"uuid": "b", "role": "assistant", "content": DESIGNED}]
 CODE = {"sessionId": "s", "isSidechain": False, "parentUuid": None, "timestamp": "2026-03-01T10:00:00Z"}
 QUEUED = {"type": "queued_command", "commandMode": "prompt", "prompt": "and the docs"}
 REFUSED = {"type": "tool_result", "content": "To tell you how to proceed, the user said:\nuse pnpm"}
@@ -108,6 +113,7 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
         ("k.json", [{"message_type": "user_message", "date": "2026-03-01", "content": "hi"}], ["hi"]),
         ("l.json", [{"sender": "Ann", "text": "hi", "timestamp": "2026-03-01"}], ["hi"]),
         ("m.jsonl", [ASKED, ASKED], ["q", "q"]),
+        ("n.json", {"uuid": "d", "title": "T", "messages": DESIGN}, ["Draw", "Drawing.", "bigger", "Done."]),
     ],
 )  # fmt: skip
 def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[str]) -> None:
