@@ -18,6 +18,8 @@ from memlab.datasets.importers import common
 from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
 from memlab.datasets.reading import Source
 
+_DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
+_UNSHOWN = re.compile(r"\s*```\s*This block is not supported on your current device yet\.\s*```\s*")
 _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, in 2024
 
 
@@ -52,19 +54,24 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         if not common.is_spoken_role(source, scope, role):
             continue
         blocks = get_list(each, "content")
-        text, caption = common.text_and_caption(source, scope, blocks or each.get("text"))
+        said = [block for block in blocks if (first_field(block, "type"), first_field(block, "name")) not in _DOCUMENTS]
+        source.drop("documents", scope, len(blocks) - len(said))
+        text, caption = common.text_and_caption(source, scope, said if blocks else each.get("text"))
+        text, unshown = _UNSHOWN.subn("\n", text)
+        source.drop("blocks that the export does not show", scope, unshown)
         files = [file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)]
         named = [common.describe_file(file, "file_name") for file in files]
         caption = "; ".join(filter(None, [caption, *dict.fromkeys(named)]))
         for tag in _TAGS.finditer(text):
-            source.drop("thoughts" if tag[1] == "Thinking" else "tool calls", scope)
+            source.drop("thoughts" if tag[1] == "Thinking" else "documents", scope)
         text = _TAGS.sub("", text)
         # A long paste is an attachment without a name.
         read = [file for file in files if first_field(file, "extracted_content")]
         pasted = [file for file in read if not text.strip() or not first_field(file, "file_name")]
         source.drop("texts of attachments", scope, len(read) - len(pasted))
         text = "\n".join([text, *dict.fromkeys(first_field(file, "extracted_content") for file in pasted)])
-        if not text.strip() and not caption and any(get_nested(block, "type") != "text" for block in blocks):
+        counted = unshown or any(get_nested(block, "type") != "text" for block in blocks)
+        if not text.strip() and not caption and counted:
             continue  # Its blocks are counted.
         more = {"session": session, "id": first_field(each, "uuid"), "role": role, "caption": caption}
         yield from common.make_message(source, scope, str(role), text, timestamp=each.get("created_at"), **more)

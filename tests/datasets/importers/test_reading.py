@@ -81,6 +81,7 @@ DRAWN = {"content_type": "image_asset_pointer", "metadata": {"dalle": {"prompt":
 MARKED = 'In \ue200entity\ue202["city","Oslo"]\ue201, see \ue200url\ue202the guide\ue202https://x.org\ue201.\ue200cite\ue202t0\ue201'
 TREE = node("a", None, "user", 9, "spoken") | node("b", "a", "assistant", 5, MARKED) | node("d", "c", "tool", 10, DRAWN)
 CLAUDE = {"uuid": "a", "sender": "human", "text": "short", "attachments": [{"extracted_content": "pasted"}]}
+UNSHOWN = "See.\n```\nThis block is not supported on your current device yet.\n```\nOk?"
 TYPED = {"type": "user_interjection", "message": {"content": "bigger"}}
 DESIGNED = {"contentBlocks": [{"type": "text", "text": "Drawing."}, TYPED, {"type": "text", "text": "Done."}]}
 DESIGN = [{"uuid": "a", "role": "user", "content": {"content": "Draw", "authorAccountUuid": "p"}}]
@@ -113,6 +114,7 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
         ("k.json", [{"message_type": "user_message", "date": "2026-03-01", "content": "hi"}], ["hi"]),
         ("l.json", [{"sender": "Ann", "text": "hi", "timestamp": "2026-03-01"}], ["hi"]),
         ("m.jsonl", [ASKED, ASKED], ["q", "q"]),
+        ("c2.json", [{"uuid": "k", "chat_messages": [{"sender": "human", "text": UNSHOWN}]}], ["See.\nOk?"]),
         ("n.json", {"uuid": "d", "title": "T", "messages": DESIGN}, ["Draw", "Drawing.", "bigger", "Done."]),
     ],
 )  # fmt: skip
