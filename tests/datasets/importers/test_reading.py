@@ -93,6 +93,17 @@ SHARED = {"attachments": [{"is_share": True, "author_name": "Bo", "text": "We mo
 RUN = {"run_type": "chain", "inputs": {"a": 1}, "outputs": {"b": 2}, "trace_id": "t"}
 CALL = {"run_type": "llm", "inputs": {"input": "q"}, "outputs": {"output": "a"}, "trace_id": "t", "parent_run_id": "r"}
 TRACE = {"id": "t", "project_id": "p", "session_id": "s", "timestamp": "2026-07-01 10:00:00", "output": "a"}
+PAIR = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+BEGUN = {
+    "id": "r",
+    "trace_id": "r",
+    "inputs": PAIR[0],
+    "outputs": {"output": "a "},
+    "extra": {"metadata": {"thread_id": "t"}},
+}
+WENT_ON = BEGUN | {"id": "s", "trace_id": "s", "inputs": {"messages": [*PAIR, PAIR[0]]}, "outputs": {"output": "b"}}
+OBSERVED = {"input": {"args": [PAIR, "so?"], "kwargs": {"n": 5}}, "output": "yes"}
+OBSERVED_MORE = {"input": {"args": ["u7"], "kwargs": {"question": "bye"}}, "output": None}
 EMBED = {"title": "fix", "fields": [{"name": "branch", "value": "main"}]}
 MESSAGE = {"id": 1, "type": "Default", "content": "New", "author": {"name": "G", "isBot": True}, "embeds": [EMBED]}
 ASKED = [{"id": 1, "role": "user", "content": "q"}]
@@ -109,7 +120,9 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
         ("f.json", [SHARED | {"type": "message", "user": "U", "ts": "1", "text": "so?"}], ["so?\nBo: We move"]),
         ("g.json", {"guild": {}, "channel": {"id": 1}, "messages": [MESSAGE]}, ["New\nfix\nbranch: main"]),
         ("h.json", [RUN | {"id": "r", "child_runs": [CALL]}], ["q", "a"]),
+        ("h2.json", [RUN | BEGUN, RUN | WENT_ON], ["q", "a", "q", "b"]),
         ("i.jsonl", [TRACE | {"input": "long " * 20_000}], [("long " * 20_000).strip(), "a"]),
+        ("i2.jsonl", [TRACE | OBSERVED, TRACE | OBSERVED_MORE | {"id": "u"}], ["q", "a", "so?", "yes", "bye"]),
         ("j.json", {"messages": ASKED, "choices": [{"message": {"role": "assistant", "refusal": "no"}}]}, ["q", "no"]),
         ("k.json", [{"message_type": "user_message", "date": "2026-03-01", "content": "hi"}], ["hi"]),
         ("l.json", [{"sender": "Ann", "text": "hi", "timestamp": "2026-03-01"}], ["hi"]),
