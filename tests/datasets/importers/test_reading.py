@@ -89,6 +89,18 @@ DESIGN += [{"uuid": "b", "role": "assistant", "content": DESIGNED}]
 CODE = {"sessionId": "s", "isSidechain": False, "parentUuid": None, "timestamp": "2026-03-01T10:00:00Z"}
 QUEUED = {"type": "queued_command", "commandMode": "prompt", "prompt": "and the docs"}
 REFUSED = {"type": "tool_result", "content": "To tell you how to proceed, the user said:\nuse pnpm"}
+TREE_OF_CODE = (
+    ("a", None, "user", "q"),
+    ("b", "a", "assistant", "[Request interrupted by user] is shown"),
+    ("c", "b", "user", "taken back"),
+    ("d", "c", "assistant", "to what was taken back"),
+    ("e", "b", "user", '<teammate-message teammate_id="lead">task 3</teammate-message>'),
+    ("f", "e", "user", "why <command-name>x</command-name>?"),
+)
+REWOUND = [
+    CODE | {"uuid": own, "parentUuid": parent, "type": kind, "message": {"content": text}}
+    for own, parent, kind, text in TREE_OF_CODE
+]
 SHARED = {"attachments": [{"is_share": True, "author_name": "Bo", "text": "We move"}]}
 RUN = {"run_type": "chain", "inputs": {"a": 1}, "outputs": {"b": 2}, "trace_id": "t"}
 CALL = {"run_type": "llm", "inputs": {"input": "q"}, "outputs": {"output": "a"}, "trace_id": "t", "parent_run_id": "r"}
@@ -117,6 +129,7 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
         ("c.json", [{"uuid": "k", "chat_messages": [CLAUDE]}], ["short\npasted"]),
         ("d.jsonl", [CODE | {"type": "attachment", "attachment": QUEUED}], ["and the docs"]),
         ("e.jsonl", [CODE | {"type": "user", "message": {"content": [REFUSED]}}], ["use pnpm"]),
+        ("e2.jsonl", REWOUND, ["q", TREE_OF_CODE[1][3], TREE_OF_CODE[5][3]]),
         ("f.json", [SHARED | {"type": "message", "user": "U", "ts": "1", "text": "so?"}], ["so?\nBo: We move"]),
         ("g.json", {"guild": {}, "channel": {"id": 1}, "messages": [MESSAGE]}, ["New\nfix\nbranch: main"]),
         ("h.json", [RUN | {"id": "r", "child_runs": [CALL]}], ["q", "a"]),
