@@ -80,6 +80,10 @@ def node(key: str, parent: str | None, role: str, at: float, *parts: Any, **more
 DRAWN = {"content_type": "image_asset_pointer", "metadata": {"dalle": {"prompt": "a copper sink"}}}
 MARKED = 'In \ue200entity\ue202["city","Oslo"]\ue201, see \ue200url\ue202the guide\ue202https://x.org\ue201.\ue200cite\ue202t0\ue201'
 TREE = node("a", None, "user", 9, "spoken") | node("b", "a", "assistant", 5, MARKED) | node("d", "c", "tool", 10, DRAWN)
+STATE = 'The latest state of the widget is: {"report_message": {"content": {"parts": ["# Sinks"]}}}'
+REPORT = node("a", None, "user", 9, "q") | node("b", "a", "tool", 9e9, STATE) | node("c", "b", "user", 12, "so?")
+JSON = {"content": {"content_type": "code", "text": "{}"}}
+REPORT |= node("d", "c", "assistant", 13, **JSON) | node("e", "d", "assistant", 14, recipient="canmore.create_textdoc")
 CLAUDE = {"uuid": "a", "sender": "human", "text": "short", "attachments": [{"extracted_content": "pasted"}]}
 UNSHOWN = "See.\n```\nThis block is not supported on your current device yet.\n```\nOk?"
 TYPED = {"type": "user_interjection", "message": {"content": "bigger"}}
@@ -126,6 +130,7 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
     [
         ("a.json", [{"id": "x", "messages": ASKED}, {"id": "y", "messages": ASKED}], ["q", "q"]),
         ("b.json", {"conversations": [{"create_time": 1, "mapping": TREE}]}, ["spoken", "In Oslo, see the guide.", ""]),
+        ("b2.json", [{"update_time": 20, "create_time": 1, "mapping": REPORT}], ["q", "# Sinks", "so?", "{}"]),
         ("c.json", [{"uuid": "k", "chat_messages": [CLAUDE]}], ["short\npasted"]),
         ("d.jsonl", [CODE | {"type": "attachment", "attachment": QUEUED}], ["and the docs"]),
         ("e.jsonl", [CODE | {"type": "user", "message": {"content": [REFUSED]}}], ["use pnpm"]),
