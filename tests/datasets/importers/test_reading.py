@@ -120,6 +120,11 @@ BEGUN = {
 WENT_ON = BEGUN | {"id": "s", "trace_id": "s", "inputs": {"messages": [*PAIR, PAIR[0]]}, "outputs": {"output": "b"}}
 OBSERVED = {"input": {"args": [PAIR, "so?"], "kwargs": {"n": 5}}, "output": "yes"}
 OBSERVED_MORE = {"input": {"args": ["u7"], "kwargs": {"question": "bye"}}, "output": None}
+NEWEST = [
+    {"id": f"{n}", "role": r, "content": r, "created_at": n // 2} for n, r in enumerate(["user", "assistant"] * 2, 4)
+]
+SDK = [{"role": "user", "name": "Ann", "parts": [{"type": "text", "text": "q"}], "createdAt": "2026-03-01T09:00:00Z"}]
+SHARE = {"id": "x", "conversations": [{"from": "human", "value": "q"}, {"from": "narrator", "value": "n"}]}
 EMBED = {"title": "fix", "fields": [{"name": "branch", "value": "main"}]}
 MESSAGE = {"id": 1, "type": "Default", "content": "New", "author": {"name": "G", "isBot": True}, "embeds": [EMBED]}
 ASKED = [{"id": 1, "role": "user", "content": "q"}]
@@ -146,6 +151,8 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
         ("l.json", [{"sender": "Ann", "text": "hi", "timestamp": "2026-03-01"}], ["hi"]),
         ("m.jsonl", [ASKED, ASKED], ["q", "q"]),
         ("c2.json", [{"uuid": "k", "chat_messages": [{"sender": "human", "text": UNSHOWN}]}], ["See.\nOk?"]),
+        ("m2.json", {"object": "list", "data": NEWEST[::-1]}, ["user", "assistant", "user", "assistant"]),
+        ("m3.json", SDK, ["q"]),
         ("n.json", {"uuid": "d", "title": "T", "messages": DESIGN}, ["Draw", "Drawing.", "bigger", "Done."]),
     ],
 )  # fmt: skip
@@ -155,6 +162,15 @@ def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[st
     data = memlab.load(tmp_path / name, assistant="Zoey", tz="Europe/Oslo")
     assert data.turns["text"].to_list() == texts
     assert data.issues["found"].str.contains("Zoey").any()
+
+
+def test_names_times_and_conversations_of_lists_are_kept(tmp_path: Path) -> None:
+    for name, content in {"sdk.json": SDK, "share.json": [SHARE, SHARE]}.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    asked = memlab.load(tmp_path / "sdk.json").turns
+    assert (asked["speaker"][0], str(asked["timestamp"][0])) == ("Ann", "2026-03-01 09:00:00+00:00")
+    shared = memlab.load(tmp_path / "share.json")
+    assert (shared.sessions.height, shared.issues["found"].to_list()) == (2, ["2 messages of other roles"])
 
 
 def test_exports_of_two_tools_are_not_mixed(tmp_path: Path) -> None:
