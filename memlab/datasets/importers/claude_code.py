@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
@@ -46,22 +47,12 @@ def records(source: Source) -> Iterator[Message]:
     What was taken back (rewound) and asked anew is another branch.
     """
     for file, lines in groupby(source.member_values(), lambda value: value[0].name):
-        session, said = PurePosixPath(file).stem, list[tuple[str, Message]]()
-        # Each line's parent; the message or the compaction above it; the prompts that follow one message.
-        parents, above, prompts = dict[str, str](), dict[str, str](), dict[str, list[str]]()
+        tree, said = _Tree(), list[tuple[str, Message]]()
         for _, _, line in lines:
-            message, own, kind = _read_line(source, line, session), first_field(line, "uuid"), get_nested(line, "type")
+            message = _read_line(source, line, PurePosixPath(file).stem)
+            own = tree.add(line, said=message is not None)
             said += [(own, message)] if message else []
-            if not own or own in parents or line.get("isSidechain") is True:
-                continue
-            parents[own] = first_field(line, "parentUuid", "logicalParentUuid")
-            last = above.get(parents[own], "")
-            results = any(get_nested(part, "type") == "tool_result" for part in get_list(line, "message", "content"))
-            if message and kind == "user" and not results:
-                prompts.setdefault(last, []).append(own)
-            stays = kind == "assistant" or results or (message and kind == "user") or line.get("logicalParentUuid")
-            above[own] = own if stays else last
-        rewound = _rewound(parents, [listed for last, listed in prompts.items() if last])
+        rewound = tree.find_rewound()
         for own, message in said:
             if own in rewound:
                 source.drop("messages of other branches", OWNER_SCOPE)
@@ -69,19 +60,48 @@ def records(source: Source) -> Iterator[Message]:
                 yield from common.make_message(source, OWNER_SCOPE, message.pop("role"), message.pop("text"), **message)
 
 
-def _rewound(parents: dict[str, str], forks: list[list[str]]) -> set[str]:
-    """Give the lines of the prompts that another replaced: of those that follow one message the latest goes on.
+@dataclass
+class _Tree:
+    """The lines of a session, each below the one that it names as its parent.
 
-    :param forks: the prompts that follow a message, for every message.
+    :param parents: by their ids, in the order of the file.
+    :param below: the nearest message or compaction at or above a line.
+    :param prompts: what a person typed, by the message that it follows.
     """
-    newest = {own: n for n, own in enumerate(parents)}
-    for own in reversed(parents):
-        if parents[own] in newest:
-            newest[parents[own]] = max(newest[parents[own]], newest[own])
-    left = {own for prompts in forks for own in prompts if own != max(prompts, key=newest.__getitem__)}
-    for own, parent in parents.items():
-        left |= {own} if parent in left else set()
-    return left
+
+    parents: dict[str, str] = field(default_factory=dict)
+    below: dict[str, str] = field(default_factory=dict)
+    prompts: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, line: Any, *, said: bool) -> str:
+        """Take up a line, which says something or is about the session, and give its id."""
+        own = first_field(line, "uuid")
+        if not own or own in self.parents or line.get("isSidechain") is True:
+            return own
+        kind, parts = line.get("type"), get_list(line, "message", "content")
+        results = any(get_nested(part, "type") == "tool_result" for part in parts)
+        typed = said and kind == "user" and not results
+        self.parents[own] = first_field(line, "parentUuid", "logicalParentUuid")
+        last = self.below.get(self.parents[own], "")
+        self.below[own] = own if typed or results or kind == "assistant" or line.get("logicalParentUuid") else last
+        if typed and last:  # the first prompt of a file, or after /clear, replaces none
+            self.prompts.setdefault(last, []).append(own)
+        return own
+
+    def find_rewound(self) -> set[str]:
+        """Give the lines of prompts that another replaced: of those that follow one message, the latest goes on.
+
+        The results of tools that ran side by side follow one message too, and stay.
+        """
+        newest = {own: n for n, own in enumerate(self.parents)}
+        for own, parent in reversed(self.parents.items()):
+            if parent in newest:
+                newest[parent] = max(newest[parent], newest[own])
+        left = {own for typed in self.prompts.values() for own in typed if own != max(typed, key=newest.__getitem__)}
+        for own, parent in self.parents.items():
+            if parent in left:
+                left.add(own)
+        return left
 
 
 def _read_line(source: Source, line: Any, file: str) -> Message | None:

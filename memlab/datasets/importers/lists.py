@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -42,23 +42,23 @@ def is_openai(file: Source) -> bool:
 
 def openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; a list of single messages is one."""
-    alone: dict[str, list[Any]] = {}
-    for file, number, raw in source.member_values():
-        asked = (get_nested(raw, *path, "messages") for path in ((), ("body",), ("request",)))
-        listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
-        answers = (get_nested(raw, *path, "choices") for path in ((), ("response",), ("response", "body")))
-        answer = [get_nested(choice, "message") for choices in answers for choice in get_list(choices)[:1]]
-        listed = [*get_list(listed), *answer] if answer or isinstance(listed, list) else None
-        session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
-        if listed is None and isinstance(raw, list):
-            raw, listed, session = {}, raw, ""
-        if listed is None:
-            alone.setdefault(file.name, []).append(raw)
-        else:
-            yield from _read_conversation(source, file, number, raw, listed, session)
-    for file in source.members:
-        if listed := alone.get(file.name):
-            yield from _read_conversation(source, file, 1, {}, listed, PurePosixPath(file.name).stem)
+    for name, values in groupby(source.member_values(), lambda value: value[0].name):
+        alone = list[Any]()
+        for file, number, raw in values:
+            asked = (get_nested(raw, *path, "messages") for path in ((), ("body",), ("request",)))
+            listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
+            answers = (get_nested(raw, *path, "choices") for path in ((), ("response",), ("response", "body")))
+            answer = [get_nested(choice, "message") for choices in answers for choice in get_list(choices)[:1]]
+            listed = [*get_list(listed), *answer] if answer or isinstance(listed, list) else None
+            session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
+            if listed is None and isinstance(raw, list):
+                raw, listed, session = {}, raw, ""
+            if listed is None:
+                alone.append(raw)
+            else:
+                yield from _read_conversation(source, file, number, raw, listed, session)
+        if alone:
+            yield from _read_conversation(source, file, 1, {}, alone, PurePosixPath(name).stem)
 
 
 def is_sharegpt(file: Source) -> bool:
