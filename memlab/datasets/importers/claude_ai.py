@@ -79,10 +79,11 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
 
 def _split_design(each: Any) -> Iterator[Any]:
     """Give a message of Claude Design as messages of a chat: what its user wrote while Claude worked is one too."""
-    said, own = get_nested(each, "content"), first_field(each, "uuid")
-    if not isinstance(said, dict):
+    if not isinstance(each, dict):
         yield each
         return
+    said, own = each.get("content"), first_field(each, "uuid")
+    said = said if isinstance(said, dict) else {"content": said}
     role = "system" if said.get("pill") is True else each.get("role")
     when = common.first_time(each.get("created_at"), said.get("timestamp"))
     files = [
