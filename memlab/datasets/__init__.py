@@ -27,6 +27,7 @@ from memlab.datasets.benchmarks import BENCHMARKS
 from memlab.datasets.corrections import apply_corrections
 from memlab.datasets.importers import IMPORTERS
 from memlab.datasets.reading import QUARANTINE, Source
+from memlab.datasets.streams import key_paths
 from memlab.errors import DataError, check_at_least
 from memlab.records import Dataset, concat, encode_id_part
 from memlab.registry import formats
@@ -92,7 +93,7 @@ def _detect_file_format(file: Source) -> str:
         return kind
     if refusal := importers.explain_refusal(file):
         file.fail(refusal)
-    first = file.first
+    first = key_paths(file.head, first=True) | file.columns  # of the first record, or of a table
     for kind, keys in (("chatlog", {"memlab"}), *((kind, module.KEYS) for kind, module in _KEYED.items())):
         if first & keys:
             return kind

@@ -58,9 +58,9 @@ from typing import Any
 import polars as pl
 
 from memlab.datasets import fields, identity, streams
-from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.fields import BadField, Record, describe_value, escape_surrogates
 from memlab.datasets.identity import map_names, merge_stored_turns, with_session_ids, with_turn_ids
-from memlab.datasets.reading import Source, escape_surrogates
+from memlab.datasets.reading import Source
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, encode_id_part, frame, schema
 from memlab.sessions import sessionize, sessions_of
@@ -105,21 +105,6 @@ def number_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             kind = type(record).__name__
             raise DataError(f"record {number} is {kind}; a format yields dicts, as a chat log's lines are")
         yield f"record {number}", record
-
-
-def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
-    """Give a message by its place, as readers of benchmarks yield it."""
-    return Record({"scope": scope, "session": session, "n": n, "role": role, "text": text, **more})
-
-
-def turn_id(turn: Record) -> str:
-    """Give the id of a message by its place."""
-    return f"{encode_id_part(turn['scope'])}/{encode_id_part(turn['session'])}/{turn['n']}"
-
-
-def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
-    """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
-    return Record({"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more})
 
 
 def is_assistant(sender: str, named: Iterable[str] = ()) -> bool:

@@ -44,29 +44,27 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     source, there, about = Source(Path(path)), set(data.turns["turn_id"]), 0
     rows = data.questions.select("query_id", "scope", "evidence", text=pl.col("text").str.strip_chars()).to_dicts()
     evidence = {row["query_id"]: row["evidence"] for row in rows}
-    for file in source.files(*FILES):
-        for number, raw in file.values():
-            where = f"error {number - 1}"
-            with file.record(where, raw):
-                record = Record(raw)
-                text = record.take("question", fields.check_name).strip()
-                wrong, right = (_read_cited_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
-                asked = [row for row in rows if row["text"] == text]
-                if len(asked) > 1:
-                    asked = [
-                        row for row in asked if set(row["evidence"]) == there & set(_make_turn_ids(wrong, row))
-                    ] or asked
-                if len(asked) > 1:
-                    file.note(where, f"{len(asked)} questions with these words", "not corrected")
-                for row in asked if len(asked) == 1 else ():
-                    about, found = about + 1, _make_turn_ids(right, row)
-                    if lost := [turn for turn in found if turn not in there]:
-                        what = f"{lost[0]}, which is no turn"
-                        file.note(f"{where}: correct_evidence", what, "dropped evidence")
-                    kept = [turn for turn in found if turn in there]
-                    if set(kept) != set(row["evidence"]):
-                        evidence[row["query_id"]] = kept
-                        file.note(row["query_id"], ", ".join(f"D{k}:{n}" for k, n in wrong), CORRECTED)
+    source.members = source.files(*FILES)
+    for file, number, raw in source.member_values():
+        where = f"error {number - 1}"
+        with file.record(where, raw):
+            record = Record(raw)
+            text = record.take("question", fields.check_name).strip()
+            wrong, right = (_read_cited_turns(record, name) for name in ("cited_evidence", "correct_evidence"))
+            asked = [row for row in rows if row["text"] == text]
+            if len(asked) > 1:
+                citing = [row for row in asked if set(row["evidence"]) == there & set(_make_turn_ids(wrong, row))]
+                asked = citing or asked
+            if len(asked) > 1:
+                file.note(where, f"{len(asked)} questions with these words", "not corrected")
+            for row in asked if len(asked) == 1 else ():
+                about, found = about + 1, _make_turn_ids(right, row)
+                if lost := [turn for turn in found if turn not in there]:
+                    file.note(f"{where}: correct_evidence", f"{lost[0]}, which is no turn", "dropped evidence")
+                kept = [turn for turn in found if turn in there]
+                if set(kept) != set(row["evidence"]):
+                    evidence[row["query_id"]] = kept
+                    file.note(row["query_id"], ", ".join(f"D{k}:{n}" for k, n in wrong), CORRECTED)
     if not about:
         source.fail(f"corrects no question of {data.name}; expected the questions of LoCoMo in their own words")
     sessions = [list(dict.fromkeys(turn.rpartition("/")[0] for turn in turns)) for turns in evidence.values()]

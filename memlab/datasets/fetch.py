@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,6 +149,5 @@ def list_published_benchmarks() -> pl.DataFrame:
     """
     import polars as pl
 
-    columns = ("license", "splits", "size", "sha256", "url")
-    rows = [(name, *(getattr(source, column) for column in columns)) for name, source in SOURCES.items()]
-    return pl.DataFrame(rows, schema=["name", *columns], orient="row")
+    rows = [{"name": name, **asdict(source)} for name, source in SOURCES.items()]
+    return pl.DataFrame(rows).select("name", "license", "splits", "size", "sha256", "url")

@@ -76,6 +76,11 @@ def describe_value(value: Any) -> str:
     return f"a list of {len(value)}" if isinstance(value, list) else f"a value of the type {type(value).__name__}"
 
 
+def escape_surrogates(text: str) -> str:
+    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _check_type(value: Any, where: str, kind: type[T], expected: str) -> T:
     """Give a value of a type; a boolean is no number."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 import polars as pl
 
@@ -25,6 +26,21 @@ _DIGEST, _BEGUN = "~", "@"
 def _encode_marked_part(raw: str, mark: str) -> str:
     part = encode_id_part(raw)
     return f"%{ord(mark):02X}{part[1:]}" if part.startswith(mark) else part
+
+
+def turn_record(scope: str, session: str, n: int, role: str, text: str, **more: Any) -> Record:
+    """Give a message by its place, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "session": session, "n": n, "role": role, "text": text, **more})
+
+
+def turn_id(turn: Record) -> str:
+    """Give the id of a message by its place."""
+    return f"{encode_id_part(turn['scope'])}/{encode_id_part(turn['session'])}/{turn['n']}"
+
+
+def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
+    """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
+    return Record({"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more})
 
 
 def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:

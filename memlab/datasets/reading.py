@@ -7,14 +7,13 @@ goes to quarantine, see :meth:`Source.record`.
 from __future__ import annotations
 
 import codecs
-import io
 import json
 import os
 import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta, tzinfo
 from functools import cached_property
@@ -24,7 +23,7 @@ from typing import Any, NoReturn
 import polars as pl
 
 from memlab.datasets import streams
-from memlab.datasets.fields import BadField, Record
+from memlab.datasets.fields import BadField, Record, escape_surrogates
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue, frame
 from memlab.sessions import GAP
@@ -116,14 +115,14 @@ class Source:
         if not os.path.isdir(self.path):
             if patterns or not self.holds_files:
                 return [alone]
-            found = streams.list_text_entries(self.path, self.fail)
+            found = streams.list_text_entries(alone)
         else:
             for pattern in patterns or ("**/*",):
                 paths = self.path.glob(pattern) if not found else ()
                 found |= {path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()}
             if not patterns and not any(map(streams.may_hold_text, found)):  # iPhones pack every chat on its own
                 for name in [name for name in found if name.lower().endswith(".zip")]:
-                    inside = streams.list_text_entries(self.path / name, replace(alone, path=self.path / name).fail)
+                    inside = streams.list_text_entries(replace(alone, path=self.path / name))
                     found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
         names = (name for name in found if patterns or streams.may_hold_text(name))
         order = sorted(names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
@@ -163,25 +162,20 @@ class Source:
         found = streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
         return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
 
-    @property
-    def first(self) -> set[str]:
-        """The keys of the first record, or the columns of a table."""
-        return streams.key_paths(self.head, first=True) | self.columns
-
     @cached_property
     def columns(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
         if self.head.startswith("PAR1"):
-            return set(self.frame(rows=0).columns)
+            return set(streams.read_table(self, rows=0).columns)
         if not self.name.lower().endswith((".csv", ".tsv")):
             return set()
-        return {cell.strip().strip('"') for cell in self._header().split(self._separator())}
+        return {cell.strip().strip('"') for cell in self.split_header()[1]}
 
-    def _header(self) -> str:
-        return self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
-
-    def _separator(self) -> str:
-        return max((",", ";", "\t"), key=self._header().count)
+    def split_header(self) -> tuple[str, list[str]]:
+        """Give what stands between the cells of a CSV file, and those of its first line."""
+        line = self.head.lstrip("\ufeff").partition("\n")[0].rstrip("\r")
+        separator = max((",", ";", "\t"), key=line.count)
+        return separator, line.split(separator)
 
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
@@ -203,36 +197,14 @@ class Source:
         Of an object that is nothing but around records, as an API gives them, the records are given.
         """
         if self.columns:
-            for number, row in enumerate(self.frame().iter_rows(named=True), 1):
+            for number, row in enumerate(streams.read_table(self).iter_rows(named=True), 1):
                 if any(cell not in (None, "") for cell in row.values()):
                     yield number, {k.strip(): cell for k, cell in row.items() if cell not in (None, "") or k == "text"}
         elif self.name.lower().endswith((".jsonl", ".ndjson")) and not re.match(r"\s*[\[{][ \t\r]*\n", self.head):
             yield from streams.stream_json_lines(self)
         else:
-            values = (each for _, value in streams.stream_json(self) for each in _unwrap_records(value))
+            values = (each for _, value in streams.stream_json(self) for each in streams.unwrap_records(value))
             yield from enumerate(values, 1)
-
-    def frame(self, rows: int | None = None) -> pl.DataFrame:
-        """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
-
-        :raises DataError: when it cannot be read.
-        """
-        parquet = self.head.startswith("PAR1")
-        with self.open() as file:
-            raw = self.path if parquet and not self.packed else io.BytesIO(file.read())
-        try:
-            if not parquet:
-                options: dict[str, Any] = {"separator": self._separator(), "infer_schema": False, "n_rows": rows}
-                # A cell between tabs may begin with a quote that does not end it.
-                with suppress(*[pl.exceptions.PolarsError] * (self._separator() == "\t")):
-                    return pl.read_csv(raw, **options)
-                return pl.read_csv(raw, **options, quote_char=None)
-            n = pl.scan_parquet(raw).select(pl.len()).collect().item()
-            if streams.is_zip_bomb(16 * n, self.size):  # a text takes as much, however often it is repeated
-                self.fail(f"holds {n:,} rows in {self.size:,} bytes: no chat does; see how it was written")
-            return pl.read_parquet(raw, n_rows=rows)
-        except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-            self.fail(f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?", error)
 
     def text(self) -> str:
         """Read a whole text file, in UTF-8 or UTF-16.
@@ -256,9 +228,10 @@ class Source:
         about = escape_surrogates(f"{self.path.name}: {where}"), escape_surrogates(found)
         self.report.issues.append(Issue(*about, action))
 
-    def drop(self, kind: str, scope: str = "", n: int = 1) -> None:
-        """Count what is left out, by kind in the plural."""
+    def drop(self, kind: str, scope: str = "", n: int = 1) -> tuple[()]:
+        """Count what is left out, by kind in the plural, and give nothing, which is what is kept of it."""
         self.keep(kind, scope, "left out", n)
+        return ()
 
     def keep(self, kind: str, scope: str = "", how: str = "kept", n: int = 1) -> None:
         """Count what is kept in another form than in the file."""
@@ -318,18 +291,3 @@ class Source:
             why = f"it could not be set aside in {target} ({error}): give quarantine_dir="
             self.fail(f"{record}: {bad}; and {why}", error)
         self.note(record, str(bad), "quarantined")
-
-
-def _unwrap_records(value: Any) -> list[Any]:
-    """Give the records in an object around them, or the value itself."""
-    about = value if isinstance(value, dict) else {}
-    listed = about.get("data", about.get("conversations"))
-    first = listed[0] if isinstance(listed, list) and listed else None
-    known = {"mapping", "chat_messages", "messages" if len(about) == 1 else ""}
-    around = isinstance(first, dict) and ("data" in about or known & first.keys())
-    return list(listed or ()) if around else [value]
-
-
-def escape_surrogates(text: str) -> str:
-    """Escape lone surrogates, which a key or a file name may hold and no terminal, frame or log can take."""
-    return text.encode("utf-8", "backslashreplace").decode()

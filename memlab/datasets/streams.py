@@ -1,4 +1,4 @@
-"""Streams of JSON values out of files of any size, with the line and byte of what is broken; ZIP archives in place.
+"""Streams of JSON out of files of any size, with the line and byte of what is broken; tables; archives in place.
 
 JSON lists are read value by value with the standard decoder on a growing buffer. An event parser would lose what must
 be reported (yajl turns lone surrogates into question marks) and is slower; memory holds the largest value a few times.
@@ -7,13 +7,17 @@ be reported (yajl turns lone surrogates into question marks) and is slower; memo
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
 import zipfile
-from collections.abc import Callable, Iterator
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, BinaryIO
 from zlib import error as ZlibError
+
+import polars as pl
 
 from memlab.datasets.fields import BadField, Record
 
@@ -40,24 +44,49 @@ def is_zip_bomb(unpacked: int, packed: int) -> bool:
     return unpacked > _RATIO * packed + _SMALL
 
 
-def list_text_entries(path: Path, fail: Callable[..., NoReturn]) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
+def list_text_entries(source: Source) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
     """List the entries of an archive that may hold text, by their names; a name is a label, nothing is written.
 
-    :param fail: called for an archive that is broken, encrypted, or far larger unpacked than packed.
+    :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
     """
     try:
-        archive = zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(source.path)
         entries = {entry.filename.replace("\\", "/").lstrip("/"): entry for entry in archive.infolist()}
     except FAULTS as error:
-        fail(f"is no whole ZIP archive ({error}); download it again", error)
+        source.fail(f"is no whole ZIP archive ({error}); download it again", error)
     kept = {name: (archive, entry) for name, entry in entries.items() if may_hold_text(name) and not entry.is_dir()}
     total, packed = (sum(getattr(each, size) for _, each in kept.values()) for size in ("file_size", "compress_size"))
     if total > _MOST or is_zip_bomb(total, packed):
-        fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
+        source.fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
     for name, (_, entry) in kept.items():
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            fail(f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder")
+            source.fail(
+                f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder"
+            )
     return kept
+
+
+def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
+    """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
+
+    :raises DataError: when it cannot be read.
+    """
+    parquet, (separator, _) = source.head.startswith("PAR1"), source.split_header()
+    options: dict[str, Any] = {"separator": separator, "infer_schema": False, "n_rows": rows}
+    with source.open() as file:
+        raw = source.path if parquet and not source.packed else io.BytesIO(file.read())
+    try:
+        if not parquet:
+            # A cell between tabs may begin with a quote that does not end it.
+            with suppress(*[pl.exceptions.PolarsError] * (separator == "\t")):
+                return pl.read_csv(raw, **options)
+            return pl.read_csv(raw, **options, quote_char=None)
+        n = pl.scan_parquet(raw).select(pl.len()).collect().item()
+        if is_zip_bomb(16 * n, source.size):  # a text takes as much, however often it is repeated
+            source.fail(f"holds {n:,} rows in {source.size:,} bytes: no chat does; see how it was written")
+        return pl.read_parquet(raw, n_rows=rows)
+    except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        source.fail(f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?", error)
 
 
 _CHUNK = 1 << 20
@@ -93,6 +122,16 @@ def stream_json(source: Source, *lists: str) -> Iterator[tuple[str, Any]]:
                     raise text.broken(f"something after the end of the {'object' if lists else 'list'}", text.at)
         except BadField as bad:
             source.reject("the file" if lists else f"record {n}", bad, text.text[text.at : text.at + _SNIPPET])
+
+
+def unwrap_records(value: Any) -> list[Any]:
+    """Give the records in an object around them, or the value itself."""
+    about = value if isinstance(value, dict) else {}
+    listed = about.get("data", about.get("conversations"))
+    first = listed[0] if isinstance(listed, list) and listed else None
+    known = {"mapping", "chat_messages", "messages" if len(about) == 1 else ""}
+    around = isinstance(first, dict) and ("data" in about or known & first.keys())
+    return list(listed or ()) if around else [value]
 
 
 def stream_json_lines(source: Source) -> Iterator[tuple[int, Any]]:

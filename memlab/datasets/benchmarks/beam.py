@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
@@ -130,9 +130,9 @@ def _resolve_evidence(file: Source, numbers: list[int], places: dict[int, list[s
     """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
     turns: list[str] = []
     for number in dict.fromkeys(numbers):
-        holders = places.get(number, [])
-        turns += holders if len(holders) == 1 else []
-        if len(holders) != 1:
+        if len(holders := places.get(number, [])) == 1:
+            turns += holders
+        else:
             what = f"{number}, the id of {len(holders) or 'no'} message{'s' * (len(holders) > 1)}"
             file.note(where, what, "dropped evidence")
     if not turns:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 
 KEYS = {"evidence_items", "evidenceItems"}

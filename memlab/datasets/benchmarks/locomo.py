@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import question_record, turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 from memlab.records import encode_id_part
 

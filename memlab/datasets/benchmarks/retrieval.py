@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from memlab.datasets import fields
-from memlab.datasets.chatlog import turn_id, turn_record
 from memlab.datasets.fields import BadField, Record, describe_value
+from memlab.datasets.identity import turn_id, turn_record
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json_lines
 from memlab.records import encode_id_part

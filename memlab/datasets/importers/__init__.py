@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from memlab.datasets.fields import BadField
 from memlab.datasets.importers import (
     chatgpt,
     claude_ai,
@@ -135,20 +134,17 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
         source.note("export", f"{len(others):,} other file{'s' * (len(others) > 1)}: {some}", "left out")
     records: Iterable[Message] = IMPORTERS[kind].records(source)
     rename, n = dict[str, str](), 0
-    try:
-        if scope is not None:
-            records = [*records]
-            there = list(dict.fromkeys(str(record.get("scope")) for record in records))
-            scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
-            if scope not in there and len(there) > 1:
-                source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
-            rename = {there[0]: scope} if scope not in there and there else {scope: scope}
-        for record in records:
-            if not rename or str(record.get("scope")) in rename:
-                n += 1
-                yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
-    except BadField as bad:
-        source.fail(str(bad), bad)
+    if scope is not None:
+        records = [*records]
+        there = list(dict.fromkeys(str(record.get("scope")) for record in records))
+        scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
+        if scope not in there and len(there) > 1:
+            source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
+        rename = {there[0]: scope} if scope not in there and there else {scope: scope}
+    for record in records:
+        if not rename or str(record.get("scope")) in rename:
+            n += 1
+            yield {**record, "scope": rename[str(record.get("scope"))]} if rename else record
     counts = Counter[tuple[str, str]]()
     for (how, what, of), count in source.report.counts.items():
         counts[how, what] += count if not rename or of in {"", *rename} else 0

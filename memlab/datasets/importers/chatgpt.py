@@ -19,7 +19,7 @@ _TEXT = {"text", "multimodal_text"}
 _CONTEXT = {"user_editable_context", "model_editable_context"}
 _WIDGET = "The latest state of the widget is:"
 _DAY = 86_400
-_HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
+_HIDDEN = ("metadata.is_visually_hidden_from_conversation", "metadata.is_user_system_message")
 _MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
 
 
@@ -41,29 +41,26 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
     parents |= {key: parent for key, parent in above.items() if key not in parents}  # nodes that are missing
     age = {key: _creation_time(mapping.get(key)) for key in parents}
     branch = common.newest_branch(parents, conversation.get("current_node"), age.__getitem__)
-    others = [get_nested(mapping[key], "message", "author", "role") for key in mapping.keys() - set(branch)]
+    others = [get_nested(mapping[key], "message.author.role") for key in mapping.keys() - set(branch)]
     source.drop("messages of other branches", OWNER_SCOPE, sum(role in ("user", "assistant") for role in others))
-    latest, wrong, reports = (
-        0.0,
-        _times_after(conversation.get("update_time"), [age[key] for key in branch]),
-        set[str](),
-    )
+    wrong = _times_after(conversation.get("update_time"), [age[key] for key in branch])
+    latest, reports = 0.0, set[str]()
     for key in branch:
         each = get_nested(mapping.get(key), "message")
-        role = get_nested(each, "author", "role")
+        role = get_nested(each, "author.role")
         if each is None:
             continue
         if (report := _read_report(each)) and str(report) not in reports:
             reports.add(str(report))
             role, each = "assistant", {"id": each.get("id"), "create_time": each.get("create_time"), "content": report}
-        elif dropped := _omission_reason(each, role, first_text(get_nested(each, "content", "content_type"))):
+        elif dropped := _omission_reason(each, role, first_field(each, "content.content_type")):
             source.drop(dropped, OWNER_SCOPE)
             continue
-        parts = get_list(each, "content", "parts") or [get_nested(each, "content", "text")]
+        parts = get_list(each, "content.parts") or [get_nested(each, "content.text")]
         if role == "tool":
             role, parts = "assistant", [part for part in parts if _is_generated(part)]
         text, caption = common.text_and_caption(source, OWNER_SCOPE, parts)
-        given = get_list(each, "metadata", "attachments")
+        given = get_list(each, "metadata.attachments")
         if files := [named for file in given if (named := common.describe_file(file, "name"))]:
             # They name the images that the text points to.
             caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
@@ -79,7 +76,7 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
 
 
 def _creation_time(node: Any) -> float:
-    when = get_nested(node, "message", "create_time")
+    when = get_nested(node, "message.create_time")
     return when if isinstance(when, (int, float)) else 0.0 if get_nested(node, "message") else -1.0
 
 
@@ -91,11 +88,11 @@ def _times_after(end: Any, times: list[float]) -> set[float]:
 
 def _read_report(each: Any) -> dict[str, Any]:
     """Give the content of a report of Deep Research, which is in what a widget was shown (2026); empty without one."""
-    if get_nested(each, "author", "role") != "tool":
+    if get_nested(each, "author.role") != "tool":
         return {}
-    said = first_text(*get_list(each, "content", "parts")[:1])
-    states = said.removeprefix(_WIDGET), get_nested(each, "metadata", "chatgpt_sdk", "widget_state")
-    contents = (get_nested(common.decode_json(state), "report_message", "content") for state in states)
+    said = first_text(*get_list(each, "content.parts")[:1])
+    states = said.removeprefix(_WIDGET), get_nested(each, "metadata.chatgpt_sdk.widget_state")
+    contents = (get_nested(common.decode_json(state), "report_message.content") for state in states)
     return next((content for content in contents if get_list(content, "parts")), {})
 
 
@@ -103,25 +100,25 @@ def _render_marker(marker: re.Match[str]) -> str:
     """Give what a marker shows: the name of an entity, the label of a link; of a citation nothing."""
     kind, *shown = (marker[1] or "").split("\ue202")
     if kind == "entity" and shown:
-        listed = get_list(common.decode_json(shown[0]))
+        listed = common.list_or_empty(common.decode_json(shown[0]))
         return first_text(*listed[1:2]) if listed else shown[0]
     return shown[0] if kind == "url" and shown else ""
 
 
 def _is_generated(part: Any) -> bool:
     """Say whether a part of what a tool gives is an image that it drew; others are pages of files and the like."""
-    return any(get_nested(part, "metadata", key) for key in ("dalle", "generation"))
+    return any(get_nested(part, path) for path in ("metadata.dalle", "metadata.generation"))
 
 
 def _omission_reason(each: Any, role: Any, kind: Any) -> str:
     """Say as what a message is left out, if it is."""
-    if any(get_nested(each, "metadata", key) is True for key in _HIDDEN) or kind in _CONTEXT or role == "system":
+    if any(get_nested(each, path) is True for path in _HIDDEN) or kind in _CONTEXT or role == "system":
         return "system messages"
     if role not in ("user", "assistant", "tool"):
         return "unreadable messages"
     if kind in ("thoughts", "reasoning_recap") or each.get("channel") == "analysis":
         return "thoughts"
-    if role == "tool" and any(map(_is_generated, get_list(each, "content", "parts"))):
+    if role == "tool" and any(map(_is_generated, get_list(each, "content.parts"))):
         return ""
     called = first_text(each.get("recipient"), "all")
     if role == "assistant" and called.startswith("canmore."):

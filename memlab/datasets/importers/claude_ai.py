@@ -42,7 +42,7 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
     else:
         every = record.take("chat_messages", fields.check_list)
     authors = (get_nested(each, "author") for each in every)
-    account = first_text(get_nested(record, "account", "uuid"), *authors) or next(iter(accounts), "")
+    account = first_text(get_nested(record, "account.uuid"), *authors) or next(iter(accounts), "")
     scope = accounts.setdefault(account, account if accounts else OWNER_SCOPE)
     session = first_field(record, "uuid", "name")
     listed = [each for each in every if isinstance(each, dict)]
@@ -95,7 +95,7 @@ def _split_design(each: Any) -> Iterator[Any]:
     for n, (typed, run) in enumerate(groupby(blocks, lambda block: get_nested(block, "type") == "user_interjection")):
         parts = list(run)
         if typed:
-            parts = [first_text(get_nested(part, "message", "content"), part.get("message")) for part in parts]
+            parts = [first_text(get_nested(part, "message.content"), part.get("message")) for part in parts]
         yield {
             "uuid": f"{own} {n}" if own and n else own,
             "sender": "user" if typed else role,

@@ -6,7 +6,7 @@ Layout: Huntehhh/claude-code-chat, alicoding/claude-parser. Side chains are the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import PurePosixPath
@@ -49,9 +49,9 @@ def records(source: Source) -> Iterator[Message]:
     for file, lines in groupby(source.member_values(), lambda value: value[0].name):
         tree, said = _Tree(), list[tuple[str, Message]]()
         for _, _, line in lines:
-            message = _read_line(source, line, PurePosixPath(file).stem)
-            own = tree.add(line, said=message is not None)
-            said += [(own, message)] if message else []
+            messages = _read_line(source, line, PurePosixPath(file).stem)
+            own = tree.add(line, said=bool(messages))
+            said += [(own, message) for message in messages]
         rewound = tree.find_rewound()
         for own, message in said:
             if own in rewound:
@@ -78,7 +78,7 @@ class _Tree:
         own = first_field(line, "uuid")
         if not own or own in self.parents or line.get("isSidechain") is True:
             return own
-        kind, parts = line.get("type"), get_list(line, "message", "content")
+        kind, parts = line.get("type"), get_list(line, "message.content")
         results = any(get_nested(part, "type") == "tool_result" for part in parts)
         typed = said and kind == "user" and not results
         self.parents[own] = first_field(line, "parentUuid", "logicalParentUuid")
@@ -104,34 +104,30 @@ class _Tree:
         return left
 
 
-def _read_line(source: Source, line: Any, file: str) -> Message | None:
+def _read_line(source: Source, line: Any, file: str) -> Sequence[Message]:
     role, said, queued = get_nested(line, "type"), get_nested(line, "message"), get_nested(line, "attachment")
     if first_field(queued, "type") == "queued_command" and first_field(queued, "commandMode") == "prompt":
         # What a person writes while Claude works; other sessions and channels queue prompts too.
-        typed = queued.get("isMeta") is not True and first_field(queued.get("origin"), "kind") in ("", "human")
+        typed = queued.get("isMeta") is not True and first_field(queued, "origin.kind") in ("", "human")
         role, said = ("user", {"content": queued.get("prompt")}) if typed else (role, said)
     if role not in ("user", "assistant") or not isinstance(said, dict):
-        source.drop("lines about the session", OWNER_SCOPE)
-        return None
+        return source.drop("lines about the session", OWNER_SCOPE)
     if line.get("isSidechain") is True:
-        source.drop("messages of side chains", OWNER_SCOPE)
-        return None
+        return source.drop("messages of side chains", OWNER_SCOPE)
     if any(line.get(key) is True for key in _MARKED) or said.get("model") == "<synthetic>":
-        source.drop("system messages", OWNER_SCOPE)
-        return None
+        return source.drop("system messages", OWNER_SCOPE)
     text, caption = common.text_and_caption(source, OWNER_SCOPE, said.get("content"))
     words = [w for part in get_list(said, "content") for w in _SAID.findall(first_field(part, "content"))]
-    if isinstance(answers := get_nested(line, "toolUseResult", "answers"), dict):
+    if isinstance(answers := get_nested(line, "toolUseResult.answers"), dict):
         words += [f"{asked} {answer}" for asked, answer in answers.items()]
     text = "\n".join([text, *words])
     spoken = text.strip()
     if role == "user":
         spoken = _TAGGED.sub("", _COMMAND.sub(r"\1 \2", text)).strip()
     if (text.strip() and not spoken and not caption) or (role == "user" and _META.match(spoken)):
-        source.drop("system messages", OWNER_SCOPE)
-        return None
+        return source.drop("system messages", OWNER_SCOPE)
     if not spoken and not caption and get_list(said, "content"):
-        return None  # Its parts are counted.
-    own = first_field(line.get("forkedFrom"), "messageUuid") or first_field(line, "uuid")
-    session, when = first_text(line.get("sessionId"), file), line.get("timestamp")
-    return {"role": role, "text": spoken, "caption": caption, "session": session, "id": own, "timestamp": when}
+        return ()  # Its parts are counted.
+    own, session = first_field(line, "forkedFrom.messageUuid", "uuid"), first_text(line.get("sessionId"), file)
+    more = {"caption": caption, "session": session, "id": own, "timestamp": line.get("timestamp")}
+    return [{"role": role, "text": spoken, **more}]

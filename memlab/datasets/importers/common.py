@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ _UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "th
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Iterator[Message]:
+def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Sequence[Message]:
     """Give the record of a message, if there is anything in it.
 
     A message without text or caption is counted as empty, one whose id was there as repeated. Keys without a value
@@ -44,13 +44,11 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
             record[key] = _UNREADABLE.sub("\ufffd", value)
             source.keep("unreadable characters", scope, "replaced")
     if not record["text"] and not record.get("caption"):
-        source.drop("empty messages", scope)
-        return
+        return source.drop("empty messages", scope)
     if "id" in record:
         record["id"] = str(record["id"])
         if (scope, record["id"]) in source.report.seen:
-            source.drop("repeated messages", scope)
-            return
+            return source.drop("repeated messages", scope)
         source.report.seen[scope, record["id"]] = str(record.get("session"))
     if "timestamp" in record:
         try:
@@ -58,7 +56,7 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
         except BadField:
             source.drop("times that cannot be read", scope)
             del record["timestamp"]
-    yield record
+    return [record]
 
 
 def name_conversation(source: Source, file: Source, number: int) -> str:
@@ -66,21 +64,25 @@ def name_conversation(source: Source, file: Source, number: int) -> str:
     return f"c{number:04}" if len(source.members) == 1 else f"{file.stem}-{number}"
 
 
-def get_nested(value: Any, *path: str) -> Any:
+def get_nested(value: Any, path: str) -> Any:
     """Follow keys into objects; ``None`` where one is missing.
 
-    >>> get_nested({"author": {"role": "user"}}, "author", "role"), get_nested([], "author")
+    >>> get_nested({"author": {"role": "user"}}, "author.role"), get_nested([], "author")
     ('user', None)
     """
-    for key in path:
+    for key in path.split("."):
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def get_list(value: Any, *path: str) -> list[Any]:
+def get_list(value: Any, path: str) -> list[Any]:
     """Follow keys into objects to a list; anything else is an empty one."""
-    found = get_nested(value, *path)
-    return found if isinstance(found, list) else []
+    return list_or_empty(get_nested(value, path))
+
+
+def list_or_empty(value: Any) -> list[Any]:
+    """Give a list as it is, and anything else as an empty one."""
+    return value if isinstance(value, list) else []
 
 
 def first_text(*values: Any) -> str:
@@ -91,9 +93,13 @@ def first_text(*values: Any) -> str:
     return ""
 
 
-def first_field(value: Any, *keys: str) -> str:
-    """Give the first field of an object that can name something; empty if none can."""
-    return first_text(*(get_nested(value, key) for key in keys))
+def first_field(value: Any, *paths: str) -> str:
+    """Give the first field of an object, or of those within it, that can name something; empty if none can.
+
+    >>> first_field({"author": {"name": "Ann"}}, "title", "author.nick", "author.name")
+    'Ann'
+    """
+    return first_text(*(get_nested(value, path) for path in paths))
 
 
 def first_time(*values: Any) -> Any:
@@ -177,18 +183,14 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
         elif re.search("tool|function_call|execution|code_interpreter", kind):
             source.drop("tool calls", scope)
         elif re.search("image|video|audio|file|document|media", kind):
-            if spoken := first_text(
-                part.get("transcript"), get_nested(part, "input_audio", "transcript"), part.get("text")
-            ):
+            if spoken := first_field(part, "transcript", "input_audio.transcript", "text"):
                 texts.append(spoken)
                 source.keep("recordings", scope, "kept as their transcripts")
                 continue
             what = next((word for word in ("image", "audio", "video") if word in kind), "file")
             source.keep(f"{what}s", scope, "described in captions")
-            called = first_field(part, "alt", "title", "file_name", "filename", "name")
-            known = first_text(
-                get_nested(part, "metadata", "dalle", "prompt"), called, get_nested(part, "file", "filename")
-            )
+            keys = ("metadata.dalle.prompt", "alt", "title", "file_name", "filename", "name", "file.filename")
+            known = first_field(part, *keys)
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
             texts.append(said if isinstance(said, str) else first_text(said.get("value")))
@@ -227,11 +229,11 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
             continue
         keys = ("content", "value", "text", "parts", "refusal")
         said = next((inner[key] for key in keys if inner.get(key) is not None), None)
-        said = get_nested(inner, "audio", "transcript") if said is None else said
+        said = get_nested(inner, "audio.transcript") if said is None else said
         calls = get_list(inner, "tool_calls") or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
         text, caption = text_and_caption(source, scope, said)
-        if not text and not caption and (calls or get_list(said)):
+        if not text and not caption and (calls or list_or_empty(said)):
             continue  # its parts are counted
         when = first_time(*(inner.get(key) for key in TIMES))
         own, name = first_text(inner.get("id") or inner.get("uuid")), first_field(inner, "name")

@@ -6,7 +6,7 @@ Layout: its ``JsonMessageWriter.cs`` and ``MessageKind.cs``; kinds that it has n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
@@ -33,16 +33,15 @@ def records(source: Source) -> Iterator[Message]:
             if path != "messages":
                 about[path] = value
                 continue
-            channel = first_field(about.get("channel"), "name") or file.path.stem
-            scope = common.name_chat(names, first_field(about.get("channel"), "id") or channel, channel)
+            channel = first_field(about, "channel.name") or file.path.stem
+            scope = common.name_chat(names, first_field(about, "channel.id") or channel, channel)
             yield from _read_message(source, scope, people, value)
 
 
-def _read_message(source: Source, scope: str, people: dict[str, str], each: Any) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, people: dict[str, str], each: Any) -> Sequence[Message]:
     kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
-        source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
-        return
+        return source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
     author, forwarded = each.get("author"), each.get("forwardedMessage")
     for person in (author, *get_list(each, "mentions")):
         if called := first_field(person, "nickname", "name"):
@@ -67,8 +66,7 @@ def _read_message(source: Source, scope: str, people: dict[str, str], each: Any)
     if each.get("timestampEdited"):
         source.keep("edited messages", scope)
     if not text and not caption and get_list(each, "stickers"):
-        source.drop("stickers", scope)
-        return
+        return source.drop("stickers", scope)
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if bot else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    yield from common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)
+    return common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

@@ -6,7 +6,7 @@ says may be wrapped in JSON beside heartbeats and alerts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memlab.datasets import fields
@@ -41,21 +41,20 @@ def records(source: Source) -> Iterator[Message]:
     yield from source.read_each("agent file", agents)
 
 
-def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> Sequence[Message]:
     role = get_nested(each, "role")
     known = role if role in ("user", "assistant", "tool") else "system" if role else None
     if not common.is_spoken_role(source, scope, known):
-        return
+        return ()
     content = each.get("text") if each.get("content") is None else each["content"]
     text, caption = common.text_and_caption(source, scope, content)
     if role == "user":
         wrapped = common.decode_json(text)
         if get_nested(wrapped, "type") not in (None, "user_message"):
-            source.drop("system messages", scope)
-            return
+            return source.drop("system messages", scope)
         text = first_field(wrapped, "message") or text
     calls = [call for call in get_list(each, "tool_calls") if isinstance(call, dict)]
-    sent = [call["function"] for call in calls if get_nested(call, "function", "name") == "send_message"]
+    sent = [call["function"] for call in calls if get_nested(call, "function.name") == "send_message"]
     arguments = (common.decode_json(get_nested(function, "arguments")) for function in sent)
     said = [words for each in arguments if (words := first_field(each, "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))
@@ -63,6 +62,6 @@ def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> I
         source.drop("thoughts", scope, bool(text.strip()))
         text = "\n".join(said)
         if not text:
-            return
+            return ()
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    yield from common.make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)
+    return common.make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)

@@ -14,7 +14,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 
 _LISTS = ("conversations", "conversation", "items")
@@ -45,11 +45,11 @@ def openai_messages(source: Source) -> Iterator[Message]:
     for name, values in groupby(source.member_values(), lambda value: value[0].name):
         alone = list[Any]()
         for file, number, raw in values:
-            asked = (get_nested(raw, *path, "messages") for path in ((), ("body",), ("request",)))
+            asked = (get_nested(raw, path) for path in ("messages", "body.messages", "request.messages"))
             listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
-            answers = (get_nested(raw, *path, "choices") for path in ((), ("response",), ("response", "body")))
-            answer = [get_nested(choice, "message") for choices in answers for choice in get_list(choices)[:1]]
-            listed = [*get_list(listed), *answer] if answer or isinstance(listed, list) else None
+            answers = (get_list(raw, path) for path in ("choices", "response.choices", "response.body.choices"))
+            answer = [get_nested(choice, "message") for choices in answers for choice in choices[:1]]
+            listed = [*common.list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
             session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
             if listed is None and isinstance(raw, list):
                 raw, listed, session = {}, raw, ""
@@ -98,9 +98,9 @@ def _read_conversation(
     """Give the messages of one conversation, whose time is that of messages without one; without a list, a message."""
     if listed is None:
         raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
-    scope = first_text(raw.get("user_id"), raw.get("user"), get_nested(raw, "metadata", "user_id")) or OWNER_SCOPE
-    made = [raw.get(key) for key in ("created_at", "created", "timestamp", "createdAt")]
-    when = common.first_time(*made, get_nested(raw, "response", "body", "created"))
+    scope = first_field(raw, "user_id", "user", "metadata.user_id") or OWNER_SCOPE
+    made = ("created_at", "created", "timestamp", "createdAt", "response.body.created")
+    when = common.first_time(*(get_nested(raw, path) for path in made))
     session = session or common.name_conversation(source, file, number)
     said = common.turns(source, scope, _oldest_first(listed))
     yield from common.session_messages(source, scope, session, said, when, own_ids=True)

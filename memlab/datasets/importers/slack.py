@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePosixPath
@@ -16,7 +16,7 @@ from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.common import Message, first_field, first_text, get_list
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
 
@@ -26,6 +26,7 @@ TABLES = (*_LISTS, "users.json")
 _TALK = {"", "thread_broadcast", "reply_broadcast", "me_message", "file_share", "file_comment", "file_mention"}
 _TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
 _GONE = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
+_NAMES = ("real_name", "profile.real_name", "display_name", "profile.display_name", "name")
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -38,7 +39,7 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
     tables = {PurePosixPath(file.name).name: file for file in source.files()}
-    named = {first_field(user, "id"): _user_name(user) for user in _read_list(source, tables, "users.json")}
+    named = {first_field(user, "id"): first_field(user, *_NAMES) for user in _read_list(source, tables, "users.json")}
     people = {key: called for key, called in named.items() if called}
     names, channels = dict[str, str](), dict[str, str]()
     for each in (each for table in _LISTS for each in _read_list(source, tables, table)):
@@ -69,26 +70,20 @@ def _read_list(source: Source, tables: dict[str, Source], table: str) -> list[An
         return []
 
 
-def _user_name(user: Any) -> str:
-    profile, keys = get_nested(user, "profile"), ("real_name", "display_name")
-    return first_text(*(get_nested(about, key) for key in keys for about in (user, profile)), get_nested(user, "name"))
-
-
 def _read_message(
     source: Source, scope: str, each: Any, people: dict[str, str], channels: dict[str, str]
-) -> Iterator[Message]:
+) -> Sequence[Message]:
     """Read a message.
 
     :param people: and ``channels``: names by their ids.
     """
     kind = first_field(each, "subtype")
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
-        source.drop(_GONE.get(kind, "system messages"), scope)
-        return
-    user = first_field(each, "user") or first_field(each.get("comment"), "user")
+        return source.drop(_GONE.get(kind, "system messages"), scope)
+    user = first_field(each, "user", "comment.user")
     bot = first_field(each, "bot_id")
-    sender = people.get(user) or _user_name(each.get("user_profile")) or first_field(each, "username")
-    sender = sender or first_field(each.get("bot_profile"), "name") or user or bot
+    profile = [f"user_profile.{name}" for name in _NAMES]
+    sender = people.get(user) or first_field(each, *profile, "username", "bot_profile.name") or user or bot
     sender = "Slackbot" if user == "USLACKBOT" else sender or "unknown"
     automatic = kind in ("bot_message", "slackbot_response") or (bot and not people.get(user))
     text = first_field(each, "text").removeprefix("This content can't be displayed.")
@@ -109,7 +104,7 @@ def _read_message(
     role = "assistant" if is_assistant(sender, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
-    yield from common.make_message(source, scope, sender, text, timestamp=ts, **more)
+    return common.make_message(source, scope, sender, text, timestamp=ts, **more)
 
 
 def _render_mentions(text: str, people: dict[str, str], channels: dict[str, str]) -> str:

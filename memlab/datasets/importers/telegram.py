@@ -6,7 +6,7 @@ Layout: tdesktop's ``export_output_json.cpp``, tg-parser's TELEGRAM_FORMAT.md. `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memlab.datasets.importers import common
@@ -44,20 +44,19 @@ def records(source: Source) -> Iterator[Message]:
                 about[path] = value
 
 
-def _read_message(source: Source, names: dict[str, str], chat: dict[str, Any], each: Any) -> Iterator[Message]:
+def _read_message(source: Source, names: dict[str, str], chat: dict[str, Any], each: Any) -> Sequence[Message]:
     called = first_field(chat, "name") or first_field(chat, "type").replace("_", " ").capitalize() or source.path.stem
     scope = common.name_chat(names, first_field(chat, "id") or called, called)
     kind = get_nested(each, "type")
     if kind != "message":
         call = str(get_nested(each, "action")).endswith("call")
-        source.drop("unsupported messages" if kind == "unsupported" else "calls" if call else "system messages", scope)
-        return
+        what = "calls" if call else "system messages"
+        return source.drop("unsupported messages" if kind == "unsupported" else what, scope)
     text, what, caption = _message_text(source, scope, each), _name_media(each), ""
     person = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
     known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what == "files")) or person
     if what and not text.strip() and not known:
-        source.drop(f"{what} without text", scope)
-        return
+        return source.drop(f"{what} without text", scope)
     if what:
         source.keep(what, scope, "described in captions")
         caption = what.removesuffix("s") + f": {known}" * bool(known)
@@ -68,7 +67,7 @@ def _read_message(source: Source, names: dict[str, str], chat: dict[str, Any], e
             source.keep(kept, scope)
     more = {"id": first_field(each, "id"), "role": "assistant" if bot else None, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))
-    yield from common.make_message(source, scope, sender, text, timestamp=when, **more)
+    return common.make_message(source, scope, sender, text, timestamp=when, **more)
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:

@@ -122,7 +122,7 @@ def langfuse(source: Source) -> Iterator[Message]:
                 key = first_field(about, "id") or str(number)
                 session = first_field(raw, "id") if each is not raw else None
                 traces[key] = {"sessionId": session} | about
-                within = get_list(common.decode_json(each.get("observations")))
+                within = common.list_or_empty(common.decode_json(each.get("observations")))
                 runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
     keys = dict.fromkeys((*traces, *runs))
     steps = [step for key in keys for step in _read_trace(source, key, traces.get(key, {}), runs.get(key, []))]

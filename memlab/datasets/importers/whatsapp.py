@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -43,7 +43,7 @@ _AHEAD = 20
 
 @dataclass
 class _Line:
-    """The beginning of a message: what its header says, and what follows."""
+    """The beginning of a message: what its header says, and what follows, before and behind its first colon too."""
 
     date: tuple[int, int, int]
     clock: tuple[int, int, int]
@@ -51,6 +51,8 @@ class _Line:
     beside: str
     shape: tuple[object, ...]
     rest: str
+    sender: str
+    said: str
     raw: str
     more: list[str]
     at: datetime | None = None
@@ -61,9 +63,7 @@ def detect(file: Source) -> bool:
         return False
     lines = [line for line in _parse_lines(file.head) if isinstance(line, _Line) or line.strip()]
     found = [line for line in lines if isinstance(line, _Line)]
-    said = [
-        line for line in found if _split_at_colon(line.rest)[0][:1] not in ("", "<") or words.EVENT.search(line.rest)
-    ]
+    said = [line for line in found if line.sender[:1] not in ("", "<") or words.EVENT.search(line.rest)]
     named = re.search("(?i)whatsapp|_chat", file.name) is not None
     early = len(found) > 1 and found[0] in lines[:5]
     return (named or 3 * len(said) > len(found)) and (early or len(found) * 20 >= len(lines)) and bool(found)
@@ -97,7 +97,8 @@ def _parse_lines(text: str) -> Iterator[_Line | str]:
         clock = (int(hour), int(minute), int(second_ or 0))
         half = words.day_period(before) or words.day_period(after)
         beside = f"{before} {after}".strip(" ,،.\u200f")
-        yield _Line((a, int(b), c), clock, half, beside, shape, raw[found.end() :], raw, [])
+        rest = raw[found.end() :]
+        yield _Line((a, int(b), c), clock, half, beside, shape, rest, *_split_at_colon(rest), raw, [])
 
 
 def _join_continuations(lines: Iterator[_Line | str]) -> list[_Line]:
@@ -172,8 +173,8 @@ def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
         if last is not None and _is_days_before(line, last):
             pasted = any(not _is_days_before(other, last) for other in following)
         elif last is not None and _is_days_before(last, line):
-            behind = [_split_at_colon(other.rest)[0] for other in following if _is_days_before(other, line)]
-            pasted = 2 * len(behind) > len(following) and _split_at_colon(line.rest)[0] not in behind
+            behind = [other.sender for other in following if _is_days_before(other, line)]
+            pasted = 2 * len(behind) > len(following) and line.sender not in behind
         if last is not None and pasted:
             last.more += [line.raw, *line.more]
             continue
@@ -192,8 +193,7 @@ def _find_senders(lines: list[_Line]) -> set[str]:
     """
     rests: dict[str, list[str]] = {}
     for line in lines:
-        sender, rest = _split_at_colon(line.rest)
-        rests.setdefault(sender, []).append(rest)
+        rests.setdefault(line.sender, []).append(line.said)
     rests.pop("", None)
     people = {sender for sender, said in rests.items() if len(said) > 2 or not words.is_event(sender)}
     for sender, said in rests.items():
@@ -214,11 +214,10 @@ def _split_at_colon(rest: str) -> tuple[str, str]:
 
 def _split_sender(line: _Line, people: set[str]) -> tuple[str, str]:
     """Give sender and text; an event has no sender."""
-    sender, text = _split_at_colon(line.rest)
-    second, behind = _split_at_colon(text)
-    if second and f"{sender}: {second}" in people:
-        return f"{sender}: {second}", behind
-    return (sender, text) if sender in people else ("", line.rest)
+    second, behind = _split_at_colon(line.said)
+    if second and f"{line.sender}: {second}" in people:
+        return f"{line.sender}: {second}", behind
+    return (line.sender, line.said) if line.sender in people else ("", line.rest)
 
 
 def _name_chat(file: Source, lines: list[_Line], people: set[str]) -> str:
@@ -236,19 +235,17 @@ def _name_chat(file: Source, lines: list[_Line], people: set[str]) -> str:
     return folder if file.path.stem == "_chat" and folder else file.path.stem
 
 
-def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> Iterator[Message]:
+def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> Sequence[Message]:
     sender, first = _split_sender(line, people)
     body = "\n".join([first, *line.more]).rstrip()
     if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):
-        source.drop("calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages", scope)
-        return
+        return source.drop("calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages", scope)
     text, kind, caption = words.read_body(body)
     if kind == "edited messages":
         source.keep(kind, scope, "kept as last edited")
     elif kind and (text or caption):
         source.keep(kind, scope, "described in captions")
     elif kind:
-        source.drop(kind, scope)
-        return
+        return source.drop(kind, scope)
     when = line.at.isoformat() if line.at else None
-    yield from make_message(source, scope, sender, text, timestamp=when, caption=caption)
+    return make_message(source, scope, sender, text, timestamp=when, caption=caption)

@@ -214,15 +214,15 @@ def read_body(body: str) -> tuple[str, str, str]:
         return media
     first, _, more = clean(body).lstrip("\u200f ").partition("\n")
     if more:
-        generated = None
-    elif _DELETED.fullmatch(first):
+        return clean(body), "", ""
+    if _DELETED.fullmatch(first):
         return "", "deleted messages", ""
-    elif _MISSED.fullmatch(first) or (generated and CALL.match(first)):
+    if _MISSED.fullmatch(first) or (generated and CALL.match(first)):
         return "", "calls", ""
-    told = any(word in first.lower() for word in ("whatsapp", "واتساب", "this chat", "this group"))
+    about = any(word in first.lower() for word in ("whatsapp", "واتساب", "this chat", "this group"))
+    notice = about and len(first) > 60 and ENCRYPTED.search(first)
     waits = first.startswith("Waiting for this message. This may take")
-    notice = not more and (waits or (told and len(first) > 60 and ENCRYPTED.search(first)))
-    if notice or (generated and "://" not in first):
+    if notice or waits or (generated and "://" not in first):
         return "", "system messages", ""
     return clean(body), "", ""
 
