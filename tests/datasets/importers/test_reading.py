@@ -164,11 +164,24 @@ def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[st
     assert data.issues["found"].str.contains("Zoey").any()
 
 
-def test_names_times_and_conversations_of_lists_are_kept(tmp_path: Path) -> None:
-    for name, content in {"sdk.json": SDK, "share.json": [SHARE, SHARE]}.items():
+def test_names_and_times_are_kept_and_what_is_left_out_has_a_name(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": UNSHOWN}, {"type": "tool_use", "name": "artifacts"}]
+    claude = [{"uuid": "k", "chat_messages": [{"sender": "assistant", "content": parts}]}]
+    research = [{"update_time": 20, "create_time": 1, "mapping": REPORT}]
+    for name, content in {
+        "sdk.json": SDK,
+        "share.json": [SHARE, SHARE],
+        "gpt.json": research,
+        "c.json": claude,
+    }.items():
         (tmp_path / name).write_text(json.dumps(content))
     asked = memlab.load(tmp_path / "sdk.json").turns
     assert (asked["speaker"][0], str(asked["timestamp"][0])) == ("Ann", "2026-03-01 09:00:00+00:00")
+    said = memlab.load(tmp_path / "gpt.json")
+    assert said.turns["timestamp"].dt.epoch("s").to_list() == [9, None, 12, 13]
+    assert said.issues["found"].to_list() == ["1 document", "1 time after the end of their conversation"]
+    found = memlab.load(tmp_path / "c.json").issues["found"].to_list()
+    assert found == ["1 block that the export does not show", "1 document"]
     shared = memlab.load(tmp_path / "share.json")
     assert (shared.sessions.height, shared.issues["found"].to_list()) == (2, ["2 messages of other roles"])
 
