@@ -66,6 +66,7 @@ _BEGINNINGS = (
     (rf"{_HTML}(?:chatlog__|DiscordChatExporter)", "DiscordChatExporter's HTML", _DISCORD),
     (rf"{_HTML}(?:ChatGPT|jsonData)", "ChatGPT's chat.html", "give the whole ZIP, or conversations.json of it"),
     (r"(?s)\s*<(?:!doctype html|html)", "a web page", _EXPORT),
+    (r'(?s)\s*\{.{0,400}?"data_files":.*"export_url":', "a list of Claude's ZIPs", "give the ZIPs themselves"),
     (r"={20,}\s*\n(?:Guild|Server): ", "DiscordChatExporter's text", _DISCORD),
     (r"AuthorID,Author,Date,Content", "DiscordChatExporter's CSV", _DISCORD),
     (r"ID,Timestamp,Contents,Attachments", "Discord's own data package, your half alone", "use DiscordChatExporter"),

@@ -17,6 +17,8 @@ from memlab.datasets.reading import Source
 
 _TEXT = {"text", "multimodal_text"}
 _CONTEXT = {"user_editable_context", "model_editable_context"}
+_WIDGET = "The latest state of the widget is:"
+_DAY = 86_400
 _HIDDEN = ("metadata.is_visually_hidden_from_conversation", "metadata.is_user_system_message")
 _MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
 
@@ -41,16 +43,20 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
     branch = common.newest_branch(parents, conversation.get("current_node"), age.__getitem__)
     others = [get_nested(mapping[key], "message.author.role") for key in mapping.keys() - set(branch)]
     source.drop("messages of other branches", OWNER_SCOPE, sum(role in ("user", "assistant") for role in others))
-    latest = 0.0
+    wrong = _times_after(conversation.get("update_time"), [age[key] for key in branch])
+    latest, reports = 0.0, set[str]()
     for key in branch:
         each = get_nested(mapping.get(key), "message")
         role = get_nested(each, "author.role")
         if each is None:
             continue
-        if dropped := _omission_reason(each, role, first_field(each, "content.content_type")):
+        if (report := _read_report(each)) and str(report) not in reports:
+            reports.add(str(report))
+            role, each = "assistant", {"id": each.get("id"), "create_time": each.get("create_time"), "content": report}
+        elif dropped := _omission_reason(each, role, first_field(each, "content.content_type")):
             source.drop(dropped, OWNER_SCOPE)
             continue
-        parts = get_list(each, "content.parts")
+        parts = get_list(each, "content.parts") or [get_nested(each, "content.text")]
         if role == "tool":
             role, parts = "assistant", [part for part in parts if _is_generated(part)]
         text, caption = common.text_and_caption(source, OWNER_SCOPE, parts)
@@ -59,6 +65,9 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
             # They name the images that the text points to.
             caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
         when = common.first_time(each.get("create_time"))
+        if when in wrong:
+            source.drop("times after the end of their conversation", OWNER_SCOPE)
+            when = None
         if isinstance(when, (int, float)):  # Voice mode writes times out of order.
             latest = when = max(when, latest)
         more = {"role": role, "session": session, "caption": caption, "timestamp": when}
@@ -69,6 +78,22 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
 def _creation_time(node: Any) -> float:
     when = get_nested(node, "message.create_time")
     return when if isinstance(when, (int, float)) else 0.0 if get_nested(node, "message") else -1.0
+
+
+def _times_after(end: Any, times: list[float]) -> set[float]:
+    """Give the times that lie more than a day after the end of a conversation; where most do, the end is wrong."""
+    after = [when for when in times if isinstance(end, (int, float)) and when > end + _DAY]
+    return set(after) if 2 * len(after) < len(times) else set()
+
+
+def _read_report(each: Any) -> dict[str, Any]:
+    """Give the content of a report of Deep Research, which is in what a widget was shown (2026); empty without one."""
+    if get_nested(each, "author.role") != "tool":
+        return {}
+    said = first_text(*get_list(each, "content.parts")[:1])
+    states = said.removeprefix(_WIDGET), get_nested(each, "metadata.chatgpt_sdk.widget_state")
+    contents = (get_nested(common.decode_json(state), "report_message.content") for state in states)
+    return next((content for content in contents if get_list(content, "parts")), {})
 
 
 def _render_marker(marker: re.Match[str]) -> str:
@@ -95,5 +120,8 @@ def _omission_reason(each: Any, role: Any, kind: Any) -> str:
         return "thoughts"
     if role == "tool" and any(map(_is_generated, get_list(each, "content.parts"))):
         return ""
-    called = role == "assistant" and each.get("recipient") not in (None, "", "all")
-    return "tool calls" if role == "tool" or called or kind not in _TEXT else ""
+    called = first_text(each.get("recipient"), "all")
+    if role == "assistant" and called.startswith("canmore."):
+        return "documents"
+    answer = kind in _TEXT or (kind == "code" and role == "assistant")
+    return "tool calls" if role == "tool" or (role == "assistant" and called != "all") or not answer else ""

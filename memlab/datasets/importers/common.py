@@ -15,6 +15,7 @@ from memlab.datasets.reading import Source
 OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
 Message = dict[str, Any]
+TIMES = ("timestamp", "created_at", "create_time", "createdAt")
 _ROLES = {
     "user": "user|human(message(chunk)?)?",
     "assistant": "assistant|ai(message(chunk)?)?|bot|model|gpt|chatgpt|bing|claude|bard",
@@ -207,7 +208,8 @@ def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
 def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
     """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain: role, text, caption, id and time.
 
-    System messages, tool calls and their output are counted, and so is what has no role.
+    The sender is the name in a message, or else its role. System messages, tool calls and their output are counted, and
+    so is what has no role.
     """
     for raw in listed:
         if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], str):
@@ -220,6 +222,9 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         called += [*get_list(raw, "id")[-1:], raw.get("type")]
         role = next((role for value in called if (role := normalise_role(value))), None)
         role = _ITEMS.get(first_field(raw, "type"), role)
+        if not role and first_text(*called[:3]):
+            source.drop("messages of other roles", scope)
+            continue
         if not is_spoken_role(source, scope, role):
             continue
         keys = ("content", "value", "text", "parts", "refusal")
@@ -230,15 +235,16 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         text, caption = text_and_caption(source, scope, said)
         if not text and not caption and (calls or list_or_empty(said)):
             continue  # its parts are counted
-        when = first_time(*(inner.get(key) for key in ("timestamp", "created_at", "create_time")))
-        own = first_text(inner.get("id") or inner.get("uuid"))
-        yield {"role": role, "text": text, "caption": caption, "id": own or None, "timestamp": when}
+        when = first_time(*(inner.get(key) for key in TIMES))
+        own, name = first_text(inner.get("id") or inner.get("uuid")), first_field(inner, "name")
+        more = {"caption": caption, "id": own or None, "timestamp": when}
+        yield {"role": role, "sender": name or role, "text": text, **more}
 
 
 def session_messages(
     source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None, *, own_ids: bool = False
 ) -> Iterator[Message]:
-    """Give the messages of a session whose senders are their roles.
+    """Give the messages of a session.
 
     :param listed: as of :func:`turns`.
     :param when: the time of messages without one.
@@ -248,7 +254,7 @@ def session_messages(
         if own_ids and source.report.seen.get((scope, str(turn["id"])), session) != session:
             turn["id"] = f"{session} {turn['id']}"
         text, turn["timestamp"] = turn.pop("text"), turn["timestamp"] or when
-        yield from make_message(source, scope, turn["role"], text, session=session, **turn)
+        yield from make_message(source, scope, turn.pop("sender"), text, session=session, **turn)
 
 
 def name_chat(names: dict[str, str], key: str, wanted: str) -> str:

@@ -6,10 +6,13 @@ Layouts: axolotl's page on conversation data sets; mem0's history of memories, o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby, pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.fields import Record
+from memlab.datasets import fields
+from memlab.datasets.fields import BadField, Record
 from memlab.datasets.importers import common
 from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
@@ -20,7 +23,8 @@ _PAIR = {
     "assistant": ("gpt", "assistant", "output", "response", "bot"),
 }
 _TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
-_PAIRS = ({"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"})
+_PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"role", "content"}]
+_PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
 _MEMORY |= {"results.memory", "results.memory_id", "results.old_memory"}
 _ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
@@ -38,16 +42,23 @@ def is_openai(file: Source) -> bool:
 
 def openai_messages(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; a list of single messages is one."""
-    for file, number, raw in source.member_values():
-        asked = (get_nested(raw, path) for path in ("messages", "body.messages", "request.messages"))
-        listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
-        answers = (get_list(raw, path) for path in ("choices", "response.choices", "response.body.choices"))
-        answer = [get_nested(choice, "message") for choices in answers for choice in choices[:1]]
-        listed = [*common.list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
-        session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
-        if listed is None and isinstance(raw, list):
-            raw, listed, session = {}, raw, ""
-        yield from _read_conversation(source, file, number, raw, listed, session)
+    for name, values in groupby(source.member_values(), lambda value: value[0].name):
+        alone = list[Any]()
+        for file, number, raw in values:
+            asked = (get_nested(raw, path) for path in ("messages", "body.messages", "request.messages"))
+            listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
+            answers = (get_list(raw, path) for path in ("choices", "response.choices", "response.body.choices"))
+            answer = [get_nested(choice, "message") for choices in answers for choice in choices[:1]]
+            listed = [*common.list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
+            session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
+            if listed is None and isinstance(raw, list):
+                raw, listed, session = {}, raw, ""
+            if listed is None:
+                alone.append(raw)
+            else:
+                yield from _read_conversation(source, file, number, raw, listed, session)
+        if alone:
+            yield from _read_conversation(source, file, 1, {}, alone, PurePosixPath(name).stem)
 
 
 def is_sharegpt(file: Source) -> bool:
@@ -58,6 +69,7 @@ def is_sharegpt(file: Source) -> bool:
 
 def sharegpt(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope; a pair of question and answer is two messages."""
+    sessions = set[str]()
     for file, number, raw in source.member_values():
         found = (common.decode_json(get_nested(raw, key)) for key in _LISTS)
         listed = next((each for each in found if isinstance(each, list)), None)
@@ -65,6 +77,9 @@ def sharegpt(source: Source) -> Iterator[Message]:
             source.drop("system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt")))
             listed = [turn for each in listed for turn in _split_pair(each)]
         session = first_field(raw, "id", "conversation_id", "conversation_hash")
+        if session and listed is not None and session in sessions:  # An id that two have names neither.
+            session = f"{session} ({common.name_conversation(source, file, number)})"
+        sessions.add(session)
         yield from _read_conversation(source, file, number, raw, listed, session)
 
 
@@ -84,9 +99,21 @@ def _read_conversation(
     if listed is None:
         raw, listed, session = {}, [raw], PurePosixPath(file.name).stem
     scope = first_field(raw, "user_id", "user", "metadata.user_id") or OWNER_SCOPE
-    when = common.first_time(raw.get("created_at"), raw.get("created"), raw.get("timestamp"))
+    made = ("created_at", "created", "timestamp", "createdAt", "response.body.created")
+    when = common.first_time(*(get_nested(raw, path) for path in made))
     session = session or common.name_conversation(source, file, number)
-    yield from common.session_messages(source, scope, session, common.turns(source, scope, listed), when, own_ids=True)
+    said = common.turns(source, scope, _oldest_first(listed))
+    yield from common.session_messages(source, scope, session, said, when, own_ids=True)
+
+
+def _oldest_first(listed: list[Any]) -> list[Any]:
+    """Give messages in the order of their times, where a list from an API has the newest first."""
+    with suppress(TypeError, BadField):
+        written = (common.first_time(*(get_nested(each, key) for key in common.TIMES)) for each in listed)
+        times = [fields.parse_time(when, "timestamp") for when in written]
+        if times and times[0] > times[-1] and all(newer >= older for newer, older in pairwise(times)):
+            return listed[::-1]
+    return listed
 
 
 def is_mem0(file: Source) -> bool:

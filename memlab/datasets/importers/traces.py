@@ -18,7 +18,8 @@ from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, 
 from memlab.datasets.reading import Source
 
 _BARE = ("text", "content")
-_ASKED = ("messages", "chat_history", "history", "input", "question", "query", "human_input", "prompt", *_BARE)
+_TYPED = ("message", "user_message", "user_input", "user_query")
+_ASKED = ("messages", "chat_history", "history", "input", "question", "query", "human_input", "prompt", *_BARE, *_TYPED)
 _ANSWERED = ("messages", "message", "choices", "generations", "output", "answer", "response", "result", *_BARE)
 _KINDS = ("llm", "chain", "prompt", "parser", "", "agent")
 _THREAD = ("session_id", "thread_id", "conversation_id")
@@ -135,13 +136,18 @@ def _read_trace(source: Source, key: str, trace: dict[str, Any], runs: list[dict
     kinds = [first_field(run, "type").upper() for run in runs]
     talk = [run for run, kind in zip(runs, kinds, strict=True) if kind in _MODELS]
     models = [run for run, kind in zip(runs, kinds, strict=True) if kind == "GENERATION"] or talk
-    whole = bool(trace.get("input") and trace.get("output"))
+    own, *steps = (_read_observation(scope, session or f"trace {key}", run) for run in (trace, *models))
+    told = any(step.asked or step.answered for step in steps)
+    alone = bool(own.asked and own.answered) or (not told and bool(own.asked or own.answered or own.lost))
     source.drop("tool calls", scope, kinds.count("TOOL"))
-    source.drop("observations of other kinds", scope, len(runs) - kinds.count("TOOL") - (0 if whole else len(models)))
-    for run in [trace] if whole else models:
-        begun = run.get("startTime") or run.get("start_time") or run.get("timestamp")
-        times = begun, run.get("endTime") or run.get("end_time")
-        yield _make_step(scope, session or f"trace {key}", "", (run.get("input"), run.get("output")), times)
+    source.drop("observations of other kinds", scope, len(runs) - kinds.count("TOOL") - (0 if alone else len(models)))
+    yield from [own] if alone else steps
+
+
+def _read_observation(scope: str, session: str, run: dict[str, Any]) -> _Step:
+    begun = run.get("startTime") or run.get("start_time") or run.get("timestamp")
+    values, times = (run.get("input"), run.get("output")), (begun, run.get("endTime") or run.get("end_time"))
+    return _make_step(scope, session, "", values, times)
 
 
 def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Message]:
@@ -162,7 +168,7 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
 
 def _count_overlap(said: list[Message], heard: list[Message]) -> int:
     """Count the first messages of a run that the conversation so far ends with."""
-    old, new = [[(turn["role"], turn["text"]) for turn in each] for each in (said, heard)]
+    old, new = [[(turn["role"], turn["text"].strip()) for turn in each] for each in (said, heard)]
     sizes = range(min(len(old), len(new)), 0, -1)
     return next((size for size in sizes if old[-size:] == new[:size]), 0)
 
@@ -181,6 +187,8 @@ def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
         return [found for each in value for found in _find_messages(each, keys, role)]
     if not isinstance(value, dict):
         return []
+    if isinstance(args := value.get("args"), list) and isinstance(given := value.get("kwargs"), dict):
+        return _find_arguments(args, given, keys, role)
     if {"role", "kwargs", "tool_calls"} & value.keys() or (value.get("type") and {"content", "data"} & value.keys()):
         return [value]
     inner = get_nested(value, "message") or get_nested(value, "kwargs")
@@ -192,3 +200,15 @@ def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
         if found and value.get(key) and not key.endswith("history"):
             break
     return found
+
+
+def _find_arguments(args: list[Any], given: dict[str, Any], keys: tuple[str, ...], role: str) -> list[Any]:
+    """Find the messages in the arguments of a function, as ``@observe`` of Langfuse has them.
+
+    Of texts without a name that says more, one alone is a message, unless messages are there that wait for an answer.
+    """
+    found = [message for each in args if not isinstance(each, str) for message in _find_messages(each, keys, role)]
+    found += _find_messages(given, keys, role)
+    texts = [each for each in (*args, *given.values()) if isinstance(each, str)]
+    answered = common.normalise_role(first_field(found[-1], "role", "type") if found else "assistant") == "assistant"
+    return found + (_find_messages(texts[0], keys, role) if answered and len(texts) == 1 else [])

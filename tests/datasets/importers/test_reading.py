@@ -62,6 +62,7 @@ def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
         ("kakao.txt", "2026년 1월 2일 오후 9:41\n2026년 1월 2일 오후 9:41, Ann : hi\n", "KakaoTalk"),
         ("guild.txt", "====================\nGuild: Server\n\n[2026-01-02 10:00] ann\nhi\n", "DiscordChatExporter"),
         ("memories.json", '[{"conversations_memory": "x"}]', "Claude remembers"),
+        ("manifest-1.json", '{"data_files": [{"category": "memories", "export_url": "x"}]}', "Claude's ZIPs"),
         ("MyActivity.json", '[{"header": "Gemini Apps", "titleUrl": "x", "products": ["Gemini Apps"]}]', "Gemini"),
     ],
 )
@@ -79,14 +80,51 @@ def node(key: str, parent: str | None, role: str, at: float, *parts: Any, **more
 DRAWN = {"content_type": "image_asset_pointer", "metadata": {"dalle": {"prompt": "a copper sink"}}}
 MARKED = 'In \ue200entity\ue202["city","Oslo"]\ue201, see \ue200url\ue202the guide\ue202https://x.org\ue201.\ue200cite\ue202t0\ue201'
 TREE = node("a", None, "user", 9, "spoken") | node("b", "a", "assistant", 5, MARKED) | node("d", "c", "tool", 10, DRAWN)
+STATE = 'The latest state of the widget is: {"report_message": {"content": {"parts": ["# Sinks"]}}}'
+REPORT = node("a", None, "user", 9, "q") | node("b", "a", "tool", 9e9, STATE) | node("c", "b", "user", 12, "so?")
+JSON = {"content": {"content_type": "code", "text": "{}"}}
+REPORT |= node("d", "c", "assistant", 13, **JSON) | node("e", "d", "assistant", 14, recipient="canmore.create_textdoc")
 CLAUDE = {"uuid": "a", "sender": "human", "text": "short", "attachments": [{"extracted_content": "pasted"}]}
+UNSHOWN = "See.\n```\nThis block is not supported on your current device yet.\n```\nOk?"
+TYPED = {"type": "user_interjection", "message": {"content": "bigger"}}
+DESIGNED = {"contentBlocks": [{"type": "text", "text": "Drawing."}, TYPED, {"type": "text", "text": "Done."}]}
+DESIGN = [{"uuid": "a", "role": "user", "content": {"content": "Draw", "authorAccountUuid": "p"}}]
+DESIGN += [{"uuid": "b", "role": "assistant", "content": DESIGNED}]
 CODE = {"sessionId": "s", "isSidechain": False, "parentUuid": None, "timestamp": "2026-03-01T10:00:00Z"}
 QUEUED = {"type": "queued_command", "commandMode": "prompt", "prompt": "and the docs"}
 REFUSED = {"type": "tool_result", "content": "To tell you how to proceed, the user said:\nuse pnpm"}
+TREE_OF_CODE = (
+    ("a", None, "user", "q"),
+    ("b", "a", "assistant", "[Request interrupted by user] is shown"),
+    ("c", "b", "user", "taken back"),
+    ("d", "c", "assistant", "to what was taken back"),
+    ("e", "b", "user", '<teammate-message teammate_id="lead">task 3</teammate-message>'),
+    ("f", "e", "user", "why <command-name>x</command-name>?"),
+)
+REWOUND = [
+    CODE | {"uuid": own, "parentUuid": parent, "type": kind, "message": {"content": text}}
+    for own, parent, kind, text in TREE_OF_CODE
+]
 SHARED = {"attachments": [{"is_share": True, "author_name": "Bo", "text": "We move"}]}
 RUN = {"run_type": "chain", "inputs": {"a": 1}, "outputs": {"b": 2}, "trace_id": "t"}
 CALL = {"run_type": "llm", "inputs": {"input": "q"}, "outputs": {"output": "a"}, "trace_id": "t", "parent_run_id": "r"}
 TRACE = {"id": "t", "project_id": "p", "session_id": "s", "timestamp": "2026-07-01 10:00:00", "output": "a"}
+PAIR = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+BEGUN = {
+    "id": "r",
+    "trace_id": "r",
+    "inputs": PAIR[0],
+    "outputs": {"output": "a "},
+    "extra": {"metadata": {"thread_id": "t"}},
+}
+WENT_ON = BEGUN | {"id": "s", "trace_id": "s", "inputs": {"messages": [*PAIR, PAIR[0]]}, "outputs": {"output": "b"}}
+OBSERVED = {"input": {"args": [PAIR, "so?"], "kwargs": {"n": 5}}, "output": "yes"}
+OBSERVED_MORE = {"input": {"args": ["u7"], "kwargs": {"question": "bye"}}, "output": None}
+NEWEST = [
+    {"id": f"{n}", "role": r, "content": r, "created_at": n // 2} for n, r in enumerate(["user", "assistant"] * 2, 4)
+]
+SDK = [{"role": "user", "name": "Ann", "parts": [{"type": "text", "text": "q"}], "createdAt": "2026-03-01T09:00:00Z"}]
+SHARE = {"id": "x", "conversations": [{"from": "human", "value": "q"}, {"from": "narrator", "value": "n"}]}
 EMBED = {"title": "fix", "fields": [{"name": "branch", "value": "main"}]}
 MESSAGE = {"id": 1, "type": "Default", "content": "New", "author": {"name": "G", "isBot": True}, "embeds": [EMBED]}
 ASKED = [{"id": 1, "role": "user", "content": "q"}]
@@ -97,17 +135,25 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
     [
         ("a.json", [{"id": "x", "messages": ASKED}, {"id": "y", "messages": ASKED}], ["q", "q"]),
         ("b.json", {"conversations": [{"create_time": 1, "mapping": TREE}]}, ["spoken", "In Oslo, see the guide.", ""]),
+        ("b2.json", [{"update_time": 20, "create_time": 1, "mapping": REPORT}], ["q", "# Sinks", "so?", "{}"]),
         ("c.json", [{"uuid": "k", "chat_messages": [CLAUDE]}], ["short\npasted"]),
         ("d.jsonl", [CODE | {"type": "attachment", "attachment": QUEUED}], ["and the docs"]),
         ("e.jsonl", [CODE | {"type": "user", "message": {"content": [REFUSED]}}], ["use pnpm"]),
+        ("e2.jsonl", REWOUND, ["q", TREE_OF_CODE[1][3], TREE_OF_CODE[5][3]]),
         ("f.json", [SHARED | {"type": "message", "user": "U", "ts": "1", "text": "so?"}], ["so?\nBo: We move"]),
         ("g.json", {"guild": {}, "channel": {"id": 1}, "messages": [MESSAGE]}, ["New\nfix\nbranch: main"]),
         ("h.json", [RUN | {"id": "r", "child_runs": [CALL]}], ["q", "a"]),
+        ("h2.json", [RUN | BEGUN, RUN | WENT_ON], ["q", "a", "q", "b"]),
         ("i.jsonl", [TRACE | {"input": "long " * 20_000}], [("long " * 20_000).strip(), "a"]),
+        ("i2.jsonl", [TRACE | OBSERVED, TRACE | OBSERVED_MORE | {"id": "u"}], ["q", "a", "so?", "yes", "bye"]),
         ("j.json", {"messages": ASKED, "choices": [{"message": {"role": "assistant", "refusal": "no"}}]}, ["q", "no"]),
         ("k.json", [{"message_type": "user_message", "date": "2026-03-01", "content": "hi"}], ["hi"]),
         ("l.json", [{"sender": "Ann", "text": "hi", "timestamp": "2026-03-01"}], ["hi"]),
         ("m.jsonl", [ASKED, ASKED], ["q", "q"]),
+        ("c2.json", [{"uuid": "k", "chat_messages": [{"sender": "human", "text": UNSHOWN}]}], ["See.\nOk?"]),
+        ("m2.json", {"object": "list", "data": NEWEST[::-1]}, ["user", "assistant", "user", "assistant"]),
+        ("m3.json", SDK, ["q"]),
+        ("n.json", {"uuid": "d", "title": "T", "messages": DESIGN}, ["Draw", "Drawing.", "bigger", "Done."]),
     ],
 )  # fmt: skip
 def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[str]) -> None:
@@ -116,6 +162,28 @@ def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[st
     data = memlab.load(tmp_path / name, assistant="Zoey", tz="Europe/Oslo")
     assert data.turns["text"].to_list() == texts
     assert data.issues["found"].str.contains("Zoey").any()
+
+
+def test_names_and_times_are_kept_and_what_is_left_out_has_a_name(tmp_path: Path) -> None:
+    parts = [{"type": "text", "text": UNSHOWN}, {"type": "tool_use", "name": "artifacts"}]
+    claude = [{"uuid": "k", "chat_messages": [{"sender": "assistant", "content": parts}]}]
+    research = [{"update_time": 20, "create_time": 1, "mapping": REPORT}]
+    for name, content in {
+        "sdk.json": SDK,
+        "share.json": [SHARE, SHARE],
+        "gpt.json": research,
+        "c.json": claude,
+    }.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    asked = memlab.load(tmp_path / "sdk.json").turns
+    assert (asked["speaker"][0], str(asked["timestamp"][0])) == ("Ann", "2026-03-01 09:00:00+00:00")
+    said = memlab.load(tmp_path / "gpt.json")
+    assert said.turns["timestamp"].dt.epoch("s").to_list() == [9, None, 12, 13]
+    assert said.issues["found"].to_list() == ["1 document", "1 time after the end of their conversation"]
+    found = memlab.load(tmp_path / "c.json").issues["found"].to_list()
+    assert found == ["1 block that the export does not show", "1 document"]
+    shared = memlab.load(tmp_path / "share.json")
+    assert (shared.sessions.height, shared.issues["found"].to_list()) == (2, ["2 messages of other roles"])
 
 
 def test_exports_of_two_tools_are_not_mixed(tmp_path: Path) -> None:
