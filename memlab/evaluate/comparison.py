@@ -13,7 +13,7 @@ from memlab.evaluate.groups import split_by
 from memlab.evaluate.measures import Measure, MeasureLike, read_measures
 from memlab.evaluate.printing import BOUNDS, Table
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import ALPHA, bootstrap_interval, compare_paired, holm, randomisation_test
+from memlab.evaluate.significance import ALPHA, compare_paired, holm, randomisation_test
 
 
 def compare(
@@ -33,8 +33,8 @@ def compare(
     :param where: keeps some questions, as a predicate over ``per_query``: ``"n_evidence_sessions >= 2"`` or
         ``pl.col("n_evidence_sessions") >= 2``.
     :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
-    :returns: a row a system: ``system``, ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and the
-        columns of :func:`~memlab.evaluate.significance.compare_paired`; those of the baseline itself are null.
+    :returns: a row a system: ``system`` and the columns of :func:`~memlab.evaluate.significance.compare_paired`; what
+        compares a baseline with itself is null.
     :raises DataError: when reports share a name, differ in level or questions, or nothing is left to compare.
 
     >>> import memlab
@@ -53,12 +53,9 @@ def compare(
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
     seed, scopes = reports[0].seed, asked["scope"].to_numpy() if unit == "scope" else None
-    low, high = bootstrap_interval(values, scopes=scopes, seed=seed)
-    means = {"system": names, "n": [len(values)] * len(names), "mean": values.mean(axis=0)}
     base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
-    intervals = pl.DataFrame({**means, "mean_low": low, "mean_high": high}).fill_nan(None)
-    return Table(intervals.hstack(compare_paired(values, reference, scopes=scopes, seed=seed)))
+    return Table(pl.DataFrame({"system": names}).hstack(compare_paired(values, reference, scopes=scopes, seed=seed)))
 
 
 def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:

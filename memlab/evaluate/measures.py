@@ -102,6 +102,14 @@ class JudgedRun:
     hits: Mapping[str, np.ndarray]
     ideal: Mapping[str, np.ndarray]
 
+    @classmethod
+    def perfect(cls, n_relevant: np.ndarray) -> JudgedRun:
+        """Give a run that returns the evidence and nothing else, each item the only one of its subtopic."""
+        query = np.repeat(np.arange(len(n_relevant)), n_relevant)
+        rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
+        ideal = {"query": query, "rank": rank, **dict.fromkeys(("gain", "novelty"), ones), "earlier": 0 * ones}
+        return cls(n_relevant, n_relevant, ideal, ideal)
+
     def total(self, k: int | None, values: np.ndarray | float = 1.0) -> np.ndarray:
         """Sum a value of each hit among the first k, for each query."""
         return self._sum(self.hits, values, k)
@@ -193,15 +201,12 @@ def alpha_ndcg(judged: JudgedRun, k: int | None) -> np.ndarray:
     return judged.normalised(k, (1 - ALPHA) ** judged.hits["earlier"], judged.ideal["novelty"], log_discount)
 
 
-_TURN_MEASURES = (
-    "recall_any@10", "recall@10", "recall_all@5", "recall_all@10", "recall_all@20", "ndcg@10", "mrr", "alpha_ndcg@10",
-)  # fmt: skip
-_SESSION_MEASURES = (
-    "recall_any@5", "recall@10", "recall_all@5", "recall_all@10", "ndcg@10", "ndcg_longmemeval@10", "mrr",
-)  # fmt: skip
+_TURN_MEASURES = "recall_any@10 recall@10 recall_all@5 recall_all@10 recall_all@20 ndcg@10 mrr alpha_ndcg@10"
+_SESSION_MEASURES = "recall_any@5 recall@10 recall_all@5 recall_all@10 ndcg@10 ndcg_longmemeval@10 mrr"
 DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
-    "turn": read_measures(_TURN_MEASURES), "session": read_measures(_SESSION_MEASURES),
-}  # fmt: skip
+    "turn": read_measures(_TURN_MEASURES.split()),
+    "session": read_measures(_SESSION_MEASURES.split()),
+}
 
 
 def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike]) -> pl.DataFrame:

@@ -139,24 +139,29 @@ def compare_paired(
     :param values: (n, m) what each of m systems reached on n questions.
     :param reference: (m,) the column that each is compared with; a column that is its own is not tested.
     :param scopes: (n,) as in :func:`bootstrap_interval`.
-    :returns: m rows: ``difference`` with its 95 % interval ``low``, ``high``; ``p``; ``p_holm`` over all columns that
-        are tested; questions won, tied and lost: ``win``, ``tie``, ``loss``. Null where nothing is tested.
+    :returns: m rows: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and, null where nothing is
+        tested, ``difference`` with its 95 % interval ``low``, ``high``; ``p``; ``p_holm`` over all columns that
+        are tested; questions won, tied and lost: ``win``, ``tie``, ``loss``.
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import compare_paired
-    >>> compare_paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)
+    >>> compare_paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)[4:]
     (1.0, 1.0, 1.0, 0.0078125, 0.0078125, 8, 0, 0)
     """
     differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
-    low, high = bootstrap_interval(differences, scopes=scopes, seed=seed)
+    (mean_low, mean_high), (low, high) = (
+        bootstrap_interval(each, scopes=scopes, seed=seed) for each in (values, differences)
+    )
     tested = reference != np.arange(len(reference))
     p = np.array([randomisation_test(column, seed=seed) for column in _sum_units(differences, scopes)[0].T])
     p_holm = np.full(len(p), np.nan)
     p_holm[tested] = holm(p[tested])
     rows = {"difference": differences.mean(axis=0), "low": low, "high": high, "p": p, "p_holm": p_holm}
     rows |= {"win": (differences > 0).sum(0), "tie": (differences == 0).sum(0), "loss": (differences < 0).sum(0)}
-    return pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all())).fill_nan(None)
+    means = pl.DataFrame({"mean": values.mean(axis=0), "mean_low": mean_low, "mean_high": mean_high})
+    compared = pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all()))
+    return means.select(pl.lit(len(values), pl.Int64).alias("n"), pl.all()).hstack(compared).fill_nan(None)
 
 
 def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> dict[str, float]:

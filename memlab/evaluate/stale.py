@@ -35,20 +35,18 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
             "the key stale"
         )
 
-    def best(run: Run, column: str) -> pl.Expr:
-        """Give the ranks of a question's turns, from the best; null at the end for those that are not ranked."""
-        rank = run.frame.select("query_id", "doc_id", "rank")
+    def places(run: Run, column: str) -> pl.DataFrame:
+        """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
         pairs = asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
-        places = pairs.join(rank, on=["query_id", "doc_id"], how="left").group_by("query_id").agg("rank")
-        ranks = asked.select("query_id").join(places, on="query_id", how="left", maintain_order="left")["rank"]
-        return pl.lit(ranks).alias(column)
+        ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
+        rank = pl.col("rank").fill_null(2**31 - 1)
+        found = ranks.agg(first=rank.min(), last=rank.max())
+        return asked.select("query_id").join(found, on="query_id", how="left", maintain_order="left")
 
     rows = []
     for run in runs:
-        ranks = asked.select(best(run, "stale"), best(run, "evidence"))
-        first, current = pl.col("stale").list.min(), pl.col("evidence").list.min()
-        within = pl.col("evidence").list.eval(pl.element().fill_null(2**31 - 1)).list.max() <= 10
-        shares = ((first <= 10).fill_null(False), within, (current < first.fill_null(2**31 - 1)).fill_null(False))
-        means = [share.mean().alias(name) for name, share in zip(COLUMNS, shares, strict=True)]
-        rows.append(ranks.select(pl.lit(run.name).alias("system"), pl.len().alias("n"), *means))
-    return pl.concat(rows)
+        stale, current = places(run, "stale"), places(run, "evidence")
+        above = (current["first"] < stale["first"]).fill_null(False)
+        shares = (stale["first"] <= 10).mean(), (current["last"] <= 10).mean(), above.mean()
+        rows.append({"system": run.name, "n": asked.height} | dict(zip(COLUMNS, shares, strict=True)))
+    return pl.DataFrame(rows)

@@ -27,7 +27,6 @@ from memlab.evaluate.measures import MeasureLike
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.replaying import (
     code_version,
-    has_untrained_stage,
     load_run_bench,
     load_run_dataset,
     run_key,
@@ -120,10 +119,10 @@ def run(
     at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, tuple(header), bench, engine) for part in data]
-    if has_untrained_stage(stages) and cross_validate is not None:
+    if cross_validate is not None and (learned := with_models(stages, models)) != stages:
         for source in sources:
             train_folds(source.bench, source.data, models, seed=seed, engine=engine)
-        stages = with_models(stages, models)
+        stages = learned
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed)
     title = name or "+".join(part.name for part in data)
     if memory:

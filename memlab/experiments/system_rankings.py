@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +13,10 @@ import polars as pl
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
-from memlab.evaluate import misses, read_run
-from memlab.experiments.replaying import has_untrained_stage, train_folds, with_models
+from memlab.evaluate import read_run
+from memlab.experiments.replaying import train_folds, with_models
 from memlab.experiments.running import MODELS_FOLDER
+from memlab.experiments.sweeps import time_run
 from memlab.memories import (
     Memory,
     ReturnedTexts,
@@ -35,7 +35,6 @@ from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
-from memlab.text.analysis import tokenize
 
 DEFAULT_DEPTH = 50
 N_TIMED_QUESTIONS = 20
@@ -96,17 +95,18 @@ class AskingOptions:
         self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
-        pipelines = [system for system in named.values() if isinstance(system, Pipeline)]
-        crossed = self.cross_validate == "scope" and has_untrained_stage(pipelines)
-        if crossed:
-            train_folds(bench, data, self.models, seed=self.seed)
+        if self.cross_validate == "scope":
+            pipelines = {name: system for name, system in named.items() if isinstance(system, Pipeline)}
+            learned = with_models([*pipelines.values()], self.models)
+            if learned != [*pipelines.values()]:
+                train_folds(bench, data, self.models, seed=self.seed)
+            named = {**named, **dict(zip(pipelines, learned, strict=True))}
         for name, system in named.items():
             if isinstance(system, ReturnedTexts):
                 yield system, np.array([])
             elif isinstance(system, Pipeline):
-                (stages,) = with_models([system], self.models) if crossed else [system]
-                found = run_to_returned_texts(stages.run(bench).top(self.k), data, name)
-                yield found, _time_questions(stages, bench, self.seed) if timed else np.array([])
+                found = run_to_returned_texts(system.run(bench).top(self.k), data, name)
+                yield found, _time_questions(system, bench, self.seed) if timed else np.array([])
             else:
                 found = collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
                 yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
@@ -142,14 +142,9 @@ def _time_questions(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
 
     The first warms models and indexes, and is asked twice.
     """
-    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:N_TIMED_QUESTIONS]
-    spent = []
-    for row in (*rows[:1], *rows):
-        alone = bench.with_rows(np.array([row]), stored=False)
-        started = perf_counter()
-        stages.run(alone.with_queries(alone.queries))
-        spent.append(1000 * (perf_counter() - started))
-    return np.array(spent[1:])
+    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:N_TIMED_QUESTIONS, None]
+    alone = (bench.with_rows(row, stored=False) for row in (*rows[:1], *rows))
+    return np.array([time_run(stages, each.with_queries(each.queries)) for each in alone][1:])
 
 
 BUDGETS = (200, 500, 1_000, 2_000, 4_000)
@@ -230,29 +225,3 @@ def _measure_questions(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataF
     values = asked.drop("evidence").join(hits, on="query_id", how="left", maintain_order="left")
     holds = answer_presence({name: fit_to_budget(rows, asked, ANSWER_BUDGET)}, questions)["holds"].cast(pl.Float64)
     return values.select(pl.lit(name).alias("system"), pl.all(), holds.alias(f"answer@{ANSWER_BUDGET} tokens"))
-
-
-def missed_evidence(done: SystemOutcome, data: Dataset) -> pl.DataFrame:
-    """List the evidence that a system misses, why, and what it returned that is nearest."""
-
-    def with_words(frame: pl.DataFrame) -> pl.DataFrame:
-        texts = frame["text"].unique(maintain_order=True)
-        words = pl.Series(tokenize(texts.to_list(), language=data.language), dtype=pl.List(pl.String))
-        return frame.join(pl.DataFrame({"text": texts, "word": words}), on="text", maintain_order="left").drop("text")
-
-    items = misses(done.ranking, data, k=10).rename({"doc_id": "turn_id"})
-    items = items.select(pl.lit(done.row["system"]).alias("system"), "query_id", "turn_id", "rank", "cause")
-    turns = data.turns.filter(pl.col("turn_id").is_in(items["turn_id"].implode()))
-    of_turns = with_words(turns.select("turn_id", "text"))
-    of_texts = with_words(done.texts.select("query_id", "rank", "text"))
-    shared = (
-        items.select("query_id", "turn_id")
-        .join(of_turns, on="turn_id")
-        .join(of_texts, on="query_id", suffix="_of_text")
-        .with_columns(n=pl.col("word").list.set_intersection("word_of_text").list.len())
-        .filter(pl.col("n") > 0)
-        .sort("n", "rank", descending=[True, False])
-        .group_by("query_id", "turn_id", maintain_order=True)
-        .agg(nearest=pl.col("rank").first())
-    )
-    return items.join(shared, on=["query_id", "turn_id"], how="left", maintain_order="left")
