@@ -43,8 +43,6 @@ MEASURES = (
 )  # fmt: skip
 _OUTCOMES = {"scope": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(),
              "what": pl.String(), "closed": pl.Boolean()}  # fmt: skip
-# What holds for an hour may have been noted as long as it is forgotten after a day.
-_MOMENT = timedelta(days=1)
 _Row = Mapping[str, Any]
 _Outcome = tuple[str, bool, str | None, str]
 
@@ -62,8 +60,8 @@ def measure_folder(
     An active fact counts for precision if it says what an active entry says (a hit); if it falls into a trap, says what
     no longer holds, contradicts or is nowhere among the entries (a miss); neither way if it is a neutral entry, or
     states truly that something was planned, is over or was not so. Recall asks which active entries are stated by such
-    a fact. An invalidation is right if it ends an entry that has ended, not before that was said. A trap is
-    avoided unless a fact from its message says it (for what holds for an hour: for more than a day).
+    a fact. An invalidation is right if it ends an entry that has ended, at most a day before that was said. A trap is
+    avoided unless a fact from its message says it.
 
     :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed, they are resolved.
     :param service: the language model that extracts; ``None`` for rules.
@@ -214,7 +212,7 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
     ended = [entry for entry in gold.of_kind("fact") if entry.until]
     # A correction takes effect from when the wrong value was said.
-    since = {entry.id: gold.times[str(entry.until)] - _MOMENT for entry in ended if not entry.corrected}
+    since = {entry.id: gold.times[str(entry.until)] - timedelta(days=1) for entry in ended if not entry.corrected}
     stated: set[str] = set()
     for log in end.log.iter_rows(named=True):
         row, new = facts[log["old"]], facts.get(log["new"])
@@ -231,11 +229,7 @@ def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     """Count traps by whether no fact from their message says them."""
     facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
     for trap in gold.of_kind("trap"):
-        broken = [
-            row
-            for row in facts
-            if _may_stem_from(row, trap) and _lasts_too_long(row, trap) and matches_entry(row, trap)
-        ]
+        broken = [row for row in facts if _may_stem_from(row, trap) and matches_entry(row, trap)]
         what = f"{_entry_line(trap)} <- {_fact_text(broken[0])}" if broken else _entry_line(trap)
         yield "traps avoided", not broken, trap.trap, what
 
@@ -254,12 +248,6 @@ def _may_stem_from(row: _Row, entry: Entry) -> bool:
 def _is_optional(entry: Entry, when: datetime | None) -> bool:
     """Whether it need not be known: what was over before it was stated, and on a date what was only said by mistake."""
     return entry.mode == "was" or (when is not None and entry.corrected)
-
-
-def _lasts_too_long(row: _Row, trap: Entry) -> bool:
-    """Whether a fact lasts so long that it breaks the trap."""
-    start, end = row["valid_from"], row["valid_to"]
-    return trap.trap != "moment" or start is None or end is None or end - start > _MOMENT
 
 
 def _fact_text(row: _Row) -> str:

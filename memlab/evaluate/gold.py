@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,35 +11,29 @@ from pathlib import Path
 from typing import Any
 
 from memlab import datasets
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import stream_json_lines
 from memlab.errors import DataError
 from memlab.records import Dataset, encode_id_part
 from memlab.text.lemmas import base_form, base_form_stems, normalize_negations, strip_contrast
 from memlab.text.tokens import normalize_characters, stem, words
-from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, HAVE, NEGATIONS, POSSESSIVES, wordset
+from memlab.text.words import FIRST_PERSON, HAVE, NEGATIONS, wordset
 
 SUFFIX = ".gold.jsonl"
 JOINT_LOG_FILE = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
-_DETERMINERS = ARTICLES | POSSESSIVES | DEMONSTRATIVES
 _IGNORED = frozenset(base_form_stems("new old current first own real actual name now"))
 _NAMING = frozenset(base_form_stems("have be name named call called"))
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
 _ACCEPTED = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
 _ENDING_WORDS = """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate
     divorce split lose sell"""
-_ENDING = frozenset(stem(wordset(_ENDING_WORDS)))
-_HOPE_WORDS = wordset(
-    """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether suppose
-    expect could may must shall should will would"""
-)
-_HOPE = _HOPE_WORDS | frozenset(stem(_HOPE_WORDS))
-_PAST = wordset(
-    """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran kept
-    drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
-)
-_UNDER_WAY = re.compile(
-    r"\b(?:am|is|are|'s|'m|'re|be)\s+(?:\w+ly\s+)?(?:going|moving|leaving|planning|coming|flying)\b"
-)
+_HOPE_WORDS = """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether
+    suppose expect could may must shall should will would"""
+_PAST_WORDS = """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran
+    kept drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
+_ENDING, _HOPE = (frozenset(stem(wordset(each))) for each in (_ENDING_WORDS, _HOPE_WORDS))
+_PAST = wordset(_PAST_WORDS)
 
 
 @dataclass(frozen=True)
@@ -136,12 +129,11 @@ def _read_annotations(file: Path, data: Dataset) -> Annotations:
     entries = []
     for n, row in enumerate(rows, 2):
         try:
-            about = {"kind": row["is"], "trap": row.get("kind"), "names": people[row["subject"]]}
-            about |= {name: tuple(row.get(name, ())) for name in ("value", "about")}
-            about["since"] = message_turn_id(head["scope"], row.get("since") or row["message"])
-            about["until"] = message_turn_id(head["scope"], row["until"]) if "until" in row else None
-            rest = {name: value for name, value in row.items() if name not in ("is", "message", *about)}
-            entry = Entry(**about, **rest)
+            kind, trap = row.pop("is"), row.pop("kind", None)
+            row["since"] = row.pop("message", None) or row["since"]
+            row |= {name: tuple(row[name]) for name in ("value", "about") if name in row}
+            row |= {name: message_turn_id(head["scope"], row[name]) for name in ("since", "until") if name in row}
+            entry = Entry(kind=kind, trap=trap, names=people[row["subject"]], **row)
             if entry.mode not in _ACCEPTED or not {entry.since, entry.until or entry.since} <= times.keys():
                 raise ValueError(f"mode {entry.mode!r}, or a message of it that the chat does not have")
         except (KeyError, TypeError, ValueError) as error:
@@ -159,15 +151,9 @@ def message_turn_id(scope: str, message: str) -> str:
 def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines.
 
-    :raises DataError: when it cannot be read, or a line is no JSON.
+    :raises DataError: when it cannot be read, or a line is no JSON: with file and line.
     """
-    rows: list[dict[str, Any]] = []
-    try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-        rows.extend(json.loads(line.strip() or "null") for line in lines)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}, line {len(rows) + 1}: {error}") from error
-    return [row for row in rows if row]
+    return [row for _, row in stream_json_lines(Source(Path(file)))]
 
 
 def matches_entry(fact: Mapping[str, Any], entry: Entry) -> bool:
@@ -193,16 +179,14 @@ def matches_ignoring_polarity(fact: Mapping[str, Any], entry: Entry) -> bool:
 
     :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
     """
-    subjects, tail = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
-    said, value = set(base_form_stems(tail)), tail
+    subjects, value = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
+    said = set(base_form_stems(value))
     owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
     part, owner = next(owned, (subjects[0], ()))
     rest = set(part[len(owner) :])
-    if owner or (part and rest <= entry.relation | _IGNORED):
-        if not rest <= entry.relation | _IGNORED:
-            return False
+    if part and rest <= entry.relation | _IGNORED:
         said |= rest
-    elif any(said.issuperset(name) for name in entry.owners):
+    elif not owner and any(said.issuperset(name) for name in entry.owners):
         value = str(fact["subject"])
     else:
         return False
@@ -216,13 +200,12 @@ def polarity(fact: Mapping[str, Any], entry: Entry) -> str:
 
     :param entry: a word of its relation ends nothing: "broke up with" where that is what is asked.
     """
-    predicate, value = normalize_characters(str(fact["predicate"])).lower(), strip_contrast(str(fact["object"]))
-    said, opens = words(normalize_negations(predicate)), words(normalize_negations(value))[:1]
+    predicate, value = str(fact["predicate"]), strip_contrast(str(fact["object"]))
+    said, opens = (words(normalize_negations(text)) for text in (predicate, value))
     stems = {*stem(base_form(word) for word in said)}
-    ended = not (_ENDING - entry.relation).isdisjoint(stems)
-    if ended or not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens):
+    if not (_ENDING - entry.relation).isdisjoint(stems) or not NEGATIONS.isdisjoint(said + opens[:1]):
         return "not"
-    if _UNDER_WAY.search(predicate) or not _HOPE.isdisjoint(stems.union(said)):
+    if not _HOPE.isdisjoint(stems):
         return "plan"
     perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
     return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
@@ -267,6 +250,5 @@ def _subject_words(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
     text, speaker = normalize_characters(str(fact["subject"])), fact.get("speaker") or "user"
     named = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
-    named = [word for word in named if word.lower() not in _DETERMINERS]
     starts = [0, *(n for n, word in enumerate(named, 1) if word.endswith("'s") and n < len(named))]
     return [base_form_stems(" ".join(named[start:])) for start in starts]
