@@ -132,11 +132,8 @@ def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFr
     """
     rows = [row for day in gold.dates for row in _active_fact_outcomes(gold, "as-of", day, known(as_of=day))]
     end = known(as_of=None)
-    rows += [
-        *_active_fact_outcomes(gold, "current", None, end),
-        *_closing_outcomes(gold, end),
-        *_trap_outcomes(gold, end),
-    ]
+    rows += [*_active_fact_outcomes(gold, "current", None, end), *_closing_outcomes(gold, end)]
+    rows += _trap_outcomes(gold, end)
     about = [(gold.scope, *row[:3], None if gold.closed else row[3], gold.closed) for row in rows]
     return pl.DataFrame(about, schema=_OUTCOMES, orient="row")
 
@@ -183,9 +180,8 @@ def _active_fact_outcomes(gold: Annotations, name: str, when: datetime | None, k
 
 def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, list[Entry]]:
     """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
-    facts = [
-        entry for entry in gold.of_kind("fact") if gold.stated(entry, when) and matches_ignoring_polarity(row, entry)
-    ]
+    stated = [entry for entry in gold.of_kind("fact") if gold.stated(entry, when)]
+    facts = [entry for entry in stated if matches_ignoring_polarity(row, entry)]
     agreeing = [entry for entry in facts if matches_entry(row, entry)]
     holding = [entry for entry in agreeing if gold.active(entry, when)]
     # "Chemistry at the old school": what holds does not excuse what does not.
@@ -195,15 +191,14 @@ def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, 
         return "stale", []
     if holding:
         return ("neutral" if all(_is_optional(entry, when) for entry in holding) else "right"), holding
-    traps = [
-        entry for entry in gold.of_kind("trap") if _may_stem_from(row, entry) and matches_ignoring_polarity(row, entry)
-    ]
+    about = [entry for entry in gold.entries if entry.since in row["evidence"]]
+    traps = [entry for entry in about if entry.kind == "trap" and matches_ignoring_polarity(row, entry)]
     if any(matches_entry(row, entry) for entry in traps):
         return "trap", []
     denied = any(polarity(row, entry) == "not" for entry in facts)
     if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
         return "wrong", []
-    near = any(_may_stem_from(row, entry) and mentions_entry(row, entry) for entry in gold.of_kind("neutral"))
+    near = any(entry.kind == "neutral" and mentions_entry(row, entry) for entry in about)
     return ("neutral" if traps or facts or near or only_names_person(row, gold) else "unlisted"), []
 
 
@@ -229,7 +224,7 @@ def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     """Count traps by whether no fact from their message says them."""
     facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
     for trap in gold.of_kind("trap"):
-        broken = [row for row in facts if _may_stem_from(row, trap) and matches_entry(row, trap)]
+        broken = [row for row in facts if trap.since in row["evidence"] and matches_entry(row, trap)]
         what = f"{_entry_line(trap)} <- {_fact_text(broken[0])}" if broken else _entry_line(trap)
         yield "traps avoided", not broken, trap.trap, what
 
@@ -239,10 +234,6 @@ def _recall_outcomes(name: str, entries: list[Entry], stated: set[str]) -> Itera
     asked = {entry.same or entry.id: entry for entry in sorted(entries, key=lambda entry: entry.same is None)}
     for group, entry in asked.items():
         yield f"{name} recall", group in stated, entry.mode, _entry_line(entry)
-
-
-def _may_stem_from(row: _Row, entry: Entry) -> bool:
-    return not row["evidence"] or entry.since in row["evidence"]
 
 
 def _is_optional(entry: Entry, when: datetime | None) -> bool:

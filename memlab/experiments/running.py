@@ -17,8 +17,7 @@ from memlab.datasets import load as load_dataset
 from memlab.distributed import check_engine, parallel_map
 from memlab.embed import Encoder, encoder_name
 from memlab.embed import load as load_encoder
-from memlab.embed.ray_encoder import load_distributed_encoder as over_workers
-from memlab.embed.ray_encoder import load_worker_encoder
+from memlab.embed.ray_encoder import load_distributed_encoder, load_worker_encoder
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
@@ -106,7 +105,7 @@ def run(
     by_name = isinstance(encoder, str | None) or hasattr(encoder, "spec")
     if check_engine(engine) == "ray" and (store is None or not by_name):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
-    load = load_encoder if engine == "local" else over_workers
+    load = load_encoder if engine == "local" else load_distributed_encoder
     encoder = encoder_name(encoder) if isinstance(encoder, str) else encoder
     header = (bench.header if bench else settings()[0].header) if header is None else header
     model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder

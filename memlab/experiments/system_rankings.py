@@ -13,7 +13,7 @@ import polars as pl
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
-from memlab.evaluate import read_run
+from memlab.evaluate import Report, evaluate, read_run
 from memlab.experiments.replaying import train_folds, with_models
 from memlab.experiments.running import MODELS_FOLDER
 from memlab.experiments.sweeps import time_run
@@ -32,7 +32,7 @@ from memlab.memories import (
 )
 from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
-from memlab.records import Dataset, Run
+from memlab.records import Dataset, Run, qrels
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
@@ -157,23 +157,28 @@ class SystemOutcome(NamedTuple):
     :param per_query: a row a question with evidence, as :attr:`memlab.experiments.systems.Comparison.per_query`.
     :param row: of the table.
     :param texts: what it returned, attributed.
-    :param ranking: the turns in the order in which its texts bring them.
+    :param ranking: the turns in the order in which its texts bring them; ``report``: what it reached.
     """
 
     per_query: pl.DataFrame
     row: dict[str, Any]
     texts: pl.DataFrame
     ranking: Run
+    report: Report
 
 
-def measure_system(found: ReturnedTexts, times: np.ndarray, data: Dataset, encoder: Encoder | None) -> SystemOutcome:
+def measure_system(
+    found: ReturnedTexts, times: np.ndarray, data: Dataset, encoder: Encoder | None, seed: int
+) -> SystemOutcome:
     """Measure one system: its values by question, its row of the table, and the sources of its texts.
 
     :param times: of single searches, in milliseconds.
     """
     sources = attribute(found, data, encoder)
     rows = dated_lines(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
-    values = _measure_questions(rows, data, found.name)
+    ranking = rank_source_turns(found, sources)
+    report = evaluate(ranking, data, seed=seed)
+    values = _measure_questions(rows, data, report)
     means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
     ways = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
     row = {
@@ -197,7 +202,7 @@ def measure_system(found: ReturnedTexts, times: np.ndarray, data: Dataset, encod
     }
     system = pl.lit(found.name).alias("system")
     texts = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
-    return SystemOutcome(values, row, texts, rank_source_turns(found, sources))
+    return SystemOutcome(values, row, texts, ranking, report)
 
 
 def _total_cost(found: ReturnedTexts, column: str, unit: float = 1) -> float | None:
@@ -205,23 +210,25 @@ def _total_cost(found: ReturnedTexts, column: str, unit: float = 1) -> float | N
     return float(values.sum()) / unit if len(values) else None
 
 
-def _measure_questions(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataFrame:
+def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.DataFrame:
     """Measure each question with evidence: what is among the first ten turns, and in so many tokens."""
-    questions = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
-    asked = questions.select(
-        "query_id", "scope", pl.col("evidence").list.unique(), n_sessions=pl.col("evidence_sessions").list.n_unique()
+    asked = report.per_query.select("query_id")
+    questions = data.questions.join(asked, on="query_id", how="semi", maintain_order="left")
+    after = rows.explode("turn_ids").group_by("query_id", doc_id="turn_ids").agg(pl.col("after").min())
+    items = qrels(questions, "turn").frame.join(after, on=["query_id", "doc_id"], how="left")
+    # Tokens up to the last and to the first item of evidence.
+    tokens = pl.col("after").fill_null(2**31 - 1)
+    found = items.group_by("query_id").agg(all=tokens.max(), any=tokens.min())
+    values = report.per_query.join(found, on="query_id", how="left", maintain_order="left")
+    within = (
+        (pl.col(of) <= budget).cast(pl.Float64).alias(f"recall_{of}@{budget} tokens")
+        for budget in BUDGETS
+        for of in ("all", "any")
     )
-    turns = rows.explode("turn_ids").drop_nulls("turn_ids")
-    turns = turns.unique(["query_id", "turn_ids"], keep="first", maintain_order=True)
-    turns = turns.with_columns(place=pl.int_range(1, pl.len() + 1).over("query_id"))
-    cuts = {"@10": pl.col("place") <= 10, **{f"@{budget} tokens": pl.col("after") <= budget for budget in BUDGETS}}
-    measured = []
-    for cut, inside in cuts.items():
-        hit = inside.fill_null(False)
-        measured += [hit.all().cast(pl.Float64).alias(f"recall_all{cut}")]
-        measured += [hit.any().cast(pl.Float64).alias(f"recall_any{cut}")]
-    evidence = asked.select("query_id", turn_ids="evidence").explode("turn_ids")
-    hits = evidence.join(turns, on=["query_id", "turn_ids"], how="left").group_by("query_id").agg(measured)
-    values = asked.drop("evidence").join(hits, on="query_id", how="left", maintain_order="left")
-    holds = answer_presence({name: fit_to_budget(rows, asked, ANSWER_BUDGET)}, questions)["holds"].cast(pl.Float64)
-    return values.select(pl.lit(name).alias("system"), pl.all(), holds.alias(f"answer@{ANSWER_BUDGET} tokens"))
+    texts = {report.name: fit_to_budget(rows, asked, ANSWER_BUDGET)}
+    return values.select(
+        pl.lit(report.name).alias("system"),
+        *("query_id", "scope", pl.col("n_evidence_sessions").alias("n_sessions"), "recall_all@10", "recall_any@10"),
+        *within,
+        answer_presence(texts, questions)["holds"].cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"),
+    )

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import Table, evaluate, misses, stale_table
+from memlab.evaluate import Table, misses, stale_table
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.printing import BOUNDS, tables_to_markdown
 from memlab.evaluate.publish import latex_tables, write_files
@@ -173,7 +173,7 @@ def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = 
         raise DataError(f"{first!r}, the baseline, {line}; a comparison with it would mislead: rank them all")
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
-    measured = [measure_system(*each, data, bench.encoder) for each in found]
+    measured = [measure_system(*each, data, bench.encoder, asked.seed) for each in found]
     per_query = pl.concat([each.per_query for each in measured])
     table = pl.DataFrame([each.row for each in measured])
     rankings = [each.ranking for each in measured]
@@ -183,7 +183,7 @@ def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = 
         data.name,
         (data,),
         tuple(rankings),
-        tuple(evaluate(each, data, seed=asked.seed) for each in rankings),
+        tuple(each.report for each in measured),
         pl.DataFrame([(data.name, name, "turn", None, False) for name in named], schema=CELLS, orient="row"),
         {data.name: lambda: bench},
         systems=Table(table),
