@@ -1,7 +1,7 @@
 """Evaluation: in go a run and a dataset, out comes a :class:`Report`; and tables, tests and files of several.
 
-``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
-``report`` puts them together. ``significance`` has every interval and test, ``comparison`` sets systems side by side,
+``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and what could be reached.
+``significance`` has every interval and test, ``comparison`` sets systems side by side,
 ``printing`` writes tables down, ``publish`` and ``trec`` make files. ``why``, ``misses`` and ``stale`` look closer: at
 one question, at what was missed, at what must not come back. ``gold`` and ``fact_measures`` measure extracted facts.
 What is not exported here is imported from its module.
