@@ -15,19 +15,7 @@ from memlab import indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.evaluate.gold import (
-    Annotations,
-    Entry,
-    matches_entry,
-    matches_ignoring_polarity,
-    mentions_entry,
-    message_turn_id,
-    only_names_person,
-    polarity,
-    read_gold,
-    read_json_lines,
-    value_words,
-)  # fmt: skip
+from memlab.evaluate.gold import Annotations, Entry, message_turn_id, read_gold, read_json_lines
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson_interval
 from memlab.knowledge import Resolved, active_facts, resolve
@@ -181,25 +169,25 @@ def _active_fact_outcomes(gold: Annotations, name: str, when: datetime | None, k
 def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, list[Entry]]:
     """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
     stated = [entry for entry in gold.of_kind("fact") if gold.stated(entry, when)]
-    facts = [entry for entry in stated if matches_ignoring_polarity(row, entry)]
-    agreeing = [entry for entry in facts if matches_entry(row, entry)]
+    facts = [entry for entry in stated if entry.matches_ignoring_polarity(row)]
+    agreeing = [entry for entry in facts if entry.matches(row)]
     holding = [entry for entry in agreeing if gold.active(entry, when)]
     # "Chemistry at the old school": what holds does not excuse what does not.
     text = f"{row['subject']} {row['predicate']} {strip_contrast(row['object'])}"
-    current = frozenset[str]().union(*(value_words(text, entry) for entry in holding))
-    if any(not value_words(text, entry) <= current for entry in agreeing if entry not in holding):
+    current = frozenset[str]().union(*(entry.value_words(text) for entry in holding))
+    if any(not entry.value_words(text) <= current for entry in agreeing if entry not in holding):
         return "stale", []
     if holding:
         return ("neutral" if all(_is_optional(entry, when) for entry in holding) else "right"), holding
     about = [entry for entry in gold.entries if entry.since in row["evidence"]]
-    traps = [entry for entry in about if entry.kind == "trap" and matches_ignoring_polarity(row, entry)]
-    if any(matches_entry(row, entry) for entry in traps):
+    traps = [entry for entry in about if entry.kind == "trap" and entry.matches_ignoring_polarity(row)]
+    if any(entry.matches(row) for entry in traps):
         return "trap", []
-    denied = any(polarity(row, entry) == "not" for entry in facts)
+    denied = any(entry.polarity(row) == "not" for entry in facts)
     if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
         return "wrong", []
-    near = any(entry.kind == "neutral" and mentions_entry(row, entry) for entry in about)
-    return ("neutral" if traps or facts or near or only_names_person(row, gold) else "unlisted"), []
+    near = any(entry.kind == "neutral" and entry.is_mentioned(row) for entry in about)
+    return ("neutral" if traps or facts or near or gold.only_names_person(row) else "unlisted"), []
 
 
 def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
@@ -211,7 +199,7 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     stated: set[str] = set()
     for log in end.log.iter_rows(named=True):
         row, new = facts[log["old"]], facts.get(log["new"])
-        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and matches_entry(row, entry)]
+        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and entry.matches(row)]
         stated |= {entry.same or entry.id for entry in over}
         verdict, _ = _verdict(gold, row, None)
         if over or verdict not in ("neutral", "trap"):
@@ -224,7 +212,7 @@ def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     """Count traps by whether no fact from their message says them."""
     facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
     for trap in gold.of_kind("trap"):
-        broken = [row for row in facts if trap.since in row["evidence"] and matches_entry(row, trap)]
+        broken = [row for row in facts if trap.since in row["evidence"] and trap.matches(row)]
         what = f"{_entry_line(trap)} <- {_fact_text(broken[0])}" if broken else _entry_line(trap)
         yield "traps avoided", not broken, trap.trap, what
 

@@ -71,6 +71,69 @@ class Entry:
         """The subject's names in words, the longest first."""
         return sorted({base_form_stems(name) for name in self.names}, key=len, reverse=True)
 
+    def matches(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact says what the entry says: the same words, with the same polarity or modality.
+
+        >>> from memlab.evaluate.gold import Entry
+        >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
+        >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
+        >>> boss.matches(row), boss.matches(row | {"predicate": "no longer reports to"})
+        (True, False)
+        """
+        return self.matches_ignoring_polarity(fact) and self.polarity(fact) in _ACCEPTED[self.mode]
+
+    def matches_ignoring_polarity(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact speaks of the entry's subject, relation and value, whatever its polarity.
+
+        The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the
+        entry's subject, and what else it holds belong to the relation ("Nora's boss"); or hold nothing but the relation
+        ("gym code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the relation
+        must occur, and all words of one wording of the value, in predicate and object, without what a value is
+        contrasted with. Words are compared by base form and stem, numbers by their value, codes and telephone numbers
+        without their signs.
+
+        :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
+        """
+        subjects, value = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
+        said = set(base_form_stems(value))
+        owned = ((part, name) for part in subjects for name in self.owners if part[: len(name)] == name)
+        part, owner = next(owned, (subjects[0], ()))
+        rest = set(part[len(owner) :])
+        if part and rest <= self.relation | _IGNORED:
+            said |= rest
+        elif not owner and any(said.issuperset(name) for name in self.owners):
+            value = str(fact["subject"])
+        else:
+            return False
+        # Whoever quits something need not say what it was to them.
+        related = not self.relation or not (self.relation | _ENDING).isdisjoint(said)
+        return related and bool(self.value_words(value))
+
+    def polarity(self, fact: Mapping[str, Any]) -> str:
+        """Say how a fact is stated: ``is``, ``not`` (never, or no longer), ``plan`` (or wish, or perhaps) or ``was``.
+
+        A word of the entry's relation ends nothing: "broke up with" where that is what is asked.
+        """
+        predicate, value = str(fact["predicate"]), strip_contrast(str(fact["object"]))
+        said, opens = (words(normalize_negations(text)) for text in (predicate, value))
+        stems = {*stem(base_form(word) for word in said)}
+        if not (_ENDING - self.relation).isdisjoint(stems) or not NEGATIONS.isdisjoint(said + opens[:1]):
+            return "not"
+        if not _HOPE.isdisjoint(stems):
+            return "plan"
+        perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
+        return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
+
+    def value_words(self, text: str) -> frozenset[str]:
+        """Give the words of the wordings of the entry's value that a text holds."""
+        return frozenset(word for value in self.value if contains_value(text, value) for word in base_form_stems(value))
+
+    def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact names the entry's subject and value at all: enough for what counts neither way."""
+        whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
+        named = any(set(base_form_stems(whole)).issuperset(owner) for owner in self.owners)
+        return named and bool(self.value_words(whole))
+
 
 @dataclass(frozen=True)
 class Annotations:
@@ -101,6 +164,14 @@ class Annotations:
         """Whether a fact was active at a time, by everything stated until then (``None``: the end)."""
         over = entry.until is not None and (when is None or self.times[entry.until] <= when)
         return self.stated(entry, when) and not over
+
+    def only_names_person(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
+        said = set(base_form_stems(f"{fact['predicate']} {fact['object']}")) - _NAMING
+        people = [[set(base_form_stems(name)) for name in names] for names in self.people]
+        return bool(said) and any(
+            said <= set().union(*known) and sum(said >= name for name in known) > 1 for known in people
+        )
 
 
 def read_gold(folder: str | Path) -> list[Annotations]:
@@ -156,66 +227,6 @@ def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
     return [row for _, row in stream_json_lines(Source(Path(file)))]
 
 
-def matches_entry(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact says what an entry says: the same words, with the same polarity or modality.
-
-    >>> from memlab.evaluate.gold import Entry, matches_entry
-    >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
-    >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
-    >>> matches_entry(row, boss), matches_entry(row | {"predicate": "no longer reports to"}, boss)
-    (True, False)
-    """
-    return matches_ignoring_polarity(fact, entry) and polarity(fact, entry) in _ACCEPTED[entry.mode]
-
-
-def matches_ignoring_polarity(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact speaks of an entry's subject, relation and value, whatever its polarity.
-
-    The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the entry's
-    subject, and what else it holds belong to the relation ("Nora's boss"); or hold nothing but the relation ("gym
-    code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the relation must
-    occur, and all words of one wording of the value, in predicate and object, without what a value is contrasted with.
-    Words are compared by base form and stem, numbers by their value, codes and telephone numbers without their signs.
-
-    :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
-    """
-    subjects, value = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
-    said = set(base_form_stems(value))
-    owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
-    part, owner = next(owned, (subjects[0], ()))
-    rest = set(part[len(owner) :])
-    if part and rest <= entry.relation | _IGNORED:
-        said |= rest
-    elif not owner and any(said.issuperset(name) for name in entry.owners):
-        value = str(fact["subject"])
-    else:
-        return False
-    # Whoever quits something need not say what it was to them.
-    related = not entry.relation or not (entry.relation | _ENDING).isdisjoint(said)
-    return related and bool(value_words(value, entry))
-
-
-def polarity(fact: Mapping[str, Any], entry: Entry) -> str:
-    """Say how a fact is stated: ``is``, ``not`` (never, or no longer), ``plan`` (or wish, or perhaps) or ``was``.
-
-    :param entry: a word of its relation ends nothing: "broke up with" where that is what is asked.
-    """
-    predicate, value = str(fact["predicate"]), strip_contrast(str(fact["object"]))
-    said, opens = (words(normalize_negations(text)) for text in (predicate, value))
-    stems = {*stem(base_form(word) for word in said)}
-    if not (_ENDING - entry.relation).isdisjoint(stems) or not NEGATIONS.isdisjoint(said + opens[:1]):
-        return "not"
-    if not _HOPE.isdisjoint(stems):
-        return "plan"
-    perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
-    return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
-
-
-def value_words(text: str, entry: Entry) -> frozenset[str]:
-    """Give the words of the wordings of an entry's value that a text holds."""
-    return frozenset(word for value in entry.value if contains_value(text, value) for word in base_form_stems(value))
-
-
 def contains_value(text: str, value: str) -> bool:
     """Say whether a text holds the words of a value, or its code.
 
@@ -228,22 +239,6 @@ def contains_value(text: str, value: str) -> bool:
     # A code may be spaced and signed otherwise, and does not stand within a longer one.
     signs = r"[^0-9a-z]?".join(map(re.escape, re.sub(r"[^0-9a-z]+", "", value.lower())))
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
-
-
-def mentions_entry(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
-    whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
-    named = any(set(base_form_stems(whole)).issuperset(owner) for owner in entry.owners)
-    return named and bool(value_words(whole, entry))
-
-
-def only_names_person(fact: Mapping[str, Any], gold: Annotations) -> bool:
-    """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
-    said = set(base_form_stems(f"{fact['predicate']} {fact['object']}")) - _NAMING
-    people = [[set(base_form_stems(name)) for name in names] for names in gold.people]
-    return bool(said) and any(
-        said <= set().union(*known) and sum(said >= name for name in known) > 1 for known in people
-    )
 
 
 def _subject_words(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:

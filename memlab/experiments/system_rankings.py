@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from memlab import memories
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
@@ -17,19 +18,7 @@ from memlab.evaluate import Report, evaluate, read_run
 from memlab.experiments.replaying import train_folds, with_models
 from memlab.experiments.running import MODELS_FOLDER
 from memlab.experiments.sweeps import time_run
-from memlab.memories import (
-    Memory,
-    ReturnedTexts,
-    attribute,
-    collect,
-    dated_lines,
-    fit_to_budget,
-    is_module_reference,
-    memory,
-    rank_source_turns,
-    read_ranking,
-    run_to_returned_texts,
-)
+from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset, Run, qrels
@@ -105,27 +94,27 @@ class AskingOptions:
             if isinstance(system, ReturnedTexts):
                 yield system, np.array([])
             elif isinstance(system, Pipeline):
-                found = run_to_returned_texts(system.run(bench).top(self.k), data, name)
+                found = memories.run_to_returned_texts(system.run(bench).top(self.k), data, name)
                 yield found, _time_questions(system, bench, self.seed) if timed else np.array([])
             else:
-                found = collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
+                found = memories.collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
                 yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
 
     def _system(self, system: Any) -> Pipeline | Memory:
         if isinstance(system, Pipeline):
             return system
-        if isinstance(system, str) and "://" not in system and not is_module_reference(system):
+        if isinstance(system, str) and "://" not in system and not memories.is_module_reference(system):
             try:
                 return pipeline(system)
             except PipelineError as error:
                 raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
-        return memory(system, timeout=self.timeout)
+        return memories.memory(system, timeout=self.timeout)
 
     def _file(self, path: Path, data: Dataset) -> ReturnedTexts:
         if path.suffix in (".json", ".jsonl"):
-            found = read_ranking(path, data, k=self.k)
+            found = memories.read_ranking(path, data, k=self.k)
         else:
-            found = run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
+            found = memories.run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
         lines = [problem_row(found.name, "", "", line)] if (line := found.partial_answers(data)) else []
         partial = pl.DataFrame(lines, schema=found.problems.schema, orient="row")
         return replace(found, problems=pl.concat([partial, found.problems]))
@@ -174,9 +163,9 @@ def measure_system(
 
     :param times: of single searches, in milliseconds.
     """
-    sources = attribute(found, data, encoder)
-    rows = dated_lines(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
-    ranking = rank_source_turns(found, sources)
+    sources = memories.attribute(found, data, encoder)
+    rows = memories.dated_lines(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
+    ranking = memories.rank_source_turns(found, sources)
     report = evaluate(ranking, data, seed=seed)
     values = _measure_questions(rows, data, report)
     means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
@@ -225,7 +214,7 @@ def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.
         for budget in BUDGETS
         for of in ("all", "any")
     )
-    texts = {report.name: fit_to_budget(rows, asked, ANSWER_BUDGET)}
+    texts = {report.name: memories.fit_to_budget(rows, asked, ANSWER_BUDGET)}
     return values.select(
         pl.lit(report.name).alias("system"),
         *("query_id", "scope", pl.col("n_evidence_sessions").alias("n_sessions"), "recall_all@10", "recall_any@10"),
