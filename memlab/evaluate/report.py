@@ -34,8 +34,6 @@ from memlab.evaluate.significance import bootstrap_interval
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.registry import measures as registered
 
-_CLOSED_FORM_MEASURES = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr"}
-
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
     """Give the measure of a ranking that returns the evidence and nothing else: no ranking reaches more.
@@ -68,14 +66,12 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np
     ([0.5, 0.5], [0.2368])
     """
     n, m, wanted = _read_sizes(n_docs, n_relevant, measure)
-    if wanted.name not in _CLOSED_FORM_MEASURES:
-        return np.full(len(n), np.nan)
     sizes, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     return np.array([_expected_value(wanted, *each) for each in sizes.tolist()], dtype=np.float64)[back.ravel()]
 
 
 def _expected_value(wanted: Measure, n: int, m: int) -> float:
-    """Give the expected value for one query of ``n`` documents, ``m`` of them evidence."""
+    """Give the expected value for one query of ``n`` documents, ``m`` of them evidence; NaN without a closed form."""
     drawn = min(wanted.k or n, n)
     if wanted.name == "recall":
         return drawn / n
@@ -93,7 +89,7 @@ def _expected_value(wanted: Measure, n: int, m: int) -> float:
     missed = (np.maximum(n - m - rank + 1, 0) / (n - rank + 1)).cumprod()
     if wanted.name == "recall_any":
         return float(1.0 - missed[-1])
-    return float((-np.diff(missed, prepend=1.0) / rank).sum())
+    return float((-np.diff(missed, prepend=1.0) / rank).sum()) if wanted.name == "mrr" else np.nan
 
 
 def _read_sizes(

@@ -181,11 +181,8 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     :raises DataError: when the dataset has one conversation with evidence only.
     """
     place = Path(directory) / dataset.fingerprint()
-    about = {
-        **{name: bench.provenance.get(name) for name in ("encoder", "header")},
-        "code": code_version(),
-        "seed": seed,
-    }
+    seen = {name: bench.provenance.get(name) for name in ("encoder", "header")}
+    about = {**seen, "code": code_version(), "seed": seed}
     note = place / "about.json"
     with suppress(OSError, ValueError):
         if json.loads(note.read_text()) == about:
