@@ -1,4 +1,4 @@
-"""Systems side by side on the same questions: tables of means with what bounds them, and paired tests."""
+"""Systems side by side on the same questions: means with their bounds, paired tests, and what must not come back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from memlab.evaluate.measures import Measure, MeasureLike, read_measures
 from memlab.evaluate.printing import BOUNDS, Table
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import ALPHA, compare_paired, holm, randomisation_test
+from memlab.records import Dataset, Run
 
 
 def compare(
@@ -175,3 +176,47 @@ def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
         if p[-1] >= ALPHA:
             return None
     return first if p and holm(np.array(p)).max() < ALPHA else None
+
+
+STALE_COLUMNS = ("stale@10", "current@10", "current first")
+"""What :func:`stale_table` says of each system."""
+
+
+def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
+    """Say of rankings whether must-exclude turns come back, and whether what holds stands above them.
+
+    :param runs: rankings of turns.
+    :returns: ``system``, ``n`` (questions with ``stale`` turns), and shares of these questions: ``stale@10`` (a stale
+        turn is among the first ten), ``current@10`` (all evidence is) and ``current first`` (the first turn of evidence
+        was retrieved and stands above every stale one).
+    :raises DataError: when a run ranks sessions, or no question has such turns.
+
+    >>> import memlab
+    >>> from memlab.evaluate import stale_table
+    >>> data = memlab.load("data/facts/updates.jsonl")
+    >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
+    >>> stale_table([run], data)["n"].item()
+    60
+    """
+    asked = data.questions.filter(pl.col("stale").list.len() > 0)
+    if asked.is_empty() or any(run.level != "turn" for run in runs):
+        raise DataError(
+            f"{asked.height} questions of {data.name!r} name stale turns; give rankings of turns, and questions with "
+            "the key stale"
+        )
+
+    def places(run: Run, column: str) -> pl.DataFrame:
+        """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
+        pairs = asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
+        ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
+        rank = pl.col("rank").fill_null(2**31 - 1)
+        found = ranks.agg(first=rank.min(), last=rank.max())
+        return asked.select("query_id").join(found, on="query_id", how="left", maintain_order="left")
+
+    rows = []
+    for run in runs:
+        stale, current = places(run, "stale"), places(run, "evidence")
+        above = (current["first"] < stale["first"]).fill_null(False)
+        shares = (stale["first"] <= 10).mean(), (current["last"] <= 10).mean(), above.mean()
+        rows.append({"system": run.name, "n": asked.height} | dict(zip(STALE_COLUMNS, shares, strict=True)))
+    return pl.DataFrame(rows)

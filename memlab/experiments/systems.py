@@ -13,11 +13,11 @@ import polars as pl
 
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, misses, stale_table
+from memlab.evaluate.comparison import STALE_COLUMNS
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.printing import BOUNDS, tables_to_markdown
 from memlab.evaluate.publish import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
-from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.running import distinct_datasets, measurable_levels
@@ -66,8 +66,8 @@ class Comparison(Experiment):
             "All evidence in so many tokens": self.systems.select("system", *budgets).rename(budgets),
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
-        if STALE[0] in self.systems.columns:
-            tables["What must not come back"] = self.systems.select("system", *STALE)
+        if STALE_COLUMNS[0] in self.systems.columns:
+            tables["What must not come back"] = self.systems.select("system", *STALE_COLUMNS)
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def to_latex(self) -> str:
@@ -178,7 +178,7 @@ def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = 
     table = pl.DataFrame([each.row for each in measured])
     rankings = [each.ranking for each in measured]
     if data.questions["stale"].list.len().sum():
-        table = table.hstack(stale_table(rankings, data).select(STALE))
+        table = table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
     return Comparison(
         data.name,
         (data,),
