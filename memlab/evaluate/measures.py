@@ -102,14 +102,6 @@ class JudgedRun:
     hits: Mapping[str, np.ndarray]
     ideal: Mapping[str, np.ndarray]
 
-    @classmethod
-    def perfect(cls, n_relevant: np.ndarray) -> JudgedRun:
-        """Give a run that returns the evidence and nothing else, each item the only one of its subtopic."""
-        query = np.repeat(np.arange(len(n_relevant)), n_relevant)
-        rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
-        ideal = {"query": query, "rank": rank, **dict.fromkeys(("gain", "novelty"), ones), "earlier": 0 * ones}
-        return cls(n_relevant, n_relevant, ideal, ideal)
-
     def total(self, k: int | None, values: np.ndarray | float = 1.0) -> np.ndarray:
         """Sum a value of each hit among the first k, for each query."""
         return self._sum(self.hits, values, k)

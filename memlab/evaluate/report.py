@@ -47,7 +47,11 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> n
     ([1.0, 0.0], [0.5])
     """
     _, m, wanted = _read_sizes(n_docs, n_relevant, measure)
-    return np.asarray(registered[wanted.name](JudgedRun.perfect(m), wanted.k), dtype=np.float64)
+    query = np.repeat(np.arange(len(m)), m)
+    rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
+    # Each item is the only one of its subtopic.
+    ideal = {"query": query, "rank": rank, "gain": ones, "novelty": ones, "earlier": 0 * ones}
+    return np.asarray(registered[wanted.name](JudgedRun(m, m, ideal, ideal), wanted.k), dtype=np.float64)
 
 
 def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
