@@ -168,7 +168,7 @@ for name, which in (("Significant difference", pl.col("p_holm") < 0.05), ("Not s
 # %%
 few, ten, many = (of["my function"][f"recall_all@{cut}"] for cut in ("200 tokens", "10", "4000 tokens"))
 lines += [f"- `my function` completes {ten:.3f}, in 200 tokens {few:.3f} and in 4,000 tokens {many:.3f}."]
-missed = done.missed.filter(system="my function")["rank"]
+missed = done.misses(system="my function")["rank"]
 lines += [f"- Of {len(missed)} items that it misses, {missed.is_null().mean() or 0:.0%} are not among its 50 texts."]
 lines += [f"- Not installed, and left out: {name}." for name in ("LangChain", "mem0") if name not in compared]
 Markdown("\n".join(lines))

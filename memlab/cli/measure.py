@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -187,17 +188,19 @@ def why(
     Of a memory from outside: what it returned, what of the evidence is not there, and the nearest thing that is.
     """
     from memlab.evaluate import explain
-    from memlab.experiments import explain_memory
+    from memlab.experiments import compare as compare_systems
     from memlab.retrieve import Bench
 
     chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
-    if system:
+    asked = data.questions.filter(query_id=query_id)
+    own = data.take(asked["scope"]) if asked.height else data
+    if system and asked.height:
         enable_system_imports([system])
-        echo_escaped(explain_memory(query_id, system, data, k=k, encoder=load_encoder(chosen), store=chosen.store))
+        own = replace(own, questions=asked)
+        done = compare_systems({"memory": system}, own, encoder=load_encoder(chosen), store=chosen.store)
+        echo_escaped(done.why(query_id, k=k))
         return
-    scopes = data.questions.filter(data.questions["query_id"] == query_id)["scope"].to_list()
-    own = data.take(scopes) if scopes else data
     bench = Bench.of(own, encoder=load_encoder(chosen), store=chosen.store, header=chosen.header)
     echo_escaped(explain(query_id, pipeline, bench, own, k=k))
 

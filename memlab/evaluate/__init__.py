@@ -1,23 +1,21 @@
 """Evaluation: in go a run and a dataset, out comes a :class:`Report`; and tables, tests and files of several.
 
-``measures`` scores a run, ``bounds`` says what chance and a perfect ranking would reach, ``groups`` sorts questions,
-``report`` puts them together. ``significance`` has every interval and test, ``comparison`` sets systems side by side,
-``printing`` writes tables down, ``publish`` and ``trec`` make files. ``why``, ``misses`` and ``stale`` look closer: at
-one question, at what was missed, at what must not come back. ``gold`` and ``fact_measures`` measure extracted facts.
-What is not exported here is imported from its module.
+``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and what could be reached.
+``significance`` has every interval and test, ``comparison`` sets systems side by side, ``printing`` writes tables,
+``publish`` and ``trec`` make files. ``why`` and ``misses`` look closer: at one question, at what was missed. ``gold``
+and ``fact_measures`` measure extracted facts. What is not exported here is imported from its module.
 
 >>> import memlab
 >>> memlab.evaluate.read_measure("recall_all@10")
 recall_all@10
 """
 
-from memlab.evaluate.comparison import compare, cutoff_curve, results_table
+from memlab.evaluate.comparison import compare, cutoff_curve, results_table, stale_table
 from memlab.evaluate.measures import Measure, kendall_tau, read_measure
 from memlab.evaluate.misses import count_by_cause, misses
 from memlab.evaluate.printing import Table, show_tables
 from memlab.evaluate.report import Report, evaluate
 from memlab.evaluate.significance import verdicts
-from memlab.evaluate.stale import stale_table
 from memlab.evaluate.trec import read_run
 from memlab.evaluate.why import explain
 

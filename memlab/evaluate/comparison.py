@@ -1,4 +1,4 @@
-"""Systems side by side on the same questions: tables of means with what bounds them, and paired tests."""
+"""Systems side by side on the same questions: means with their bounds, paired tests, and what must not come back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from memlab.evaluate.groups import split_by
 from memlab.evaluate.measures import Measure, MeasureLike, read_measures
 from memlab.evaluate.printing import BOUNDS, Table
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import ALPHA, bootstrap_interval, compare_paired, holm, randomisation_test
+from memlab.evaluate.significance import ALPHA, compare_paired, holm, randomisation_test
+from memlab.records import Dataset, Run
 
 
 def compare(
@@ -33,8 +34,8 @@ def compare(
     :param where: keeps some questions, as a predicate over ``per_query``: ``"n_evidence_sessions >= 2"`` or
         ``pl.col("n_evidence_sessions") >= 2``.
     :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
-    :returns: a row a system: ``system``, ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and the
-        columns of :func:`~memlab.evaluate.significance.compare_paired`; those of the baseline itself are null.
+    :returns: a row a system: ``system`` and the columns of :func:`~memlab.evaluate.significance.compare_paired`; what
+        compares a baseline with itself is null.
     :raises DataError: when reports share a name, differ in level or questions, or nothing is left to compare.
 
     >>> import memlab
@@ -53,12 +54,9 @@ def compare(
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
     seed, scopes = reports[0].seed, asked["scope"].to_numpy() if unit == "scope" else None
-    low, high = bootstrap_interval(values, scopes=scopes, seed=seed)
-    means = {"system": names, "n": [len(values)] * len(names), "mean": values.mean(axis=0)}
     base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
-    intervals = pl.DataFrame({**means, "mean_low": low, "mean_high": high}).fill_nan(None)
-    return Table(intervals.hstack(compare_paired(values, reference, scopes=scopes, seed=seed)))
+    return Table(pl.DataFrame({"system": names}).hstack(compare_paired(values, reference, scopes=scopes, seed=seed)))
 
 
 def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
@@ -178,3 +176,47 @@ def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
         if p[-1] >= ALPHA:
             return None
     return first if p and holm(np.array(p)).max() < ALPHA else None
+
+
+STALE_COLUMNS = ("stale@10", "current@10", "current first")
+"""What :func:`stale_table` says of each system."""
+
+
+def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
+    """Say of rankings whether must-exclude turns come back, and whether what holds stands above them.
+
+    :param runs: rankings of turns.
+    :returns: ``system``, ``n`` (questions with ``stale`` turns), and shares of these questions: ``stale@10`` (a stale
+        turn is among the first ten), ``current@10`` (all evidence is) and ``current first`` (the first turn of evidence
+        was retrieved and stands above every stale one).
+    :raises DataError: when a run ranks sessions, or no question has such turns.
+
+    >>> import memlab
+    >>> from memlab.evaluate import stale_table
+    >>> data = memlab.load("data/facts/updates.jsonl")
+    >>> run = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
+    >>> stale_table([run], data)["n"].item()
+    60
+    """
+    asked = data.questions.filter(pl.col("stale").list.len() > 0)
+    if asked.is_empty() or any(run.level != "turn" for run in runs):
+        raise DataError(
+            f"{asked.height} questions of {data.name!r} name stale turns; give rankings of turns, and questions with "
+            "the key stale"
+        )
+
+    def places(run: Run, column: str) -> pl.DataFrame:
+        """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
+        pairs = asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
+        ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
+        rank = pl.col("rank").fill_null(2**31 - 1)
+        found = ranks.agg(first=rank.min(), last=rank.max())
+        return asked.select("query_id").join(found, on="query_id", how="left", maintain_order="left")
+
+    rows = []
+    for run in runs:
+        stale, current = places(run, "stale"), places(run, "evidence")
+        above = (current["first"] < stale["first"]).fill_null(False)
+        shares = (stale["first"] <= 10).mean(), (current["last"] <= 10).mean(), above.mean()
+        rows.append({"system": run.name, "n": asked.height} | dict(zip(STALE_COLUMNS, shares, strict=True)))
+    return pl.DataFrame(rows)

@@ -15,19 +15,7 @@ from memlab import indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.evaluate.gold import (
-    Annotations,
-    Entry,
-    matches_entry,
-    matches_ignoring_polarity,
-    mentions_entry,
-    message_turn_id,
-    only_names_person,
-    polarity,
-    read_gold,
-    read_json_lines,
-    value_words,
-)  # fmt: skip
+from memlab.evaluate.gold import Annotations, Entry, message_turn_id, read_gold, read_json_lines
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson_interval
 from memlab.knowledge import Resolved, active_facts, resolve
@@ -43,8 +31,6 @@ MEASURES = (
 )  # fmt: skip
 _OUTCOMES = {"scope": pl.String(), "measure": pl.String(), "hit": pl.Boolean(), "kind": pl.String(),
              "what": pl.String(), "closed": pl.Boolean()}  # fmt: skip
-# What holds for an hour may have been noted as long as it is forgotten after a day.
-_MOMENT = timedelta(days=1)
 _Row = Mapping[str, Any]
 _Outcome = tuple[str, bool, str | None, str]
 
@@ -62,8 +48,8 @@ def measure_folder(
     An active fact counts for precision if it says what an active entry says (a hit); if it falls into a trap, says what
     no longer holds, contradicts or is nowhere among the entries (a miss); neither way if it is a neutral entry, or
     states truly that something was planned, is over or was not so. Recall asks which active entries are stated by such
-    a fact. An invalidation is right if it ends an entry that has ended, not before that was said. A trap is
-    avoided unless a fact from its message says it (for what holds for an hour: for more than a day).
+    a fact. An invalidation is right if it ends an entry that has ended, at most a day before that was said. A trap is
+    avoided unless a fact from its message says it.
 
     :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed, they are resolved.
     :param service: the language model that extracts; ``None`` for rules.
@@ -134,11 +120,8 @@ def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFr
     """
     rows = [row for day in gold.dates for row in _active_fact_outcomes(gold, "as-of", day, known(as_of=day))]
     end = known(as_of=None)
-    rows += [
-        *_active_fact_outcomes(gold, "current", None, end),
-        *_closing_outcomes(gold, end),
-        *_trap_outcomes(gold, end),
-    ]
+    rows += [*_active_fact_outcomes(gold, "current", None, end), *_closing_outcomes(gold, end)]
+    rows += _trap_outcomes(gold, end)
     about = [(gold.scope, *row[:3], None if gold.closed else row[3], gold.closed) for row in rows]
     return pl.DataFrame(about, schema=_OUTCOMES, orient="row")
 
@@ -185,28 +168,26 @@ def _active_fact_outcomes(gold: Annotations, name: str, when: datetime | None, k
 
 def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, list[Entry]]:
     """Say what an active fact is: right (and by which entries), trap, stale, wrong, unlisted or neutral."""
-    facts = [
-        entry for entry in gold.of_kind("fact") if gold.stated(entry, when) and matches_ignoring_polarity(row, entry)
-    ]
-    agreeing = [entry for entry in facts if matches_entry(row, entry)]
+    stated = [entry for entry in gold.of_kind("fact") if gold.stated(entry, when)]
+    facts = [entry for entry in stated if entry.matches_ignoring_polarity(row)]
+    agreeing = [entry for entry in facts if entry.matches(row)]
     holding = [entry for entry in agreeing if gold.active(entry, when)]
     # "Chemistry at the old school": what holds does not excuse what does not.
     text = f"{row['subject']} {row['predicate']} {strip_contrast(row['object'])}"
-    current = frozenset[str]().union(*(value_words(text, entry) for entry in holding))
-    if any(not value_words(text, entry) <= current for entry in agreeing if entry not in holding):
+    current = frozenset[str]().union(*(entry.value_words(text) for entry in holding))
+    if any(not entry.value_words(text) <= current for entry in agreeing if entry not in holding):
         return "stale", []
     if holding:
         return ("neutral" if all(_is_optional(entry, when) for entry in holding) else "right"), holding
-    traps = [
-        entry for entry in gold.of_kind("trap") if _may_stem_from(row, entry) and matches_ignoring_polarity(row, entry)
-    ]
-    if any(matches_entry(row, entry) for entry in traps):
+    about = [entry for entry in gold.entries if entry.since in row["evidence"]]
+    traps = [entry for entry in about if entry.kind == "trap" and entry.matches_ignoring_polarity(row)]
+    if any(entry.matches(row) for entry in traps):
         return "trap", []
-    denied = any(polarity(row, entry) == "not" for entry in facts)
+    denied = any(entry.polarity(row) == "not" for entry in facts)
     if denied and all(entry.mode == "is" and gold.active(entry, when) for entry in facts):
         return "wrong", []
-    near = any(_may_stem_from(row, entry) and mentions_entry(row, entry) for entry in gold.of_kind("neutral"))
-    return ("neutral" if traps or facts or near or only_names_person(row, gold) else "unlisted"), []
+    near = any(entry.kind == "neutral" and entry.is_mentioned(row) for entry in about)
+    return ("neutral" if traps or facts or near or gold.only_names_person(row) else "unlisted"), []
 
 
 def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
@@ -214,11 +195,11 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
     ended = [entry for entry in gold.of_kind("fact") if entry.until]
     # A correction takes effect from when the wrong value was said.
-    since = {entry.id: gold.times[str(entry.until)] - _MOMENT for entry in ended if not entry.corrected}
+    since = {entry.id: gold.times[str(entry.until)] - timedelta(days=1) for entry in ended if not entry.corrected}
     stated: set[str] = set()
     for log in end.log.iter_rows(named=True):
         row, new = facts[log["old"]], facts.get(log["new"])
-        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and matches_entry(row, entry)]
+        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and entry.matches(row)]
         stated |= {entry.same or entry.id for entry in over}
         verdict, _ = _verdict(gold, row, None)
         if over or verdict not in ("neutral", "trap"):
@@ -231,11 +212,7 @@ def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     """Count traps by whether no fact from their message says them."""
     facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
     for trap in gold.of_kind("trap"):
-        broken = [
-            row
-            for row in facts
-            if _may_stem_from(row, trap) and _lasts_too_long(row, trap) and matches_entry(row, trap)
-        ]
+        broken = [row for row in facts if trap.since in row["evidence"] and trap.matches(row)]
         what = f"{_entry_line(trap)} <- {_fact_text(broken[0])}" if broken else _entry_line(trap)
         yield "traps avoided", not broken, trap.trap, what
 
@@ -247,19 +224,9 @@ def _recall_outcomes(name: str, entries: list[Entry], stated: set[str]) -> Itera
         yield f"{name} recall", group in stated, entry.mode, _entry_line(entry)
 
 
-def _may_stem_from(row: _Row, entry: Entry) -> bool:
-    return not row["evidence"] or entry.since in row["evidence"]
-
-
 def _is_optional(entry: Entry, when: datetime | None) -> bool:
     """Whether it need not be known: what was over before it was stated, and on a date what was only said by mistake."""
     return entry.mode == "was" or (when is not None and entry.corrected)
-
-
-def _lasts_too_long(row: _Row, trap: Entry) -> bool:
-    """Whether a fact lasts so long that it breaks the trap."""
-    start, end = row["valid_from"], row["valid_to"]
-    return trap.trap != "moment" or start is None or end is None or end - start > _MOMENT
 
 
 def _fact_text(row: _Row) -> str:

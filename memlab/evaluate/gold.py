@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,35 +11,29 @@ from pathlib import Path
 from typing import Any
 
 from memlab import datasets
+from memlab.datasets.reading import Source
+from memlab.datasets.streams import stream_json_lines
 from memlab.errors import DataError
 from memlab.records import Dataset, encode_id_part
 from memlab.text.lemmas import base_form, base_form_stems, normalize_negations, strip_contrast
 from memlab.text.tokens import normalize_characters, stem, words
-from memlab.text.words import ARTICLES, DEMONSTRATIVES, FIRST_PERSON, HAVE, NEGATIONS, POSSESSIVES, wordset
+from memlab.text.words import FIRST_PERSON, HAVE, NEGATIONS, wordset
 
 SUFFIX = ".gold.jsonl"
 JOINT_LOG_FILE = "sample.jsonl"
 """The chats of a folder in one file, where annotations have no chat of their name beside them: ``data/sample``."""
-_DETERMINERS = ARTICLES | POSSESSIVES | DEMONSTRATIVES
 _IGNORED = frozenset(base_form_stems("new old current first own real actual name now"))
 _NAMING = frozenset(base_form_stems("have be name named call called"))
 _CODE = re.compile(r"(?=(?:\D*\d){3})\S*\d\S*(?:\s+\S*\d\S*)*")
 _ACCEPTED = {"is": {"is"}, "not": {"not"}, "plan": {"plan", "is"}, "was": {"was", "not"}}
 _ENDING_WORDS = """stop quit leave cease end drop cancel abandon refuse avoid former ex off over resign break separate
     divorce split lose sell"""
-_ENDING = frozenset(stem(wordset(_ENDING_WORDS)))
-_HOPE_WORDS = wordset(
-    """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether suppose
-    expect could may must shall should will would"""
-)
-_HOPE = _HOPE_WORDS | frozenset(stem(_HOPE_WORDS))
-_PAST = wordset(
-    """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran kept
-    drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
-)
-_UNDER_WAY = re.compile(
-    r"\b(?:am|is|are|'s|'m|'re|be)\s+(?:\w+ly\s+)?(?:going|moving|leaving|planning|coming|flying)\b"
-)
+_HOPE_WORDS = """plan want wish hope think consider intend dream try might maybe perhaps possibly probably if whether
+    suppose expect could may must shall should will would"""
+_PAST_WORDS = """was were had lived worked studied taught loved liked hated adored played drove owned stayed served ran
+    kept drank ate smoked knew sang wore led sat slept dated used formerly previously once"""
+_ENDING, _HOPE = (frozenset(stem(wordset(each))) for each in (_ENDING_WORDS, _HOPE_WORDS))
+_PAST = wordset(_PAST_WORDS)
 
 
 @dataclass(frozen=True)
@@ -78,6 +71,69 @@ class Entry:
         """The subject's names in words, the longest first."""
         return sorted({base_form_stems(name) for name in self.names}, key=len, reverse=True)
 
+    def matches(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact says what the entry says: the same words, with the same polarity or modality.
+
+        >>> from memlab.evaluate.gold import Entry
+        >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
+        >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
+        >>> boss.matches(row), boss.matches(row | {"predicate": "no longer reports to"})
+        (True, False)
+        """
+        return self.matches_ignoring_polarity(fact) and self.polarity(fact) in _ACCEPTED[self.mode]
+
+    def matches_ignoring_polarity(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact speaks of the entry's subject, relation and value, whatever its polarity.
+
+        The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the
+        entry's subject, and what else it holds belong to the relation ("Nora's boss"); or hold nothing but the relation
+        ("gym code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the relation
+        must occur, and all words of one wording of the value, in predicate and object, without what a value is
+        contrasted with. Words are compared by base form and stem, numbers by their value, codes and telephone numbers
+        without their signs.
+
+        :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
+        """
+        subjects, value = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
+        said = set(base_form_stems(value))
+        owned = ((part, name) for part in subjects for name in self.owners if part[: len(name)] == name)
+        part, owner = next(owned, (subjects[0], ()))
+        rest = set(part[len(owner) :])
+        if part and rest <= self.relation | _IGNORED:
+            said |= rest
+        elif not owner and any(said.issuperset(name) for name in self.owners):
+            value = str(fact["subject"])
+        else:
+            return False
+        # Whoever quits something need not say what it was to them.
+        related = not self.relation or not (self.relation | _ENDING).isdisjoint(said)
+        return related and bool(self.value_words(value))
+
+    def polarity(self, fact: Mapping[str, Any]) -> str:
+        """Say how a fact is stated: ``is``, ``not`` (never, or no longer), ``plan`` (or wish, or perhaps) or ``was``.
+
+        A word of the entry's relation ends nothing: "broke up with" where that is what is asked.
+        """
+        predicate, value = str(fact["predicate"]), strip_contrast(str(fact["object"]))
+        said, opens = (words(normalize_negations(text)) for text in (predicate, value))
+        stems = {*stem(base_form(word) for word in said)}
+        if not (_ENDING - self.relation).isdisjoint(stems) or not NEGATIONS.isdisjoint(said + opens[:1]):
+            return "not"
+        if not _HOPE.isdisjoint(stems):
+            return "plan"
+        perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
+        return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
+
+    def value_words(self, text: str) -> frozenset[str]:
+        """Give the words of the wordings of the entry's value that a text holds."""
+        return frozenset(word for value in self.value if contains_value(text, value) for word in base_form_stems(value))
+
+    def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact names the entry's subject and value at all: enough for what counts neither way."""
+        whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
+        named = any(set(base_form_stems(whole)).issuperset(owner) for owner in self.owners)
+        return named and bool(self.value_words(whole))
+
 
 @dataclass(frozen=True)
 class Annotations:
@@ -109,6 +165,14 @@ class Annotations:
         over = entry.until is not None and (when is None or self.times[entry.until] <= when)
         return self.stated(entry, when) and not over
 
+    def only_names_person(self, fact: Mapping[str, Any]) -> bool:
+        """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
+        said = set(base_form_stems(f"{fact['predicate']} {fact['object']}")) - _NAMING
+        people = [[set(base_form_stems(name)) for name in names] for names in self.people]
+        return bool(said) and any(
+            said <= set().union(*known) and sum(said >= name for name in known) > 1 for known in people
+        )
+
 
 def read_gold(folder: str | Path) -> list[Annotations]:
     """Read the gold annotations of a folder, each beside its chat or the file :data:`JOINT_LOG_FILE`, by name.
@@ -136,12 +200,11 @@ def _read_annotations(file: Path, data: Dataset) -> Annotations:
     entries = []
     for n, row in enumerate(rows, 2):
         try:
-            about = {"kind": row["is"], "trap": row.get("kind"), "names": people[row["subject"]]}
-            about |= {name: tuple(row.get(name, ())) for name in ("value", "about")}
-            about["since"] = message_turn_id(head["scope"], row.get("since") or row["message"])
-            about["until"] = message_turn_id(head["scope"], row["until"]) if "until" in row else None
-            rest = {name: value for name, value in row.items() if name not in ("is", "message", *about)}
-            entry = Entry(**about, **rest)
+            kind, trap = row.pop("is"), row.pop("kind", None)
+            row["since"] = row.pop("message", None) or row["since"]
+            row |= {name: tuple(row[name]) for name in ("value", "about") if name in row}
+            row |= {name: message_turn_id(head["scope"], row[name]) for name in ("since", "until") if name in row}
+            entry = Entry(kind=kind, trap=trap, names=people[row["subject"]], **row)
             if entry.mode not in _ACCEPTED or not {entry.since, entry.until or entry.since} <= times.keys():
                 raise ValueError(f"mode {entry.mode!r}, or a message of it that the chat does not have")
         except (KeyError, TypeError, ValueError) as error:
@@ -159,78 +222,9 @@ def message_turn_id(scope: str, message: str) -> str:
 def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
     """Read a file of JSON lines.
 
-    :raises DataError: when it cannot be read, or a line is no JSON.
+    :raises DataError: when it cannot be read, or a line is no JSON: with file and line.
     """
-    rows: list[dict[str, Any]] = []
-    try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-        rows.extend(json.loads(line.strip() or "null") for line in lines)
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}, line {len(rows) + 1}: {error}") from error
-    return [row for row in rows if row]
-
-
-def matches_entry(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact says what an entry says: the same words, with the same polarity or modality.
-
-    >>> from memlab.evaluate.gold import Entry, matches_entry
-    >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
-    >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
-    >>> matches_entry(row, boss), matches_entry(row | {"predicate": "no longer reports to"}, boss)
-    (True, False)
-    """
-    return matches_ignoring_polarity(fact, entry) and polarity(fact, entry) in _ACCEPTED[entry.mode]
-
-
-def matches_ignoring_polarity(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact speaks of an entry's subject, relation and value, whatever its polarity.
-
-    The fact's subject, or what in it belongs to somebody ("Nora's flat's code"), must begin with a name of the entry's
-    subject, and what else it holds belong to the relation ("Nora's boss"); or hold nothing but the relation ("gym
-    code"); or hold the value, and the object the name ("Ingrid | is boss of | Nora"). A word of the relation must
-    occur, and all words of one wording of the value, in predicate and object, without what a value is contrasted with.
-    Words are compared by base form and stem, numbers by their value, codes and telephone numbers without their signs.
-
-    :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
-    """
-    subjects, tail = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
-    said, value = set(base_form_stems(tail)), tail
-    owned = ((part, name) for part in subjects for name in entry.owners if part[: len(name)] == name)
-    part, owner = next(owned, (subjects[0], ()))
-    rest = set(part[len(owner) :])
-    if owner or (part and rest <= entry.relation | _IGNORED):
-        if not rest <= entry.relation | _IGNORED:
-            return False
-        said |= rest
-    elif any(said.issuperset(name) for name in entry.owners):
-        value = str(fact["subject"])
-    else:
-        return False
-    # Whoever quits something need not say what it was to them.
-    related = not entry.relation or not (entry.relation | _ENDING).isdisjoint(said)
-    return related and bool(value_words(value, entry))
-
-
-def polarity(fact: Mapping[str, Any], entry: Entry) -> str:
-    """Say how a fact is stated: ``is``, ``not`` (never, or no longer), ``plan`` (or wish, or perhaps) or ``was``.
-
-    :param entry: a word of its relation ends nothing: "broke up with" where that is what is asked.
-    """
-    predicate, value = normalize_characters(str(fact["predicate"])).lower(), strip_contrast(str(fact["object"]))
-    said, opens = words(normalize_negations(predicate)), words(normalize_negations(value))[:1]
-    stems = {*stem(base_form(word) for word in said)}
-    ended = not (_ENDING - entry.relation).isdisjoint(stems)
-    if ended or not NEGATIONS.isdisjoint(said) or not (NEGATIONS - {"none", "nothing"}).isdisjoint(opens):
-        return "not"
-    if _UNDER_WAY.search(predicate) or not _HOPE.isdisjoint(stems.union(said)):
-        return "plan"
-    perfect = len(said) > 1 and said[0] in (HAVE - {"had"}) | {"'ve"}
-    return "was" if not perfect and not _PAST.isdisjoint(said) else "is"
-
-
-def value_words(text: str, entry: Entry) -> frozenset[str]:
-    """Give the words of the wordings of an entry's value that a text holds."""
-    return frozenset(word for value in entry.value if contains_value(text, value) for word in base_form_stems(value))
+    return [row for _, row in stream_json_lines(Source(Path(file)))]
 
 
 def contains_value(text: str, value: str) -> bool:
@@ -247,26 +241,9 @@ def contains_value(text: str, value: str) -> bool:
     return re.search(rf"(?<![0-9a-z]){signs}(?![0-9a-z])", text.lower()) is not None
 
 
-def mentions_entry(fact: Mapping[str, Any], entry: Entry) -> bool:
-    """Say whether a fact names an entry's subject and value at all: enough for what counts neither way."""
-    whole = f"{' '.join(_subject_words(fact)[0])} {fact['predicate']} {fact['object']}"
-    named = any(set(base_form_stems(whole)).issuperset(owner) for owner in entry.owners)
-    return named and bool(value_words(whole, entry))
-
-
-def only_names_person(fact: Mapping[str, Any], gold: Annotations) -> bool:
-    """Say whether a fact only says what somebody of the chat is called: "has a sister named Kavita"."""
-    said = set(base_form_stems(f"{fact['predicate']} {fact['object']}")) - _NAMING
-    people = [[set(base_form_stems(name)) for name in names] for names in gold.people]
-    return bool(said) and any(
-        said <= set().union(*known) and sum(said >= name for name in known) > 1 for known in people
-    )
-
-
 def _subject_words(fact: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Give the words of a fact's subject, then those without each owner; "I", "my", "the user" are who speaks."""
     text, speaker = normalize_characters(str(fact["subject"])), fact.get("speaker") or "user"
     named = [speaker if word.lower() in FIRST_PERSON | {"user"} else word for word in text.split()]
-    named = [word for word in named if word.lower() not in _DETERMINERS]
     starts = [0, *(n for n, word in enumerate(named, 1) if word.endswith("'s") and n < len(named))]
     return [base_form_stems(" ".join(named[start:])) for start in starts]

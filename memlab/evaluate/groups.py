@@ -51,18 +51,9 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     for query, scope in described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows():
         raise DataError(f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s")
     n = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
-    return described.select(
-        *(
-            "query_id",
-            "scope",
-            "question_type",
-            question_form(),
-            asks_for_aggregation(),
-            n.alias("n_evidence_sessions"),
-        ),
-        pl.when(n >= 4).then(pl.lit("4+")).otherwise(n.cast(pl.String)).alias("evidence_sessions"),
-        *("n_relevant", "n_docs"),
-    )
+    sessions = pl.when(n >= 4).then(pl.lit("4+")).otherwise(n.cast(pl.String)).alias("evidence_sessions")
+    kinds = ("question_type", question_form(), asks_for_aggregation(), n.alias("n_evidence_sessions"), sessions)
+    return described.select("query_id", "scope", *kinds, "n_relevant", "n_docs")
 
 
 def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:

@@ -193,15 +193,12 @@ def alpha_ndcg(judged: JudgedRun, k: int | None) -> np.ndarray:
     return judged.normalised(k, (1 - ALPHA) ** judged.hits["earlier"], judged.ideal["novelty"], log_discount)
 
 
-_TURN_MEASURES = (
-    "recall_any@10", "recall@10", "recall_all@5", "recall_all@10", "recall_all@20", "ndcg@10", "mrr", "alpha_ndcg@10",
-)  # fmt: skip
-_SESSION_MEASURES = (
-    "recall_any@5", "recall@10", "recall_all@5", "recall_all@10", "ndcg@10", "ndcg_longmemeval@10", "mrr",
-)  # fmt: skip
+_TURN_MEASURES = "recall_any@10 recall@10 recall_all@5 recall_all@10 recall_all@20 ndcg@10 mrr alpha_ndcg@10"
+_SESSION_MEASURES = "recall_any@5 recall@10 recall_all@5 recall_all@10 ndcg@10 ndcg_longmemeval@10 mrr"
 DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
-    "turn": read_measures(_TURN_MEASURES), "session": read_measures(_SESSION_MEASURES),
-}  # fmt: skip
+    "turn": read_measures(_TURN_MEASURES.split()),
+    "session": read_measures(_SESSION_MEASURES.split()),
+}
 
 
 def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike]) -> pl.DataFrame:

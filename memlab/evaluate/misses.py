@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from typing import Any
 
 import polars as pl
 
@@ -67,16 +67,17 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         .join(turns, on="doc_id", how="left", maintain_order="left")
         .join(asked.with_row_index("asked"), on="query_id", how="left", maintain_order="left")
     )
-    missed = items.filter((pl.col("rank") > k).fill_null(True))
     first = ranked.filter(pl.col("rank") <= k).join(turns.select("doc_id", "at", "session_id", "n"), on="doc_id")
-    unlabelled = first.join(evidence, on=["query_id", "doc_id"], how="anti")
+    places = first.group_by("query_id", "session_id").agg(places="n")
+    others = first.join(evidence, on=["query_id", "doc_id"], how="anti").group_by("query_id").agg(others="at")
+    missed = (
+        items.filter((pl.col("rank") > k).fill_null(True))
+        .join(places, on=["query_id", "session_id"], how="left", maintain_order="left")
+        .join(others, on="query_id", how="left", maintain_order="left")
+        .with_columns(pl.col("places", "others").fill_null([]))
+    )
     words = _ScopeWords(dataset)
-    others = {query: rows["at"].to_list() for (query,), rows in unlabelled.group_by("query_id")}
-    places = {key: rows["n"].to_list() for key, rows in first.group_by("query_id", "session_id")}
-    causes = [
-        words.cause(item, k, others.get(item["query_id"], []), places.get((item["query_id"], item["session_id"]), []))
-        for item in missed.iter_rows(named=True)
-    ]
+    causes = [words.cause(item, k) for item in missed.iter_rows(named=True)]
     shown = pl.concat_str("text", pl.format("[image: {}]", "caption"), separator=" ", ignore_nulls=True)
     about = ("query_id", "n_evidence_sessions", "question", "answer", "doc_id", shown.alias("text"), "rank")
     return missed.select(*about).with_columns(cause=pl.Series(causes, dtype=pl.String))
@@ -89,39 +90,36 @@ class _ScopeWords:
         turns, questions = dataset.turns, dataset.questions
         self.texts, self.captions = _content_stem_sets(turns["text"]), _content_stem_sets(turns["caption"])
         self.questions, self.answers = _content_stem_sets(questions["text"]), _content_stem_sets(questions["answer"])
-        scopes, speakers = turns["scope"].to_list(), _content_stem_sets(turns["speaker"])
-        self.names: dict[str, set[str]] = {scope: set() for scope in {*scopes, *questions["scope"]}}
-        counts: dict[str, Counter[str]] = {scope: Counter() for scope in self.names}
-        for scope, speaker, text, caption in zip(scopes, speakers, self.texts, self.captions, strict=True):
-            self.names[scope] |= speaker
-            counts[scope].update(text | caption)
-        most = {scope: max(COMMON * n, FEW) for scope, n in Counter(scopes).items()}
-        self.common = {
-            scope: {word for word, n in counted.items() if n > most[scope]} for scope, counted in counts.items()
-        }
+        self.names, self.common = dict[str, set[str]](), dict[str, set[str]]()
+        speakers = _content_stem_sets(turns["speaker"])
+        for scope, rows in turns.select("scope", at=pl.int_range(pl.len())).group_by("scope").agg("at").iter_rows():
+            counts = Counter(word for at in rows for word in self.texts[at] | self.captions[at])
+            self.names[scope] = set[str]().union(*(speakers[at] for at in rows))
+            self.common[scope] = {word for word, n in counts.items() if n > max(COMMON * len(rows), FEW)}
 
-    def cause(self, item: dict[str, object], k: int, others: Iterable[int], places: Iterable[int]) -> str:
+    def cause(self, item: dict[str, Any], k: int) -> str:
         """Name the first cause that fits a missed item.
 
-        :param others: turns among the first k that are no evidence; ``places``: those of its session, by number.
+        :param item: with ``others``, turns among the first k that are no evidence, and ``places``, those of its
+            session, by number.
         """
-        scope, at, row = str(item["scope"]), int(item["at"]), int(item["asked"])  # type: ignore[call-overload]
-        names, common = self.names[scope], self.common[scope]
+        at, row = item["at"], item["asked"]
+        names, common = self.names[item["scope"]], self.common[item["scope"]]
         question, answer = self.questions[row] - names, self.answers[row] - names
         text, caption = self.texts[at] - names, self.captions[at] - names
         either, own, wanted = question | answer, (text | caption) - common, answer - common
-        rank, place = item["rank"] or 2 * k + 1, item["n"]
+        rank = item["rank"] or 2 * k + 1
         asks, nothing = bool(own & question), not own & either
         rules = {
-            "budget": item["needed"] > k,  # type: ignore[operator]
+            "budget": item["needed"] > k,
             "caption": bool((caption - common) & either) and not (text - common) & either,
             "pronouns": not text - common,
-            "label": nothing and wanted and any(wanted <= self.texts[n] | self.captions[n] for n in others),
-            "follow-on": not asks and any(abs(place - n) <= FOLLOW_ON_REACH for n in places),  # type: ignore[operator]
+            "label": nothing and wanted and any(wanted <= self.texts[n] | self.captions[n] for n in item["others"]),
+            "follow-on": not asks and any(abs(item["n"] - n) <= FOLLOW_ON_REACH for n in item["places"]),
             "implied": not (text | caption) & either,
             "common words": nothing,
             "other words": not asks,
-            "near miss": rank <= 2 * k,  # type: ignore[operator]
+            "near miss": rank <= 2 * k,
         }
         return next((name for name, holds in rules.items() if holds), "outranked")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,10 @@ def file_names(names: Sequence[str]) -> dict[str, str]:
     {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25': 'bm25-2'}
     """
     files: dict[str, str] = {}
-    for name in names:
+    for name in dict.fromkeys(names):
         stem = re.sub(r"[^a-z0-9_.]+", "-", name.lower()).strip("-.")[:80] or "run"
-        free, number = stem, 1
-        while free in files.values():
-            number += 1
-            free = f"{stem}-{number}"
-        files.setdefault(name, free)
+        numbered = (f"{stem}-{n}" if n > 1 else stem for n in count(1))
+        files[name] = next(free for free in numbered if free not in files.values())
     return files
 
 
@@ -91,8 +89,8 @@ def _main_measure(measures: Sequence[Measure]) -> Measure:
 
 def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     """Give the questions that are compared apart: all, and those of several sessions where there are any."""
-    several = reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height
-    return {"all": None} | ({f"{MULTI_SESSION} evidence sessions": HAS_SEVERAL_SESSIONS} if several else {})
+    several = {f"{MULTI_SESSION} evidence sessions": HAS_SEVERAL_SESSIONS}
+    return {"all": None} | (several if reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height else {})
 
 
 def main_tables(reports: Sequence[Report]) -> dict[str, Table]:

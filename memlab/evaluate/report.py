@@ -20,6 +20,7 @@ from memlab.errors import DataError
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
+    JudgedRun,
     Measure,
     MeasureLike,
     log_discount,
@@ -31,34 +32,26 @@ from memlab.evaluate.measures import (
 from memlab.evaluate.printing import BOUNDS, to_notebook_html
 from memlab.evaluate.significance import bootstrap_interval
 from memlab.records import Dataset, Level, Run, qrels
-
-_CELLS = 4_000_000
-_CLOSED_FORM_MEASURES = {"recall_any", "recall_all", "recall", "precision", "ndcg", "ndcg_longmemeval", "mrr"}
-_AT_BEST_ONE = {*_CLOSED_FORM_MEASURES, "alpha_ndcg", "precision_returned"}
+from memlab.registry import measures as registered
 
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
-    """Give the best value that any ranking can reach at the measure's cutoff.
+    """Give the measure of a ranking that returns the evidence and nothing else: no ranking reaches more.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) evidence items of each query, at least 1.
-    :returns: (q,) values; NaN for measures that others added.
+    :returns: (q,) values.
 
     >>> from memlab.evaluate.report import ceiling
     >>> ceiling([600, 600], [4, 20], "recall_all@10").tolist(), ceiling(600, 20, "recall@10").tolist()
     ([1.0, 0.0], [0.5])
     """
-    n, m, k, wanted = _read_sizes(n_docs, n_relevant, measure)
-    found = np.minimum(m, k)
-    if wanted.name == "recall_all":
-        return (m <= k).astype(np.float64)
-    if wanted.name == "recall":
-        return found / m
-    if wanted.name == "precision":
-        return found / k
-    if wanted.name == "f1":
-        return 2 * found / (found + m)
-    return np.full(len(n), 1.0 if wanted.name in _AT_BEST_ONE else np.nan)
+    _, m, wanted = _read_sizes(n_docs, n_relevant, measure)
+    query = np.repeat(np.arange(len(m)), m)
+    rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
+    # Each item is the only one of its subtopic.
+    ideal = {"query": query, "rank": rank, "gain": ones, "novelty": ones, "earlier": 0 * ones}
+    return np.asarray(registered[wanted.name](JudgedRun(m, m, ideal, ideal), wanted.k), dtype=np.float64)
 
 
 def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
@@ -76,54 +69,42 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np
     >>> chance([20, 20], [1, 2], "recall@10").tolist(), chance(20, 2, "recall_all@10").round(4).tolist()
     ([0.5, 0.5], [0.2368])
     """
-    n, m, k, wanted = _read_sizes(n_docs, n_relevant, measure)
-    if wanted.name not in _CLOSED_FORM_MEASURES:
-        return np.full(len(n), np.nan)
-    pairs, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
-    width = int(np.minimum(k, n).max(initial=1))
-    step = max(1, _CELLS // max(width, int(m.max(initial=1))))
-    parts = [
-        _expected_value(wanted, pairs[i : i + step, 0], pairs[i : i + step, 1]) for i in range(0, len(pairs), step)
-    ]
-    return np.concatenate(parts)[back.ravel()] if parts else np.empty(0)
+    n, m, wanted = _read_sizes(n_docs, n_relevant, measure)
+    sizes, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
+    return np.array([_expected_value(wanted, *each) for each in sizes.tolist()], dtype=np.float64)[back.ravel()]
 
 
-def _expected_value(wanted: Measure, n: np.ndarray, m: np.ndarray) -> np.ndarray:
-    drawn = n if wanted.k is None else np.minimum(wanted.k, n)
+def _expected_value(wanted: Measure, n: int, m: int) -> float:
+    """Give the expected value for one query of ``n`` documents, ``m`` of them evidence; NaN without a closed form."""
+    drawn = min(wanted.k or n, n)
     if wanted.name == "recall":
         return drawn / n
     if wanted.name == "precision":
         return m / n * drawn / (wanted.k or n)
     if wanted.name == "recall_all":
         # All m items are among the drawn: the product over i < m of (drawn − i) / (n − i).
-        i = np.arange(m.max())[None, :]
-        inside = np.maximum(drawn[:, None] - i, 0) / np.maximum(n[:, None] - i, 1)
-        return np.where(i < m[:, None], inside, 1.0).prod(axis=1)
-    rank = np.arange(1, drawn.max() + 1)[None, :]
+        i = np.arange(m)
+        return float((np.maximum(drawn - i, 0) / (n - i)).prod())
+    rank = np.arange(1, drawn + 1)
     if wanted.name in ("ndcg", "ndcg_longmemeval"):
         discount = (log_discount if wanted.name == "ndcg" else longmemeval_discount)(rank)
-        reached = np.where(rank <= drawn[:, None], discount, 0.0).sum(axis=1) * m / n
-        return reached / np.where(rank <= np.minimum(m, drawn)[:, None], discount, 0.0).sum(axis=1)
+        return float(discount.sum() * m / n / np.where(rank <= m, discount, 0.0).sum())
     # No evidence among the first r: the product over i < r of (n − m − i) / (n − i).
-    i = rank - 1
-    outside = np.maximum(n[:, None] - m[:, None] - i, 0) / np.maximum(n[:, None] - i, 1)
-    missed = np.where(i < drawn[:, None], outside, 1.0).cumprod(axis=1)
+    missed = (np.maximum(n - m - rank + 1, 0) / (n - rank + 1)).cumprod()
     if wanted.name == "recall_any":
-        return 1.0 - missed[:, -1]
-    before = np.concatenate([np.ones((len(n), 1)), missed[:, :-1]], axis=1)
-    return ((before - missed) / rank).sum(axis=1)
+        return float(1.0 - missed[-1])
+    return float((-np.diff(missed, prepend=1.0) / rank).sum()) if wanted.name == "mrr" else np.nan
 
 
 def _read_sizes(
     n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, Measure]:
-    wanted = read_measure(measure)
+) -> tuple[np.ndarray, np.ndarray, Measure]:
     n, m = (np.atleast_1d(each).astype(np.int64) for each in np.broadcast_arrays(n_docs, n_relevant))
     for at in np.flatnonzero((m < 1) | (m > n))[:1]:
         raise DataError(
             f"query {at} has {m[at]} evidence items among {n[at]} documents of its scope; expected 1 to {n[at]}"
         )
-    return n, m, n if wanted.k is None else np.full_like(n, wanted.k), wanted
+    return n, m, read_measure(measure)
 
 
 @dataclass(frozen=True, eq=False)

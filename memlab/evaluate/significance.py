@@ -116,7 +116,7 @@ def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
 def holm(p: np.ndarray) -> np.ndarray:
     """Adjust p values for their number by Holm's step-down procedure.
 
-    :param p: (n,) p values.
+    :param p: (n,) p values; NaN where nothing was tested.
     :returns: (n,) adjusted values in the same order, each at least its p and at most 1.
 
     >>> import numpy as np
@@ -124,10 +124,9 @@ def holm(p: np.ndarray) -> np.ndarray:
     >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]
     """
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty_like(p, dtype=np.float64)
-    adjusted[order] = np.minimum(1.0, stepped)
+    n, adjusted = int((~np.isnan(p)).sum()), np.full(len(p), np.nan)
+    order = np.argsort(p, kind="stable")[:n]  # NaN sorts last
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(n, 0, -1)))
     return adjusted
 
 
@@ -139,24 +138,28 @@ def compare_paired(
     :param values: (n, m) what each of m systems reached on n questions.
     :param reference: (m,) the column that each is compared with; a column that is its own is not tested.
     :param scopes: (n,) as in :func:`bootstrap_interval`.
-    :returns: m rows: ``difference`` with its 95 % interval ``low``, ``high``; ``p``; ``p_holm`` over all columns that
-        are tested; questions won, tied and lost: ``win``, ``tie``, ``loss``. Null where nothing is tested.
+    :returns: m rows: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and, null where nothing is
+        tested, ``difference`` with its 95 % interval ``low``, ``high``; ``p``; ``p_holm`` over all columns that
+        are tested; questions won, tied and lost: ``win``, ``tie``, ``loss``.
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import compare_paired
-    >>> compare_paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)
+    >>> compare_paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)[4:]
     (1.0, 1.0, 1.0, 0.0078125, 0.0078125, 8, 0, 0)
     """
     differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
-    low, high = bootstrap_interval(differences, scopes=scopes, seed=seed)
+    (mean_low, mean_high), (low, high) = (
+        bootstrap_interval(each, scopes=scopes, seed=seed) for each in (values, differences)
+    )
     tested = reference != np.arange(len(reference))
     p = np.array([randomisation_test(column, seed=seed) for column in _sum_units(differences, scopes)[0].T])
-    p_holm = np.full(len(p), np.nan)
-    p_holm[tested] = holm(p[tested])
-    rows = {"difference": differences.mean(axis=0), "low": low, "high": high, "p": p, "p_holm": p_holm}
+    rows = {"difference": differences.mean(axis=0), "low": low, "high": high, "p": p}
+    rows["p_holm"] = holm(np.where(tested, p, np.nan))
     rows |= {"win": (differences > 0).sum(0), "tie": (differences == 0).sum(0), "loss": (differences < 0).sum(0)}
-    return pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all())).fill_nan(None)
+    means = pl.DataFrame({"mean": values.mean(axis=0), "mean_low": mean_low, "mean_high": mean_high})
+    compared = pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all()))
+    return means.select(pl.lit(len(values), pl.Int64).alias("n"), pl.all()).hstack(compared).fill_nan(None)
 
 
 def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> dict[str, float]:
@@ -267,20 +270,16 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     frame = pl.concat(listed, how="diagonal_relaxed")
     if "p" not in frame.columns:
         raise DataError("verdicts takes what compare gave: one table or several")
-    tested = frame["p"].is_not_null().to_numpy()
-    rows = frame.filter(pl.Series(tested)).select("difference", "n", "win", "loss").to_dicts()
-    sizes = [
-        smallest_detectable_difference(row["n"], (row["win"] + row["loss"]) / row["n"], tests=len(rows)) for row in rows
-    ]
-    added = {
-        "p_holm": holm(frame["p"].drop_nulls().to_numpy()),
-        "detectable": np.array([size or np.nan for size in sizes]),
-        "p_equal": holm(np.array([equivalence_p(**row, margin=margin) for row in rows])),
-    }
-    for name, values in added.items():
-        whole = np.full(frame.height, np.nan)
-        whole[tested] = values
-        frame = frame.with_columns(pl.Series(name, whole).fill_nan(None))
+    tests, detectable, equal = frame["p"].count(), [], []
+    for p, difference, n, win, loss in frame.select("p", "difference", "n", "win", "loss").iter_rows():
+        size = None if p is None else smallest_detectable_difference(n, (win + loss) / n, tests=tests)
+        detectable.append(size)
+        equal.append(np.nan if p is None else equivalence_p(difference, n, win, loss, margin=margin))
+    frame = frame.with_columns(
+        p_holm=holm(frame["p"].to_numpy()),
+        detectable=pl.Series(detectable, dtype=pl.Float64),
+        p_equal=holm(np.array(equal)),
+    ).fill_nan(None)
     verdict = (
         pl.when(pl.col("p").is_null()).then(None)
         .when((pl.col("p_holm") < ALPHA) & (pl.col("difference") > 0)).then(pl.lit("better"))

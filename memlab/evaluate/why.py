@@ -73,29 +73,21 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
         raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
     check_at_least(1, k=k)
     alone, read = _bench_of_question(bench, question["scope"], query_id), pipeline(stages)
-    runs = {
-        name: each.run(alone).frame.rename({"doc_id": "turn_id"})
-        for name, each in _traced_pipelines(read, bench).items()
-    }
-    ranks = {
-        name: items.join(run, on="turn_id", how="left", maintain_order="left").select("turn_id", "rank", "score")
-        for name, run in runs.items()
-    }
-    after = pl.concat(each.select(pl.lit(name).alias("stage"), pl.all()) for name, each in ranks.items())
+    traced = _traced_pipelines(read, bench)
+    runs = {name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in traced.items()}
+    ranks = {name: items.join(run, on="turn_id", how="left", maintain_order="left") for name, run in runs.items()}
+    after = (each.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score") for name, each in ranks.items())
     own = list(runs)[-len(read.stages) :]
     lost = [_losing_stage([ranks[stage]["rank"][n] for stage in own], own, k) for n in range(items.height)]
-    matched = _match_turns(alone, question["text"])
     evidence = ranks[own[-1]].with_columns(lost=pl.Series(lost, dtype=pl.String))
     above = runs[own[-1]].filter(pl.col("rank") <= k).join(items, on="turn_id", how="anti", maintain_order="left")
+    matched = _match_turns(alone, question["text"])
     evidence, above = (
         each.join(matched, on="turn_id", how="left", maintain_order="left") for each in (evidence, above)
     )
-    return Explanation(
-        question,
-        after,
-        evidence.select("turn_id", "text", "rank", "lost", "words", "cosine"),
-        above.select("rank", "turn_id", "score", "text", "words", "cosine"),
-    )
+    evidence = evidence.select("turn_id", "text", "rank", "lost", "words", "cosine")
+    above = above.select("rank", "turn_id", "score", "text", "words", "cosine")
+    return Explanation(question, pl.concat(after), evidence, above)
 
 
 def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:

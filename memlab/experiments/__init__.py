@@ -15,9 +15,9 @@ from memlab.experiments.follow_ups import compare_follow_up_forms, follow_up_for
 from memlab.experiments.replaying import replay
 from memlab.experiments.running import reopen, run
 from memlab.experiments.sweeps import latency, sweep
-from memlab.experiments.systems import compare, explain_memory
+from memlab.experiments.systems import compare
 
 __all__ = [
-    "Experiment", "answer_questions", "compare", "compare_follow_up_forms", "costs", "explain_memory",
+    "Experiment", "answer_questions", "compare", "compare_follow_up_forms", "costs",
     "follow_up_forms_table", "latency", "reopen", "replay", "run", "sweep",
 ]  # fmt: skip

@@ -94,12 +94,10 @@ def _bound_contexts(name: str, data: Dataset, questions: pl.DataFrame, first: pl
     asked = questions.select("query_id")
     if name == "nothing":
         return asked.with_columns(text=pl.lit(""), n_tokens=pl.lit(0, pl.Int64))
+    made = whole_history_contexts(data) if name == "whole history" else evidence_contexts(data)
     if name == "another's":
-        made = swap_contexts(evidence_contexts(data) if first is None else first, questions)
-    else:
-        made = whole_history_contexts(data) if name == "whole history" else evidence_contexts(data)
-    own = made.select("query_id", "text", "n_tokens")
-    return asked.join(own, on="query_id", how="left", maintain_order="left")
+        made = swap_contexts(made if first is None else first, questions)
+    return asked.join(made, on="query_id", how="left", maintain_order="left")
 
 
 def whole_history_contexts(data: Dataset) -> pl.DataFrame:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.conversation import rewrite
-from memlab.evaluate.significance import bootstrap_interval, compare_paired
+from memlab.evaluate.significance import compare_paired
 from memlab.llm import RECORDED, Service
 from memlab.pipelines import pipeline as read
 from memlab.retrieve import DEFAULT, Bench
@@ -60,19 +60,15 @@ def follow_up_forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFr
     """Sum up forms of follow-ups by kind and over all.
 
     :param compared: what :func:`compare_follow_up_forms` gave.
-    :returns: ``k``, ``kind``, ``form``, ``n``, ``mean`` (share complete) with its bootstrap interval ``mean_low`` and
-        ``mean_high``, and the columns of :func:`memlab.evaluate.significance.compare_paired` against the form that
-        stands alone.
+    :returns: ``k``, ``kind``, ``form``, and the columns of :func:`memlab.evaluate.significance.compare_paired` for the
+        share that is complete, against the form that stands alone.
     """
     parts = []
     for (k,), deep in compared.group_by("k", maintain_order=True):
         whole = pl.concat([deep.with_columns(kind=pl.lit("all")), deep])
         for (kind,), rows in whole.group_by("kind", maintain_order=True):
             wide = rows.pivot("form", index="query_id", values="complete", maintain_order=True).drop("query_id")
-            values = wide.cast(pl.Float64).to_numpy()
-            low, high = bootstrap_interval(values, seed=seed)
-            means = {"mean": values.mean(axis=0), "mean_low": low, "mean_high": high}
-            about = pl.DataFrame({"k": k, "kind": kind, "form": wide.columns, "n": wide.height, **means}).fill_nan(None)
             reference = np.full(wide.width, wide.columns.index("standalone"))
-            parts.append(about.hstack(compare_paired(values, reference, seed=seed)))
+            tested = compare_paired(wide.cast(pl.Float64).to_numpy(), reference, seed=seed)
+            parts.append(pl.DataFrame({"k": k, "kind": kind, "form": wide.columns}).hstack(tested))
     return pl.concat(parts)

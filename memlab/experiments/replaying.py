@@ -156,27 +156,21 @@ def _load_run_encoder(described: str | None, named: Encoder | str | None) -> Enc
     return own
 
 
-def has_untrained_stage(stages: Sequence[Pipeline]) -> bool:
-    """Say whether a pipeline has a learned stage that names no model."""
-    return any(_lacks_model(stage) for pipeline in stages for stage in pipeline.stages)
-
-
 def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipeline]:
-    """Give each learned stage without a model those of a folder.
+    """Give each learned stage that names no model those of a folder.
 
     >>> import memlab
     >>> from memlab.experiments.replaying import with_models
     >>> [str(p) for p in with_models([memlab.pipeline("hybrid | learned")], "folds")]
     ["hybrid | learned(model='folds')"]
     """
+    model = {"model": Path(directory).as_posix()}
 
-    def of(stage: Stage) -> Stage:
-        model = Path(directory).as_posix()
-        return (
-            Stage(stage.name, {"model": model, **stage.parameters} | {"model": model}) if _lacks_model(stage) else stage
-        )
+    def trained(stage: Stage) -> Stage:
+        untrained = stage.name == "learned" and not stage.parameters.get("model")
+        return Stage(stage.name, {**model, **stage.parameters, **model}) if untrained else stage
 
-    return [Pipeline(tuple(of(stage) for stage in pipeline.stages)) for pipeline in stages]
+    return [Pipeline(tuple(map(trained, pipeline.stages))) for pipeline in stages]
 
 
 def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0, engine: str = "local") -> Path:
@@ -187,11 +181,8 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     :raises DataError: when the dataset has one conversation with evidence only.
     """
     place = Path(directory) / dataset.fingerprint()
-    about = {
-        **{name: bench.provenance.get(name) for name in ("encoder", "header")},
-        "code": code_version(),
-        "seed": seed,
-    }
+    seen = {name: bench.provenance.get(name) for name in ("encoder", "header")}
+    about = {**seen, "code": code_version(), "seed": seed}
     note = place / "about.json"
     with suppress(OSError, ValueError):
         if json.loads(note.read_text()) == about:
@@ -201,7 +192,3 @@ def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: 
     with open_atomically(note) as file:  # last: what has it is whole
         file.write(json.dumps(about).encode())
     return place
-
-
-def _lacks_model(stage: Stage) -> bool:
-    return stage.name == "learned" and not stage.parameters.get("model")

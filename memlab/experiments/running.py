@@ -17,23 +17,14 @@ from memlab.datasets import load as load_dataset
 from memlab.distributed import check_engine, parallel_map
 from memlab.embed import Encoder, encoder_name
 from memlab.embed import load as load_encoder
-from memlab.embed.ray_encoder import load_distributed_encoder as over_workers
-from memlab.embed.ray_encoder import load_worker_encoder
+from memlab.embed.ray_encoder import load_distributed_encoder, load_worker_encoder
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
 from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
+from memlab.experiments import replaying
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.replaying import (
-    code_version,
-    has_untrained_stage,
-    load_run_bench,
-    load_run_dataset,
-    run_key,
-    train_folds,
-    with_models,
-)
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.rerank import bundled_model_fits
@@ -107,7 +98,7 @@ def run(
     by_name = isinstance(encoder, str | None) or hasattr(encoder, "spec")
     if check_engine(engine) == "ray" and (store is None or not by_name):
         raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
-    load = load_encoder if engine == "local" else over_workers
+    load = load_encoder if engine == "local" else load_distributed_encoder
     encoder = encoder_name(encoder) if isinstance(encoder, str) else encoder
     header = (bench.header if bench else settings()[0].header) if header is None else header
     model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
@@ -120,10 +111,10 @@ def run(
     at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, tuple(header), bench, engine) for part in data]
-    if has_untrained_stage(stages) and cross_validate is not None:
+    if cross_validate is not None and (learned := replaying.with_models(stages, models)) != stages:
         for source in sources:
-            train_folds(source.bench, source.data, models, seed=seed, engine=engine)
-        stages = with_models(stages, models)
+            replaying.train_folds(source.bench, source.data, models, seed=seed, engine=engine)
+        stages = learned
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed)
     title = name or "+".join(part.name for part in data)
     if memory:
@@ -149,7 +140,7 @@ def _rank_cells(
     with tqdm(total=sum(len(stages) * len(levels) for levels in at.values()), desc="runs", delay=2) as bar:
         for source in sources:
             pairs = [(each, level) for each in stages for level in at[source.data.name]]
-            ids = [saved.get(run_key(source.about(*pair))) for pair in pairs]
+            ids = [saved.get(replaying.run_key(source.about(*pair))) for pair in pairs]
             new = source.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
             for (each, level), run_id in zip(pairs, ids, strict=True):
                 made = memory.runs.load(run_id) if memory and run_id else next(new)
@@ -189,7 +180,7 @@ class _DatasetSource:
         about: dict[str, Any] = {"dataset": self.data.name, "fingerprint": self.fingerprint, "level": level}
         if self.encoder is not None:
             about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
-        return about | {"pipeline": str(stages), "code": code_version(), **stages.dependencies()}
+        return about | {"pipeline": str(stages), "code": replaying.code_version(), **stages.dependencies()}
 
     def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""
@@ -243,8 +234,8 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     cells = pl.DataFrame(content["cells"], schema={k: v for k, v in CELLS.items() if k != "read"})
     runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
     seen = dict(zip(cells["dataset"], (each.provenance for each in runs), strict=True))
-    data = {name: load_run_dataset(memory, about) for name, about in seen.items()}
-    benches = {name: partial(load_run_bench, memory, about) for name, about in seen.items()}
+    data = {name: replaying.load_run_dataset(memory, about) for name, about in seen.items()}
+    benches = {name: partial(replaying.load_run_bench, memory, about) for name, about in seen.items()}
     asked = {"measures": content.get("measures"), "seed": content["seed"]}
     reports = tuple(evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True))
     return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches)
@@ -304,5 +295,5 @@ def _saved_runs(store: MemoryStore) -> dict[str, str]:
         about = json.loads(text)
         # What a model did not answer is asked again.
         if "code" in about and not about.get("llm", {}).get("unanswered"):
-            saved.setdefault(run_key(about), run_id)
+            saved.setdefault(replaying.run_key(about), run_id)
     return saved

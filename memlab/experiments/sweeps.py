@@ -85,13 +85,14 @@ def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int =
     for stages in read:
         # Vectors of documents come from the store; what is timed does not, or it would find what it encoded here.
         stages.run(bench.with_rows(rows))
-        batch = [_time_run(stages, bench.with_rows(rows, stored=False)) for _ in range(3)]
-        single = [_time_run(stages, bench.with_rows(rows[[i]], stored=False)) for i in range(len(rows))]
-        measured.append((str(stages), len(rows), 1000 * median(batch) / len(rows), 1000 * median(single)))
+        batch = [time_run(stages, bench.with_rows(rows, stored=False)) for _ in range(3)]
+        single = [time_run(stages, bench.with_rows(row, stored=False)) for row in rows[:, None]]
+        measured.append((str(stages), len(rows), median(batch) / len(rows), median(single)))
     return pl.DataFrame(measured, schema=["system", "n", "batch_ms", "single_ms"], orient="row")
 
 
-def _time_run(stages: Pipeline, bench: Bench) -> float:
+def time_run(stages: Pipeline, bench: Bench) -> float:
+    """Give the milliseconds that a pipeline takes for a bench."""
     start = perf_counter()
     stages.run(bench)
-    return perf_counter() - start
+    return 1000 * (perf_counter() - start)

@@ -5,37 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
+from memlab import memories
 from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
-from memlab.evaluate import misses, read_run
-from memlab.experiments.replaying import has_untrained_stage, train_folds, with_models
+from memlab.evaluate import Report, evaluate, read_run
+from memlab.experiments.replaying import train_folds, with_models
 from memlab.experiments.running import MODELS_FOLDER
-from memlab.memories import (
-    Memory,
-    ReturnedTexts,
-    attribute,
-    collect,
-    dated_lines,
-    fit_to_budget,
-    is_module_reference,
-    memory,
-    rank_source_turns,
-    read_ranking,
-    run_to_returned_texts,
-)
+from memlab.experiments.sweeps import time_run
+from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
-from memlab.records import Dataset, Run
+from memlab.records import Dataset, Run, qrels
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
-from memlab.text.analysis import tokenize
 
 DEFAULT_DEPTH = 50
 N_TIMED_QUESTIONS = 20
@@ -96,36 +84,37 @@ class AskingOptions:
         self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
-        pipelines = [system for system in named.values() if isinstance(system, Pipeline)]
-        crossed = self.cross_validate == "scope" and has_untrained_stage(pipelines)
-        if crossed:
-            train_folds(bench, data, self.models, seed=self.seed)
+        if self.cross_validate == "scope":
+            pipelines = {name: system for name, system in named.items() if isinstance(system, Pipeline)}
+            learned = with_models([*pipelines.values()], self.models)
+            if learned != [*pipelines.values()]:
+                train_folds(bench, data, self.models, seed=self.seed)
+            named = {**named, **dict(zip(pipelines, learned, strict=True))}
         for name, system in named.items():
             if isinstance(system, ReturnedTexts):
                 yield system, np.array([])
             elif isinstance(system, Pipeline):
-                (stages,) = with_models([system], self.models) if crossed else [system]
-                found = run_to_returned_texts(stages.run(bench).top(self.k), data, name)
-                yield found, _time_questions(stages, bench, self.seed) if timed else np.array([])
+                found = memories.run_to_returned_texts(system.run(bench).top(self.k), data, name)
+                yield found, _time_questions(system, bench, self.seed) if timed else np.array([])
             else:
-                found = collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
+                found = memories.collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
                 yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
 
     def _system(self, system: Any) -> Pipeline | Memory:
         if isinstance(system, Pipeline):
             return system
-        if isinstance(system, str) and "://" not in system and not is_module_reference(system):
+        if isinstance(system, str) and "://" not in system and not memories.is_module_reference(system):
             try:
                 return pipeline(system)
             except PipelineError as error:
                 raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
-        return memory(system, timeout=self.timeout)
+        return memories.memory(system, timeout=self.timeout)
 
     def _file(self, path: Path, data: Dataset) -> ReturnedTexts:
         if path.suffix in (".json", ".jsonl"):
-            found = read_ranking(path, data, k=self.k)
+            found = memories.read_ranking(path, data, k=self.k)
         else:
-            found = run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
+            found = memories.run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
         lines = [problem_row(found.name, "", "", line)] if (line := found.partial_answers(data)) else []
         partial = pl.DataFrame(lines, schema=found.problems.schema, orient="row")
         return replace(found, problems=pl.concat([partial, found.problems]))
@@ -142,14 +131,9 @@ def _time_questions(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
 
     The first warms models and indexes, and is asked twice.
     """
-    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:N_TIMED_QUESTIONS]
-    spent = []
-    for row in (*rows[:1], *rows):
-        alone = bench.with_rows(np.array([row]), stored=False)
-        started = perf_counter()
-        stages.run(alone.with_queries(alone.queries))
-        spent.append(1000 * (perf_counter() - started))
-    return np.array(spent[1:])
+    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:N_TIMED_QUESTIONS, None]
+    alone = (bench.with_rows(row, stored=False) for row in (*rows[:1], *rows))
+    return np.array([time_run(stages, each.with_queries(each.queries)) for each in alone][1:])
 
 
 BUDGETS = (200, 500, 1_000, 2_000, 4_000)
@@ -162,23 +146,28 @@ class SystemOutcome(NamedTuple):
     :param per_query: a row a question with evidence, as :attr:`memlab.experiments.systems.Comparison.per_query`.
     :param row: of the table.
     :param texts: what it returned, attributed.
-    :param ranking: the turns in the order in which its texts bring them.
+    :param ranking: the turns in the order in which its texts bring them; ``report``: what it reached.
     """
 
     per_query: pl.DataFrame
     row: dict[str, Any]
     texts: pl.DataFrame
     ranking: Run
+    report: Report
 
 
-def measure_system(found: ReturnedTexts, times: np.ndarray, data: Dataset, encoder: Encoder | None) -> SystemOutcome:
+def measure_system(
+    found: ReturnedTexts, times: np.ndarray, data: Dataset, encoder: Encoder | None, seed: int
+) -> SystemOutcome:
     """Measure one system: its values by question, its row of the table, and the sources of its texts.
 
     :param times: of single searches, in milliseconds.
     """
-    sources = attribute(found, data, encoder)
-    rows = dated_lines(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
-    values = _measure_questions(rows, data, found.name)
+    sources = memories.attribute(found, data, encoder)
+    rows = memories.dated_lines(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
+    ranking = memories.rank_source_turns(found, sources)
+    report = evaluate(ranking, data, seed=seed)
+    values = _measure_questions(rows, data, report)
     means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
     ways = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
     row = {
@@ -202,7 +191,7 @@ def measure_system(found: ReturnedTexts, times: np.ndarray, data: Dataset, encod
     }
     system = pl.lit(found.name).alias("system")
     texts = rows.select(system, "query_id", "rank", "text", "n_tokens", "how", "turn_ids")
-    return SystemOutcome(values, row, texts, rank_source_turns(found, sources))
+    return SystemOutcome(values, row, texts, ranking, report)
 
 
 def _total_cost(found: ReturnedTexts, column: str, unit: float = 1) -> float | None:
@@ -210,49 +199,25 @@ def _total_cost(found: ReturnedTexts, column: str, unit: float = 1) -> float | N
     return float(values.sum()) / unit if len(values) else None
 
 
-def _measure_questions(rows: pl.DataFrame, data: Dataset, name: str) -> pl.DataFrame:
+def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.DataFrame:
     """Measure each question with evidence: what is among the first ten turns, and in so many tokens."""
-    questions = data.questions.filter(~pl.col("abstention") & (pl.col("evidence").list.len() > 0))
-    asked = questions.select(
-        "query_id", "scope", pl.col("evidence").list.unique(), n_sessions=pl.col("evidence_sessions").list.n_unique()
+    asked = report.per_query.select("query_id")
+    questions = data.questions.join(asked, on="query_id", how="semi", maintain_order="left")
+    after = rows.explode("turn_ids").group_by("query_id", doc_id="turn_ids").agg(pl.col("after").min())
+    items = qrels(questions, "turn").frame.join(after, on=["query_id", "doc_id"], how="left")
+    # Tokens up to the last and to the first item of evidence.
+    tokens = pl.col("after").fill_null(2**31 - 1)
+    found = items.group_by("query_id").agg(all=tokens.max(), any=tokens.min())
+    values = report.per_query.join(found, on="query_id", how="left", maintain_order="left")
+    within = (
+        (pl.col(of) <= budget).cast(pl.Float64).alias(f"recall_{of}@{budget} tokens")
+        for budget in BUDGETS
+        for of in ("all", "any")
     )
-    turns = rows.explode("turn_ids").drop_nulls("turn_ids")
-    turns = turns.unique(["query_id", "turn_ids"], keep="first", maintain_order=True)
-    turns = turns.with_columns(place=pl.int_range(1, pl.len() + 1).over("query_id"))
-    cuts = {"@10": pl.col("place") <= 10, **{f"@{budget} tokens": pl.col("after") <= budget for budget in BUDGETS}}
-    measured = []
-    for cut, inside in cuts.items():
-        hit = inside.fill_null(False)
-        measured += [hit.all().cast(pl.Float64).alias(f"recall_all{cut}")]
-        measured += [hit.any().cast(pl.Float64).alias(f"recall_any{cut}")]
-    evidence = asked.select("query_id", turn_ids="evidence").explode("turn_ids")
-    hits = evidence.join(turns, on=["query_id", "turn_ids"], how="left").group_by("query_id").agg(measured)
-    values = asked.drop("evidence").join(hits, on="query_id", how="left", maintain_order="left")
-    holds = answer_presence({name: fit_to_budget(rows, asked, ANSWER_BUDGET)}, questions)["holds"].cast(pl.Float64)
-    return values.select(pl.lit(name).alias("system"), pl.all(), holds.alias(f"answer@{ANSWER_BUDGET} tokens"))
-
-
-def missed_evidence(done: SystemOutcome, data: Dataset) -> pl.DataFrame:
-    """List the evidence that a system misses, why, and what it returned that is nearest."""
-
-    def with_words(frame: pl.DataFrame) -> pl.DataFrame:
-        texts = frame["text"].unique(maintain_order=True)
-        words = pl.Series(tokenize(texts.to_list(), language=data.language), dtype=pl.List(pl.String))
-        return frame.join(pl.DataFrame({"text": texts, "word": words}), on="text", maintain_order="left").drop("text")
-
-    items = misses(done.ranking, data, k=10).rename({"doc_id": "turn_id"})
-    items = items.select(pl.lit(done.row["system"]).alias("system"), "query_id", "turn_id", "rank", "cause")
-    turns = data.turns.filter(pl.col("turn_id").is_in(items["turn_id"].implode()))
-    of_turns = with_words(turns.select("turn_id", "text"))
-    of_texts = with_words(done.texts.select("query_id", "rank", "text"))
-    shared = (
-        items.select("query_id", "turn_id")
-        .join(of_turns, on="turn_id")
-        .join(of_texts, on="query_id", suffix="_of_text")
-        .with_columns(n=pl.col("word").list.set_intersection("word_of_text").list.len())
-        .filter(pl.col("n") > 0)
-        .sort("n", "rank", descending=[True, False])
-        .group_by("query_id", "turn_id", maintain_order=True)
-        .agg(nearest=pl.col("rank").first())
+    texts = {report.name: memories.fit_to_budget(rows, asked, ANSWER_BUDGET)}
+    return values.select(
+        pl.lit(report.name).alias("system"),
+        *("query_id", "scope", pl.col("n_evidence_sessions").alias("n_sessions"), "recall_all@10", "recall_any@10"),
+        *within,
+        answer_presence(texts, questions)["holds"].cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"),
     )
-    return items.join(shared, on=["query_id", "turn_id"], how="left", maintain_order="left")

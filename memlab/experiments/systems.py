@@ -12,19 +12,20 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import Table, evaluate, misses, stale_table
+from memlab.evaluate import Table, misses, stale_table
+from memlab.evaluate.comparison import STALE_COLUMNS
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.printing import BOUNDS, tables_to_markdown
 from memlab.evaluate.publish import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
-from memlab.evaluate.stale import COLUMNS as STALE
 from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.running import distinct_datasets, measurable_levels
-from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system, missed_evidence
+from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system
 from memlab.memories import ReturnedTexts
 from memlab.records import Dataset
 from memlab.terminal import escape_markdown, shorten_line
+from memlab.text.analysis import tokenize
 
 SCHEMA_VERSION = 1
 _ANSWER = f"answer@{ANSWER_BUDGET} tokens"
@@ -45,9 +46,6 @@ class Comparison(Experiment):
     :param per_query: a row for each system and question.
     :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``, ``text``, ``n_tokens``,
         ``how`` and ``turn_ids``.
-    :param missed: each evidence item that a system does not have among its first ten turns, with its place or null,
-        and its cause (:data:`memlab.evaluate.misses.CAUSES`): ``system``, ``query_id``, ``turn_id``, ``rank``,
-        ``cause``, and ``nearest``, the rank of the returned text that shares most words with it, where one does.
     :param problems: what went wrong, in lines.
     :param about: dataset, depth, budgets, seed, and each system's settings.
     """
@@ -56,7 +54,6 @@ class Comparison(Experiment):
     tests: Table
     per_query: pl.DataFrame
     returned: pl.DataFrame
-    missed: pl.DataFrame
     problems: pl.DataFrame
     about: Mapping[str, Any]
 
@@ -69,8 +66,8 @@ class Comparison(Experiment):
             "All evidence in so many tokens": self.systems.select("system", *budgets).rename(budgets),
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
-        if STALE[0] in self.systems.columns:
-            tables["What must not come back"] = self.systems.select("system", *STALE)
+        if STALE_COLUMNS[0] in self.systems.columns:
+            tables["What must not come back"] = self.systems.select("system", *STALE_COLUMNS)
         return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
 
     def to_latex(self) -> str:
@@ -100,9 +97,10 @@ class Comparison(Experiment):
         hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
         own = replace(self.data.take([asked["scope"]]), questions=self.data.questions.filter(query_id=query_id))
         missed = misses(self.runs[self._index(system)], own, k=k).with_columns(pl.col("cause").replace_strict(CAUSES))
-        near = self.missed.filter(of_it).select(doc_id="turn_id", nearest="nearest")
-        near = near.join(returned.select(nearest="rank", nearest_text=cut), on="nearest")
-        missed = missed.join(near, on="doc_id", how="left", maintain_order="left")
+        words = [set(each) for each in tokenize([*missed["text"], *returned["text"]], language=self.data.language)]
+        shared = [[len(item & text) for text in words[missed.height :]] for item in words[: missed.height]]
+        near = [returned.select(cut).item(int(np.argmax(n)), 0) if any(n) else None for n in shared]
+        missed = missed.with_columns(nearest_text=pl.Series(near, dtype=pl.String))
         evidence = pl.when(hit).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
         tables = {
             f"Returned, the first {k}": returned.select("rank", evidence, "how", cut)[:k],
@@ -175,24 +173,23 @@ def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = 
         raise DataError(f"{first!r}, the baseline, {line}; a comparison with it would mislead: rank them all")
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
-    measured = [measure_system(*each, data, bench.encoder) for each in found]
+    measured = [measure_system(*each, data, bench.encoder, asked.seed) for each in found]
     per_query = pl.concat([each.per_query for each in measured])
     table = pl.DataFrame([each.row for each in measured])
     rankings = [each.ranking for each in measured]
     if data.questions["stale"].list.len().sum():
-        table = table.hstack(stale_table(rankings, data).select(STALE))
+        table = table.hstack(stale_table(rankings, data).select(STALE_COLUMNS))
     return Comparison(
         data.name,
         (data,),
         tuple(rankings),
-        tuple(evaluate(each, data, seed=asked.seed) for each in rankings),
+        tuple(each.report for each in measured),
         pl.DataFrame([(data.name, name, "turn", None, False) for name in named], schema=CELLS, orient="row"),
         {data.name: lambda: bench},
         systems=Table(table),
         tests=_compare_with_baseline(per_query, first, asked.seed),
         per_query=per_query,
         returned=pl.concat([each.texts for each in measured]),
-        missed=pl.concat([missed_evidence(each, data) for each in measured]),
         problems=pl.concat([each.problems.with_columns(system=pl.lit(each.name)) for each, _ in found]),
         about={
             "dataset": data.name,
@@ -214,31 +211,8 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, seed: int) ->
         wide = per_query.pivot("system", index="query_id", values=measure, maintain_order=True).drop_nulls()
         names = wide.columns[1:]
         if wide.height and len(names) > 1:
-            table = compare_paired(
-                wide.drop("query_id").to_numpy(), np.full(len(names), names.index(baseline)), seed=seed
-            )
-            about = pl.DataFrame({"measure": measure, "system": names, "n": wide.height})
-            parts.append(about.hstack(table).filter(pl.col("system") != baseline))
+            reference = np.full(len(names), names.index(baseline))
+            tested = compare_paired(wide.drop("query_id").to_numpy(), reference, seed=seed)
+            rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
+            parts.append(rows.drop("mean", "mean_low", "mean_high").filter(pl.col("system") != baseline))
     return Table(pl.concat(parts) if parts else pl.DataFrame())
-
-
-def explain_memory(query_id: str, system: Any, data: Dataset, *, k: int = 10, **options: Any) -> Explanation | str:
-    """Say of one question what a memory from outside returned, what it missed, and the nearest thing that it returned.
-
-    :param system: what :func:`memlab.memories.memory` reads; ``options`` as of :func:`compare`.
-    :param k: as in :meth:`Comparison.why`.
-    :raises DataError: when there is no such question, or it has no evidence.
-
-    >>> import memlab
-    >>> from memlab.experiments import explain_memory
-    >>> data = memlab.sample(turns=200)
-    >>> asked = data.questions.filter(data.questions["evidence"].list.len() > 0)["query_id"][0]
-    >>> said = explain_memory(asked, lambda turns, query, k: turns["text"].tail(1), data, encoder=None)
-    >>> "**Missed**" in said
-    True
-    """
-    asked = data.questions.filter(pl.col("query_id") == query_id)
-    if asked.is_empty():
-        raise DataError(f"no question {query_id!r}; the ids look like {data.questions['query_id'].head(3).to_list()}")
-    own = replace(data.take(asked["scope"]), questions=asked)
-    return compare({"memory": system}, own, **options).why(query_id, k=k)

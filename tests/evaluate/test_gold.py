@@ -14,7 +14,7 @@ from remembering import minilm
 
 from memlab.errors import DataError
 from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_folder, outcome_totals
-from memlab.evaluate.gold import Annotations, Entry, matches_entry, matches_ignoring_polarity, read_gold
+from memlab.evaluate.gold import Annotations, Entry, read_gold
 from memlab.knowledge import resolve
 from memlab.records import Fact, frame
 
@@ -64,7 +64,7 @@ def test_pairs_judged_by_hand(fact: str, line: str, same: bool) -> None:
     names, mode, about, value = (part.strip() for part in line.split("|"))
     values, called = tuple(v.strip() for v in value.split(";")), tuple(names.split(","))
     entry = Entry("e", "fact", called[0], called, values, "m1", about=tuple(about.split()), mode=mode)
-    assert matches_entry(row, entry) == same
+    assert entry.matches(row) == same
 
 
 def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
@@ -74,8 +74,8 @@ def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
             if entry.kind != "neutral":
                 relation = verbs[entry.mode].format(entry.about[0])
                 row = {"subject": entry.names[-1], "predicate": relation, "object": entry.value[0], "speaker": None}
-                assert matches_ignoring_polarity(row, entry), (gold.scope, entry.id)
-                assert matches_entry(row, entry) or gold.closed or entry.mode == "is", (gold.scope, entry.id)
+                assert entry.matches_ignoring_polarity(row), (gold.scope, entry.id)
+                assert entry.matches(row) or gold.closed or entry.mode == "is", (gold.scope, entry.id)
 
 
 def test_what_is_no_annotation_or_no_fact_is_refused(tmp_path: Path) -> None:

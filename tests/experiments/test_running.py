@@ -17,7 +17,7 @@ from talk import excerpt, write
 import memlab
 from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline
 from memlab.errors import DataError, PipelineError, StoreError
-from memlab.experiments import Experiment, reopen, replaying, run, running, sweep
+from memlab.experiments import Experiment, reopen, replaying, run, sweep
 from memlab.experiments.replaying import RANKING_MODULES, code_version
 from memlab.experiments.running import CONTROLS, measurable_levels
 
@@ -126,7 +126,7 @@ def test_a_run_of_something_else_is_not_read(
     assert not read(encoder="hashing:64")
     assert not read(header=("participants",))
     assert not read(data=replace(data, questions=asked))
-    monkeypatch.setattr(running, "code_version", lambda: "memlab 99 (abc)")
+    monkeypatch.setattr(replaying, "code_version", lambda: "memlab 99 (abc)")
     assert not read()
 
 
@@ -182,7 +182,7 @@ def measure(*given, **options):
     if next(number) == 5:  # it is ranked, and not saved
         os.kill(os.getpid(), signal.SIGKILL)
     return evaluate(*given, **options)
-running.evaluate, running.code_version = measure, lambda: "the same"
+running.evaluate, running.replaying.code_version = measure, lambda: "the same"
 about = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
 run(["bm25", "dense", "dense | mmr(k=5)"], sys.argv[2:], store=sys.argv[1], **about)
 """
@@ -200,7 +200,7 @@ def test_a_killed_grid_goes_on_where_it_stopped(
     with pytest.raises(StoreError, match="no grid 'killed'"):
         reopen(store, "killed")
     # Somebody may edit memlab while the test runs; then all would rightly be ranked anew.
-    monkeypatch.setattr(running, "code_version", lambda: "the same")
+    monkeypatch.setattr(replaying, "code_version", lambda: "the same")
     about: dict[str, Any] = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
     texts = ["bm25", "dense", "dense | mmr(k=5)"]
     done = run(texts, files, store=store, **about)

@@ -50,7 +50,7 @@ def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> Non
     stated = done.tests.row(by_predicate=pl.col("measure") == "recall_all@10", named=True)
     for name in ("n", "difference", "low", "high", "p"):
         assert own[name] == stated[name]
-    assert done.missed.filter(pl.col("system") == "mine")["rank"].drop_nulls().min() > 10
+    assert done.misses(system="mine")["rank"].drop_nulls().min() > 10
     query = done.worst(1, system="latest")["query_id"][0]
     for system, word in (("latest", "**Missed**"), ("mine", "Rank after each stage")):
         shown = str(done.why(query, system=system))

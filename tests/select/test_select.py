@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 import memlab
 from memlab import datasets
 from memlab.datasets import chatlog
-from memlab.evaluate.stale import stale_table
+from memlab.evaluate import stale_table
 from memlab.records import Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
