@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memlab.cli._options import echo_escaped, load_encoder, settings_in_force
+from memlab.cli._options import echo, load_encoder, settings_in_force
 from memlab.errors import DataError
 from memlab.terminal import choose_one, escape_line
 
@@ -81,12 +80,12 @@ def open_memory(
     names = memory.datasets()["name"].to_list()
     if dataset is None and len(names) > 1:
         dataset = memory.chosen() or ""
-        echo_escaped(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
+        echo(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
     joined = joined and scope is None and len(scopes) > 1
     if joined and memory.sessions(name, columns=["n_turns"])["n_turns"].sum() < LARGE:
-        echo_escaped(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
+        echo(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
         return OpenMemory(memory, chosen, name, "")
     wanted = choose_one(scopes, scope and resolve_scope_name(scope, scopes), "scope", "see memlab info")
     return OpenMemory(memory, chosen, name, wanted)
@@ -113,20 +112,15 @@ def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tu
 
 def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
-    date = read_date(wanted, end=True)
+    date, clock = read_date(wanted, end=True), datetime.now(UTC)
     if date is not None:
         return date, f"now: {day_or_undated(date)}, as asked"
-    clock = datetime.now(UTC)
     times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
-    latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=None)
-    days = 0 if latest is None else (clock - latest).days
-    if days <= _OLD_DAYS:
+    latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=clock)
+    if (days := (clock - latest).days) <= _OLD_DAYS:
         return clock, f"now: {day_or_undated(clock)}"
-    age = f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago"
-    return (
-        latest,
-        f"now: {day_or_undated(latest)}, the last time in the memory ({escape_line(age)}); --now sets another",
-    )
+    age = escape_line(f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago")
+    return latest, f"now: {day_or_undated(latest)}, the last time in the memory ({age}); --now sets another"
 
 
 def read_date(text: str | None, *, end: bool = False) -> datetime | None:
@@ -170,35 +164,26 @@ def filter_rows(
     return rows.filter(pl.col("session_id") == wanted)
 
 
-def evidence_writer(place: OpenMemory, rows: pl.DataFrame, *, wanted: bool) -> Callable[[list[str]], list[str]]:
-    """Give what writes the turns of some ids out, ``ID (speaker): text`` a line; nothing where that is not wanted."""
+def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl.DataFrame:
+    """Add the ``turns`` of the evidence, ``ID (speaker): text`` each; no column where that is not wanted."""
     import polars as pl
 
-    turns: dict[str, str] = {}
-    if wanted and rows.height:
-        ids = rows.select(pl.col("evidence").explode().drop_nulls().unique())
-        stored = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"])
-        its = stored.join(ids, left_on="turn_id", right_on="evidence", how="semi")
-        turns = {turn: f"{turn} ({speaker}): {text}" for turn, speaker, text in its.iter_rows()}
-    return lambda ids: [turns.get(each, f"{each}: no such turn") for each in ids] if wanted else []
+    if not wanted:
+        return rows
+    stored = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"])
+    cited = stored.filter(pl.col("turn_id").is_in(rows["evidence"].explode().implode()))
+    texts = {turn: f"{turn} ({speaker}): {text}" for turn, speaker, text in cited.iter_rows()}
+    turns = [[texts.get(each, f"{each}: no such turn") for each in ids] for ids in rows["evidence"]]
+    return rows.with_columns(turns=pl.Series(turns, dtype=pl.List(pl.String)))
 
 
-def print_json(rows: pl.DataFrame, written: Callable[[list[str]], list[str]]) -> None:
-    """Print rows as JSON, an object a line, with the texts of their turns where these are wanted."""
-    import polars as pl
-
-    texts = [written(ids) for ids in rows["evidence"].to_list()]
-    if any(texts):
-        rows = rows.with_columns(turns=pl.Series(texts, dtype=pl.List(pl.String)))
-    echo_escaped(rows.write_ndjson(), nl=False)
-
-
-def print_turns(turns: list[str]) -> None:
-    """Print the first turns of an evidence, and how many more there are."""
+def print_turns(row: dict[str, Any]) -> None:
+    """Print the first turns of a row's evidence, where it has their texts, and how many more there are."""
+    turns = row.get("turns", [])
     for turn in turns[:_TURNS]:
         print_wrapped(turn, indent=10, first=8)
     if len(turns) > _TURNS:
-        echo_escaped(f"        … and {len(turns) - _TURNS:,} more; --json has all")
+        echo(f"        … and {len(turns) - _TURNS:,} more; --json has all")
 
 
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
@@ -208,4 +193,4 @@ def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     lines = textwrap.wrap(
         escape_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
     )
-    echo_escaped("\n".join(lines))
+    echo("\n".join(lines))

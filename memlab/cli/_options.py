@@ -126,7 +126,7 @@ def register_command(
     return app.command(name, rich_help_panel=group, epilog=f"Example: `memlab {example}`")
 
 
-def echo_escaped(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print what steers no terminal: names of files, texts and ids come from outside."""
     typer.echo(escape_controls(str(text)), err=err, nl=nl)
 

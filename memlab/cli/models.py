@@ -12,14 +12,7 @@ import typer
 
 from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
-from memlab.cli._options import (
-    echo_escaped,
-    enable_system_imports,
-    load_encoder,
-    load_files,
-    register_command,
-    settings_in_force,
-)
+from memlab.cli._options import echo, register_command
 from memlab.errors import ModelError
 from memlab.terminal import choose_one
 
@@ -38,20 +31,20 @@ def index(
     from memlab import indexing
     from memlab.store import MemoryStore
 
-    chosen, present = settings_in_force(store=store, encoder=encoder), read_date(now)
+    chosen, present = opt.settings_in_force(store=store, encoder=encoder), read_date(now)
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     options: dict[str, Any] = {
         "settings": wanted, "service": None if wanted.service == indexing.EXTRACTIVE else wanted.service,
         "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True, "engine": engine,
     }  # fmt: skip
-    memory, model = MemoryStore.open(chosen.store, create=False), load_encoder(chosen, engine)
+    memory, model = MemoryStore.open(chosen.store, create=False), opt.load_encoder(chosen, engine)
     while True:
         there = memory.datasets()["name"].to_list()
         faults: list[str] = []
         for name in [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
             events = indexing.index(memory, name, encoder=model, **options)
             for line in indexing.report_lines(memory, name, events):
-                echo_escaped(line)
+                echo(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
                 faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
@@ -92,17 +85,17 @@ def answer(
     from memlab.experiments import answer_questions
     from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
 
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    enable_system_imports(system or [])
-    (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
-    echo_escaped(data.describe())
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    opt.enable_system_imports(system or [])
+    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    echo(data.describe())
     directory = out or Path(chosen.results) / data.name / "answers"
     systems = system or ([] if run else ["best"])
     options: dict[str, Any] = {
         "runs": run or [],
         "bounds": BOUNDS if not bound else [] if bound == ["none"] else bound,
         "budget": budget,
-        "encoder": load_encoder(chosen),
+        "encoder": opt.load_encoder(chosen),
         "store": chosen.store,
         # Where memlab compare keeps what memories returned: it is not asked for twice.
         "folder": (out or Path(chosen.results) / data.name / "systems") / "returned",
@@ -112,14 +105,14 @@ def answer(
         "seed": chosen.seed,
     }
     if show_prompts:
-        echo_escaped(prompt_examples(system_contexts(systems, data, **options)))
+        echo(prompt_examples(system_contexts(systems, data, **options)))
         return
     done = answer_questions(systems, data, service=service, judge_by=judge, **options)
     done.export(directory)
-    echo_escaped(done)
+    echo(done)
     for problem in done.about["problems"][:20]:
-        echo_escaped(problem["problem"], err=True)
-    echo_escaped(f"tables, prompts and a row for each answer: {directory}")
+        echo(problem["problem"], err=True)
+    echo(f"tables, prompts and a row for each answer: {directory}")
 
 
 @register_command(GROUP, "train my-chats.jsonl --out results/model.safetensors")
@@ -135,19 +128,17 @@ def train(
     from memlab.retrieve import Bench
     from memlab.store import MemoryStore
 
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    model, memory = opt.load_encoder(chosen), MemoryStore.open(chosen.store)
     lists, about = [], []
-    for data in load_files(dataset, chosen, format=format, pool=pool):
+    for data in opt.load_files(dataset, chosen, format=format, pool=pool):
         bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
         lists += training_lists(bench, data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
-        echo_escaped(data.describe())
+        echo(data.describe())
     made = fit(lists, seed=chosen.seed)
     made = replace(made, about={**made.about, "data": about, "scores": held_out_scores(lists, seed=chosen.seed)})
     made.save(out)
-    echo_escaped(
-        f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
-    )
+    echo(f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}")
     for name, value in made.about["scores"].items():
-        echo_escaped(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
+        echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
