@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from memlab import embed, pipelines
 from memlab.config import settings
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, resolve_scope_name
@@ -17,7 +18,6 @@ from memlab.retrieve import DEFAULT, Bench, candidates
 from memlab.terminal import choose_one
 
 if TYPE_CHECKING:
-    from memlab.embed import Encoder
     from memlab.llm import Service
     from memlab.store import MemoryStore
 
@@ -55,9 +55,6 @@ def search(
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """
-    from memlab.embed import encoder_name
-    from memlab.pipelines import pipeline as read
-
     check_question(question)
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
@@ -65,8 +62,8 @@ def search(
         from memlab.conversation import rewrite
 
         question = rewrite(question, history=history, service=service)
-    stages = read(pipeline or DEFAULT)
-    encoder, header = encoder_name(encoder), settings()[0].header
+    stages = pipelines.pipeline(pipeline or DEFAULT)
+    encoder, header = embed.encoder_name(encoder), settings()[0].header
     if isinstance(data, Dataset):
         chosen_scope = _choose_scope(data.scopes, scope)
         key = (chosen_scope, encoder, header)
@@ -75,12 +72,10 @@ def search(
             benches[key] = Bench.of(own, encoder=encoder, header=header)
         bench = benches[key].with_queries(pl.DataFrame({"scope": [chosen_scope], "text": [question]}))
     else:
-        from memlab.embed import load as load_encoder
-
         name = choose_one(data.datasets()["name"].to_list(), data.chosen(), "dataset", "memlab ingest FILE fills it")
         chosen_scope = _choose_scope(data.scopes(name), scope)
         asked = pl.DataFrame({"scope": [chosen_scope], "text": [question]})
-        bench = question_bench(data, name, asked, encoder=load_encoder(encoder), header=header)
+        bench = question_bench(data, name, asked, encoder=embed.load(encoder), header=header)
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
         _log.warning("no message of %s matches %r", chosen_scope or "any scope", question)
@@ -113,7 +108,7 @@ def question_bench(
     dataset: str,
     asked: pl.DataFrame,
     *,
-    encoder: Encoder,
+    encoder: embed.Encoder,
     header: tuple[str, ...] | list[str] = (),
     language: str | None = None,
 ) -> Bench:
@@ -155,7 +150,5 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
 
 def has_word_match(bench: Bench) -> bool:
     """Say whether any turn shares a word with the question, by BM25."""
-    from memlab.pipelines import pipeline as read
-
-    score = read("bm25").run(bench, level="turn").frame["score"].max()
+    score = pipelines.pipeline("bm25").run(bench, level="turn").frame["score"].max()
     return isinstance(score, float) and score > _ZERO_SCORE

@@ -32,6 +32,7 @@ from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, stage, stage
 from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import divide_bench
+from memlab.terminal import shorten_line
 
 __all__ = ["MAX_REMEMBERED", "Pipeline", "Stage", "Transforms", "apply_transforms", "pipeline", "stage", "stages"]
 
@@ -137,10 +138,7 @@ class Pipeline:
         files = {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)}
         if any(each.value("service") == llm.RECORDED for each in every):
             files["recorded answers"] = recordings_digest()
-        return {
-            "files": files,
-            "stages": {name: source for name, source in sorted(digests.items()) if source},
-        }
+        return {"files": files, "stages": {name: source for name, source in sorted(digests.items()) if source}}
 
     def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
         """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
@@ -184,12 +182,7 @@ def _parse_transforms(text: str) -> tuple[Stage, ...]:
     return pipeline(f"bm25 | {text}").stages[1:]
 
 
-def _check_transforms(text: str) -> str:
-    _parse_transforms(text)
-    return text
-
-
-Transforms = Annotated[str, AfterValidator(_check_transforms)]
+Transforms = Annotated[str, AfterValidator(lambda text: _parse_transforms(text) and text)]
 """Type of a stage's parameter that is itself stages, such as ``"light(window=2)"``: checked when it is read."""
 
 
@@ -237,9 +230,9 @@ def pipeline(text: str | Pipeline) -> Pipeline:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if re.search(r"\blambda\s*=", text):
-            raise PipelineError(f"{_shorten(text)!r}: lambda is a word of Python; write lambda_=…") from None
-        example = "'hybrid(k=200) | mmr(lambda_=0.7)'"
-        raise PipelineError(f"{_shorten(text)!r} is not a pipeline ({error}); join stages with |: {example}") from error
+            raise PipelineError(f"{shorten_line(text)!r}: lambda is a word of Python; write lambda_=…") from None
+        fault = f"is not a pipeline ({error}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
+        raise PipelineError(f"{shorten_line(text)!r} {fault}") from error
     nodes: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
         nodes.append(tree.right)
@@ -293,7 +286,7 @@ def _check_type(value: Any, function: Callable[..., Run], parameter: str, where:
     except ValidationError:
         written = _parameters(function)[parameter].annotation
         expected = "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
-        raise PipelineError(f"{where} is {_shorten(repr(value))}; expected {expected}") from None
+        raise PipelineError(f"{where} is {shorten_line(repr(value))}; expected {expected}") from None
     return value
 
 
@@ -328,11 +321,7 @@ def _parse_literal(node: ast.expr, where: str) -> Any:
 
 def _node_text(node: ast.expr) -> str:
     try:
-        return _shorten(ast.unparse(node))
+        return shorten_line(ast.unparse(node))
     except (RecursionError, ValueError):
         # Too deep, or a number of more digits than Python writes.
         return "…"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 200 else text[:199] + "…"

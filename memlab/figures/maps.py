@@ -84,7 +84,14 @@ def embedding_map(
     named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
     selected, second = (turns.filter(c) if c in turns.columns else turns.clear() for c in ("selected", "second"))
-    marked = [selected, turns.filter(hit & ~proof), turns.filter(~hit & proof), turns.filter(hit & proof), second, asked]
+    marked = [
+        selected,
+        turns.filter(hit & ~proof),
+        turns.filter(~hit & proof),
+        turns.filter(hit & proof),
+        second,
+        asked,
+    ]
     marks = {name: rows for name, rows in zip(_MARKS, marked, strict=True) if rows.height}
     drawn, clustered = turns, pl.col("label") >= 0
     if turns.height > _MOST_POINTS:
@@ -141,7 +148,7 @@ def embedding_map(
 
 
 def _shaded_clouds(crowd: pl.DataFrame, kind: str) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
-    """Divide points into steps of a scale from pale to dark, whose ends alone are named, after those without a value."""
+    """Divide points into steps from pale to dark, of which the ends are named; those without a value come first."""
     ends = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
     names = [ends[0], *[""] * (len(_RAMP) - 2), ends[1]]
     step = (pl.col("shade") * len(_RAMP)).floor().clip(0, len(_RAMP) - 1)
