@@ -55,7 +55,6 @@ def search(
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """
-    check_question(question)
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
     if len(history):
@@ -66,15 +65,16 @@ def search(
     encoder, header = embed.encoder_name(encoder), settings()[0].header
     if isinstance(data, Dataset):
         chosen_scope = _choose_scope(data.scopes, scope)
+        asked = question_frame(question, chosen_scope)
         key = (chosen_scope, encoder, header)
         if key not in (benches := _benches.setdefault(data, {})):
             own = data.take([chosen_scope]) if chosen_scope else join_scopes(data)
             benches[key] = Bench.of(own, encoder=encoder, header=header)
-        bench = benches[key].with_queries(pl.DataFrame({"scope": [chosen_scope], "text": [question]}))
+        bench = benches[key].with_queries(asked)
     else:
         name = choose_one(data.datasets()["name"].to_list(), data.chosen(), "dataset", "memlab ingest FILE fills it")
         chosen_scope = _choose_scope(data.scopes(name), scope)
-        asked = pl.DataFrame({"scope": [chosen_scope], "text": [question]})
+        asked = question_frame(question, chosen_scope)
         bench = question_bench(data, name, asked, encoder=embed.load(encoder), header=header)
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
@@ -84,10 +84,19 @@ def search(
     return result
 
 
-def check_question(question: str) -> None:
-    """Raise :class:`DataError` for a question without a word."""
+def question_frame(question: str, scope: str) -> pl.DataFrame:
+    """Give a question of a scope as a frame.
+
+    :raises DataError: for what is no valid text, or holds no word.
+    """
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        fault = f"{question[error.start]!r} at {error.start}"
+        raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
     if not any(letter.isalnum() for letter in question):
         raise DataError(f"the question {question!r} holds no word; ask for something that was said")
+    return pl.DataFrame({"scope": [scope], "text": [question]})
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:

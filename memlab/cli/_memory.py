@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import memlab
 from memlab.cli._options import echo, load_encoder, settings_in_force
 from memlab.errors import DataError
 from memlab.terminal import choose_one, escape_line
@@ -40,43 +42,24 @@ class OpenMemory:
         return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
 
     def resolved(self, as_of: datetime | None = None) -> Resolved:
-        from memlab import indexing
+        from memlab.indexing import resolved_facts
 
-        scopes = [self.scope]
-        return indexing.resolved_facts(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
+        return resolved_facts(self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of)
 
     def nothing(self, what: str, why: str = "") -> DataError:
         """Give the error that says why there is nothing of a kind."""
-        from memlab.indexing import empty_reason
-
-        why = why or empty_reason(self.store, self.dataset, self.scope)
+        why = why or memlab.indexing.empty_reason(self.store, self.dataset, self.scope)
         return DataError(f"no {what}: {self.scope!r} of {self.dataset!r} {why}")
-
-    def asked(self, question: str) -> pl.DataFrame:
-        """Give a question of this memory as a frame.
-
-        :raises DataError: for what is no text.
-        """
-        import polars as pl
-
-        try:
-            question.encode()
-        except UnicodeEncodeError as error:
-            fault = f"{question[error.start]!r} at {error.start}"
-            raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
-        return pl.DataFrame({"scope": [self.scope], "text": [question]})
 
 
 def open_memory(
     dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None, *, joined: bool = False
 ) -> OpenMemory:
     """Open the memory that the options name; where ``joined``, all scopes as one whose name is empty by default."""
-    from memlab.records import resolve_scope_name
     from memlab.retrieve.candidates import LARGE
-    from memlab.store import MemoryStore
 
     chosen = settings_in_force(store=store, encoder=encoder)
-    memory = MemoryStore.open(chosen.store, create=False)
+    memory = memlab.MemoryStore.open(chosen.store, create=False)
     names = memory.datasets()["name"].to_list()
     if dataset is None and len(names) > 1:
         dataset = memory.chosen() or ""
@@ -87,16 +70,14 @@ def open_memory(
     if joined and memory.sessions(name, columns=["n_turns"])["n_turns"].sum() < LARGE:
         echo(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
         return OpenMemory(memory, chosen, name, "")
-    wanted = choose_one(scopes, scope and resolve_scope_name(scope, scopes), "scope", "see memlab info")
+    named = scope and memlab.records.resolve_scope_name(scope, scopes)
+    wanted = choose_one(scopes, named, "scope", "see memlab info")
     return OpenMemory(memory, chosen, name, wanted)
 
 
 def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
     import polars as pl
-
-    from memlab.knowledge import ConfidenceSettings, score
-    from memlab.knowledge.recall import fact_sentences
 
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
@@ -106,8 +87,9 @@ def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tu
             "facts", f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
         )
     at, present = _resolve_now(place, now or as_of)
-    worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
-    return resolved, score(worded, now=at, settings=ConfidenceSettings.from_table(place.chosen.confidence)), present
+    worded = resolved.facts.with_columns(text=memlab.knowledge.recall.fact_sentences(resolved.facts))
+    settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
+    return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present
 
 
 def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
@@ -188,8 +170,6 @@ def print_turns(row: dict[str, Any]) -> None:
 
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
-    import textwrap
-
     lines = textwrap.wrap(
         escape_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
 from memlab.cli._memory import (
     OpenMemory,
@@ -59,18 +60,14 @@ def search(
 ) -> None:  # fmt: skip
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import lookup
-    from memlab.pipelines import pipeline as read
-    from memlab.records import LEVELS
 
-    place, stages = open_memory(dataset, scope, store, encoder, joined=True), read(pipeline)
+    place, stages = open_memory(dataset, scope, store, encoder, joined=True), memlab.pipeline(pipeline)
     if history is not None:
-        from memlab.conversation import read_history, rewrite
-
-        query = rewrite(query, history=read_history(history), service=service)
+        said = memlab.conversation.read_history(history)
+        query = memlab.conversation.rewrite(query, history=said, service=service)
         echo(f"searched for: {query}", err=True)
-    asked = place.asked(query)
-    lookup.check_question(query)
-    if level not in LEVELS:
+    asked = lookup.question_frame(query, place.scope)
+    if level not in memlab.records.LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     bench = lookup.question_bench(
         place.store, place.dataset, asked, encoder=place.encoder.encoder, header=place.chosen.header,
@@ -168,10 +165,11 @@ def recall(
 
     from memlab.knowledge import search_facts
     from memlab.knowledge.recall import similarities
+    from memlab.lookup import question_frame
 
     place = open_memory(dataset, scope, store, encoder)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
-    asked, summaries, entities = place.asked(question), place.rows("summaries"), place.rows("entities")
+    asked, summaries, entities = question_frame(question, place.scope), place.rows("summaries"), place.rows("entities")
     if until := read_date(as_of, end=True):
         ended = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id", "end"])
         ended = ended.filter(pl.col("end") <= until)

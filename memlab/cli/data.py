@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import MemlabError
@@ -42,17 +43,15 @@ def ingest(
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
-    from memlab import datasets
     from memlab.retrieve import candidates
-    from memlab.store import MemoryStore
 
     chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
     options = opt.reading_options(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
-    read = datasets.stream(dataset, format=format, pool=pool, **options)
+    read = memlab.datasets.stream(dataset, format=format, pool=pool, **options)
     model = opt.load_encoder(chosen, engine)
-    memory = MemoryStore.open(chosen.store)
+    memory = memlab.MemoryStore.open(chosen.store)
     names: dict[str, None] = {}
 
     def parts() -> Iterator[Dataset]:
@@ -64,7 +63,7 @@ def ingest(
 
     with memory.alone(into) if into else nullcontext():
         if into and memory.whole(into):
-            read = datasets.stream(
+            read = memlab.datasets.stream(
                 dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
             )
         report = memory.ingest(parts(), progress=True)
@@ -86,10 +85,8 @@ def ingest(
 @register_command(GROUP, "optimize --store .memlab/store")
 def optimize(store: opt.Store = None) -> None:
     """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it."""
-    from memlab.store import MemoryStore
-
     chosen = opt.settings_in_force(store=store)
-    memory = MemoryStore.open(chosen.store, create=False)
+    memory = memlab.MemoryStore.open(chosen.store, create=False)
     before = memory.size()
     echo(opt.format_table(memory.optimize()))
     after = memory.size()
@@ -128,18 +125,14 @@ def convert(
     seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Write a dataset as a retrieval folder of MTEB and LMEB: corpus, queries, qrels and candidates."""
-    from memlab import datasets
-
     chosen = opt.settings_in_force(on_error=on_error, language=language, seed=seed)
-    data = datasets.load(dataset, format=format, pool=pool, **opt.reading_options(chosen))
-    echo(f"{datasets.folders.write(data, folder)}: {data.describe()}")
+    data = memlab.datasets.load(dataset, format=format, pool=pool, **opt.reading_options(chosen))
+    echo(f"{memlab.datasets.folders.write(data, folder)}: {data.describe()}")
 
 
 @register_command(GROUP, "info")
 def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
     """Print the settings in force with their origin, versions, and what the store holds."""
-    from memlab.store import MemoryStore
-
     chosen, origin = opt.settings(store=store, encoder=encoder)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
         echo(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
@@ -148,7 +141,7 @@ def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
     echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
     echo(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
     try:
-        memory = MemoryStore.open(chosen.store, create=False)
+        memory = memlab.MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
         echo(f"\n{mask_secrets(str(error))}")
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import DataError, MemlabError
@@ -49,12 +50,8 @@ def evaluate(
     and runs the rest.
     """
     from memlab.datasets.corrections import CORRECTED, apply_corrections
-    from memlab.evaluate import stale_table
-    from memlab.evaluate.printing import to_markdown
-    from memlab.experiments import run
     from memlab.experiments.costs import estimate_costs
     from memlab.experiments.running import distinct_pipelines, measurable_levels
-    from memlab.retrieve import Bench
 
     chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     texts = [text for each in pipeline or [] for text in opt.pipeline_lines(each)] or chosen.pipelines
@@ -68,19 +65,18 @@ def evaluate(
             echo(line)
         if "turn" not in measurable_levels(part):
             echo("no question cites turns: sessions alone are measured")
-    for part in data:  # what cannot be read is said before anything is ranked
-        if corrections is None:
-            break
-        mended = apply_corrections(part, corrections)
-        n = mended.issues.filter(mended.issues["action"] == CORRECTED).height
-        echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
+    if corrections:  # what cannot be read is said before anything is ranked
+        for part in data:
+            n = apply_corrections(part, corrections).issues.filter(action=CORRECTED).height
+            echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = opt.load_encoder(chosen, engine)
     if dry_run:
         for part in data:
-            echo(estimate_costs(stages or [], Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)))
+            bench = memlab.Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)
+            echo(estimate_costs(stages or [], bench))
         return
-    done = run(
+    done = memlab.run(
         stages, data, store=chosen.store, encoder=model, header=chosen.header, cross_validate=cross_validate,
         models=Path(chosen.results) / "cross-validated", name=name, seed=chosen.seed, engine=engine,
     )  # fmt: skip
@@ -93,8 +89,8 @@ def evaluate(
     for part in data:
         if part.questions["stale"].list.len().sum():
             ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
-            table = stale_table([one for one in ranked if one.level == "turn"], part)
-            echo(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
+            table = memlab.evaluate.stale_table([one for one in ranked if one.level == "turn"], part)
+            echo(f"\nwhat must not come back, {part.name}\n\n{memlab.evaluate.printing.to_markdown(table)}")
     if corrections:
         mended_too = done.corrected(corrections)
         mended_too.export(directory / "corrected")
@@ -124,8 +120,6 @@ def compare(
 
     What a memory returned is kept in the directory scope by scope: the same command goes on where it was stopped.
     """
-    from memlab.experiments import compare as compare_systems
-
     chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     opt.enable_system_imports(system or [])
     (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
@@ -134,7 +128,7 @@ def compare(
     if baseline and os.path.isfile(baseline):
         runs += [Path(baseline)] * (Path(baseline) not in runs)
         baseline = Path(baseline).stem
-    done = compare_systems(
+    done = memlab.compare(
         system or ([] if runs else ["bm25", "best"]), data, runs=runs, baseline=baseline,
         encoder=opt.load_encoder(chosen, engine), store=chosen.store, folder=directory / "returned",
         cross_validate=cross_validate, models=Path(chosen.results) / "cross-validated", timeout=timeout,
@@ -148,11 +142,9 @@ def compare(
         echo(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
     echo(f"tables, results by question, and what was returned: {directory}")
     try:
-        from memlab.figures import export, systems
-
         caption = f"Complete recall on {data.name} against tokens and against the time of one search."
-        fig = systems.trade_off(done.systems)
-        export(fig, "systems-trade-off", data=done.systems, caption=caption, provenance=done.about, directory=directory)
+        fig, about = memlab.figures.systems.trade_off(done.systems), {"caption": caption, "provenance": done.about}
+        memlab.figures.export(fig, "systems-trade-off", data=done.systems, directory=directory, **about)
     except MemlabError as error:
         echo(f"no picture was made: {mask_secrets(str(error))}", err=True)
     if fail_below is not None:
@@ -178,20 +170,17 @@ def why(
 
     Of a memory from outside: what it returned, what of the evidence is not there, and the nearest thing that is.
     """
-    from memlab.evaluate import explain
-    from memlab.experiments import explain_memory
-    from memlab.retrieve import Bench
-
     chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    about: dict[str, Any] = {"encoder": opt.load_encoder(chosen), "store": chosen.store}
     if system:
         opt.enable_system_imports([system])
-        echo(explain_memory(query_id, system, data, k=k, encoder=opt.load_encoder(chosen), store=chosen.store))
+        echo(memlab.experiments.explain_memory(query_id, system, data, k=k, **about))
         return
     scopes = data.questions.filter(data.questions["query_id"] == query_id)["scope"].to_list()
     own = data.take(scopes) if scopes else data
-    bench = Bench.of(own, encoder=opt.load_encoder(chosen), store=chosen.store, header=chosen.header)
-    echo(explain(query_id, pipeline, bench, own, k=k))
+    bench = memlab.Bench.of(own, header=chosen.header, **about)
+    echo(memlab.evaluate.explain(query_id, pipeline, bench, own, k=k))
 
 
 @register_command(GROUP, "knowledge data/facts/dev --service recorded")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
 from memlab.cli._options import echo, register_command
@@ -28,22 +29,19 @@ def index(
     engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """Summarise finished sessions and extract their entities and facts; what failed is tried again."""
-    from memlab import indexing
-    from memlab.store import MemoryStore
-
     chosen, present = opt.settings_in_force(store=store, encoder=encoder), read_date(now)
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     options: dict[str, Any] = {
-        "settings": wanted, "service": None if wanted.service == indexing.EXTRACTIVE else wanted.service,
+        "settings": wanted, "service": None if wanted.service == memlab.indexing.EXTRACTIVE else wanted.service,
         "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True, "engine": engine,
     }  # fmt: skip
-    memory, model = MemoryStore.open(chosen.store, create=False), opt.load_encoder(chosen, engine)
+    memory, model = memlab.MemoryStore.open(chosen.store, create=False), opt.load_encoder(chosen, engine)
     while True:
         there = memory.datasets()["name"].to_list()
         faults: list[str] = []
         for name in [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there:
-            events = indexing.index(memory, name, encoder=model, **options)
-            for line in indexing.report_lines(memory, name, events):
+            events = memlab.indexing.index(memory, name, encoder=model, **options)
+            for line in memlab.indexing.report_lines(memory, name, events):
                 echo(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
@@ -82,7 +80,6 @@ def answer(
     --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
     about for every question: leave it out (name the others with --bound) where tokens cost.
     """
-    from memlab.experiments import answer_questions
     from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
 
     chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
@@ -107,7 +104,7 @@ def answer(
     if show_prompts:
         echo(prompt_examples(system_contexts(systems, data, **options)))
         return
-    done = answer_questions(systems, data, service=service, judge_by=judge, **options)
+    done = memlab.answer_questions(systems, data, service=service, judge_by=judge, **options)
     done.export(directory)
     echo(done)
     for problem in done.about["problems"][:20]:
@@ -123,22 +120,20 @@ def train(
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
-    from memlab.rerank import held_out_scores, training_lists
-    from memlab.rerank import train as fit
-    from memlab.retrieve import Bench
-    from memlab.store import MemoryStore
+    from memlab import rerank
 
     chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    model, memory = opt.load_encoder(chosen), MemoryStore.open(chosen.store)
+    model, memory = opt.load_encoder(chosen), memlab.MemoryStore.open(chosen.store)
     lists, about = [], []
     for data in opt.load_files(dataset, chosen, format=format, pool=pool):
-        bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
-        lists += training_lists(bench, data)
+        bench = memlab.Bench.of(data, encoder=model, store=memory, header=chosen.header)
+        lists += rerank.training_lists(bench, data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
         echo(data.describe())
-    made = fit(lists, seed=chosen.seed)
-    made = replace(made, about={**made.about, "data": about, "scores": held_out_scores(lists, seed=chosen.seed)})
+    made = rerank.train(lists, seed=chosen.seed)
+    scores = rerank.held_out_scores(lists, seed=chosen.seed)
+    made = replace(made, about={**made.about, "data": about, "scores": scores})
     made.save(out)
     echo(f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}")
-    for name, value in made.about["scores"].items():
+    for name, value in scores.items():
         echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
 from memlab.errors import DataError
@@ -34,7 +35,6 @@ def notebooks(
 ) -> None:  # fmt: skip
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets.fetch import locate_file
-    from memlab.figures import write_gallery
     from memlab.notebooks import findings, notebook_dataset, run_notebooks, write_results_page
 
     chosen = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
@@ -53,7 +53,7 @@ def notebooks(
         done.append(path)
         echo(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
     if Path(chosen.figures).is_dir():
-        write_gallery(chosen.figures, notebooks=source)
+        memlab.figures.write_gallery(chosen.figures, notebooks=source)
     page = write_results_page(chosen.results, chosen.figures, directory)
     for found in findings(min(done))[:1]:
         echo(f"found in {notebook_dataset(min(done))}: {found}")
@@ -71,7 +71,6 @@ def figures(
     source: opt.Source = opt.NOTEBOOKS,
 ) -> None:
     """Make the gallery of all exported figures, by notebook."""
-    from memlab.figures import write_gallery
 
     chosen = opt.settings_in_force(figures=str(directory) if directory else None)
     if remake:
@@ -81,7 +80,7 @@ def figures(
         echo(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
         if edited:
             echo("its notebook has changed since the figure was made")
-    echo(write_gallery(chosen.figures, notebooks=source))
+    echo(memlab.figures.write_gallery(chosen.figures, notebooks=source))
 
 
 @register_command(GROUP, "serve --pipeline hybrid --port 9000")
@@ -92,12 +91,11 @@ def serve(
     encoder: opt.EncoderName = None,
 ) -> None:
     """Serve a pipeline as a memory over HTTP; where MEMLAB_MEMORY_TOKEN is set, it is asked for as bearer token."""
-    from memlab.memories import PipelineMemory, read_bearer_token, server
-
-    token = read_bearer_token()
-    memory = PipelineMemory(pipeline, encoder=opt.load_encoder(opt.settings_in_force(encoder=encoder)))
+    token = memlab.memories.read_bearer_token()
+    encoding = opt.load_encoder(opt.settings_in_force(encoder=encoder))
+    memory = memlab.memories.PipelineMemory(pipeline, encoder=encoding)
     try:
-        running = server(memory, host=host, port=port, token=token)
+        running = memlab.memories.server(memory, host=host, port=port, token=token)
     except OSError as error:
         raise DataError(f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port") from None
     echo(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")

@@ -46,11 +46,11 @@ def _colour_groups(scene: Scene) -> dict[str, tuple[pl.Series, list[str]]]:
     turns = scene.turns
     clusters = [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)]
     groups = {"cluster": (turns["label"], clusters)}
-    speakers = turns["speaker"].fill_null("")
-    sessions = turns["session_id"].unique(maintain_order=True)
+    sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")
+    by_size = speakers.value_counts(sort=True)["speaker"]
     for kind, values, order in (
-        ("session", turns["session_id"], sessions),
-        ("speaker", speakers, speakers.value_counts(sort=True)["speaker"]),
+        ("session", sessions, sessions.unique(maintain_order=True)),
+        ("speaker", speakers, by_size),
     ):
         codes = values.replace_strict(order, pl.int_range(len(order), eager=True))
         groups[kind] = codes, [name or "nobody" for name in order]
@@ -85,8 +85,8 @@ def draw_view(
     turns = turns.with_columns(label=codes)
     if colour not in groups:
         scores = dict(systems[0]["scores"]) if systems else {}
-        value = pl.col("timestamp").dt.epoch("ms").cast(pl.Float64) if colour == "time" else i.replace_strict(
-            scores, default=None, return_dtype=pl.Float64)  # fmt: skip
+        scored = i.replace_strict(scores, default=None, return_dtype=pl.Float64)
+        value = pl.col("timestamp").dt.epoch("ms").cast(pl.Float64) if colour == "time" else scored
         spread = value.max() - value.min()
         share = pl.when(spread > 0).then((value - value.min()) / spread).otherwise(1.0)
         turns = turns.with_columns(shade=pl.when(value.is_not_null()).then(share))
