@@ -221,8 +221,7 @@ def list_(
         return
     echo(f"{count_noun(rows.height, kind)} of {escape_line(place.scope)}")
     states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
-    if session is not None:
-        states = states.filter(states["session_id"].is_in([session, f"{place.scope}/{session}"]))
+    states = filter_rows(states, place, session=session, since=None, at="at")
     for skipped, reason in states.select("session_id", "reason").head(_MOST_REASONS).iter_rows():
         echo(f"{escape_line(skipped)}: {shorten_line(reason)}")
     above = ""
