@@ -77,15 +77,12 @@ def open_memory(
 
 def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
-    import polars as pl
-
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
-        stated = place.rows("facts").select(pl.coalesce("asserted_at", "recorded_at").alias("at"))["at"]
-        first: Any = stated.min()
-        raise place.nothing(
-            "facts", f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
-        )
+        stated = place.rows("facts")
+        first: Any = stated["asserted_at"].fill_null(stated["recorded_at"]).min()
+        why = f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
+        raise place.nothing("facts", why)
     at, present = _resolve_now(place, now or as_of)
     worded = resolved.facts.with_columns(text=memlab.knowledge.recall.fact_sentences(resolved.facts))
     settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
@@ -133,17 +130,15 @@ def filter_rows(
 
     :raises DataError: for a session that the memory does not have, or what is no date.
     """
-    import polars as pl
-
     start = read_date(since)
-    rows = rows if start is None else rows.filter(pl.col(at) >= start)
+    rows = rows if start is None else rows.filter(rows[at] >= start)
     if session is None:
         return rows
     there = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])["session_id"]
     wanted = next((each for each in (session, f"{place.scope}/{session}") if each in there), None)
     if wanted is None:
         raise DataError(f"{place.scope!r} has no session {session!r}; it has {', '.join(there.head(5))} …")
-    return rows.filter(pl.col("session_id") == wanted)
+    return rows.filter(session_id=wanted)
 
 
 def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl.DataFrame:

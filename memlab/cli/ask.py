@@ -105,8 +105,6 @@ def facts(
     scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
-    import polars as pl
-
     from memlab.knowledge import normal_form
     from memlab.knowledge.recall import fact_sentences
 
@@ -115,9 +113,9 @@ def facts(
         echo(_write_undo(place, undo, redo, why))
         return
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
-    rows = rows.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    rows = rows.filter(~rows["status"].is_in(["repeat", "closing"]))
     if person:
-        rows = rows.filter(pl.col("subject").str.to_lowercase().str.contains(person.lower(), literal=True))
+        rows = rows.filter(rows["subject"].str.to_lowercase().str.contains(person.lower(), literal=True))
     if predicate:
         wanted = normal_form.normal_relation(predicate)
         rows = rows.filter([normal_form.normal_relation(said) == wanted for said in rows["predicate"]])
@@ -172,7 +170,7 @@ def recall(
     asked, summaries, entities = question_frame(question, place.scope), place.rows("summaries"), place.rows("entities")
     if until := read_date(as_of, end=True):
         ended = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id", "end"])
-        ended = ended.filter(pl.col("end") <= until)
+        ended = ended.filter(ended["end"] <= until)
         summaries, entities = (rows.join(ended, on="session_id", how="semi") for rows in (summaries, entities))
     ranking = search_facts(
         asked, known, encoder=place.encoder, entities=entities, settings=place.chosen.recall, k=k, superseded=all_
@@ -268,12 +266,10 @@ def rollup(
 
 def _write_undo(place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
     """Write an undo, or take one back."""
-    import polars as pl
-
     noted = place.store.knowledge
     old, new = undo or redo or ("", "")
     if undo:
-        if place.resolved().log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
+        if place.resolved().log.filter(old=old, new=new).is_empty():
             raise DataError(f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log")
         noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
     elif not noted.redo(place.dataset, place.scope, old, new):

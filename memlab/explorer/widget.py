@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -110,7 +110,7 @@ def _widget_class() -> Any:
             self._scenes = {scene.scope: scene}
             gold = bench.evidence("turn")
             self._evidence = {} if gold is None else dict(gold.frame.group_by("query_id").agg("doc_id").iter_rows())
-            self._asking: tuple[tuple[str, str], Bench] | None = None
+            self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))  # remembers what it ranked
             names = [system.name if isinstance(system, Run) else system for system in systems]
             super().__init__(scope=scene.scope, systems=names, k=k)
             self.on_msg(self._asked)
@@ -118,8 +118,7 @@ def _widget_class() -> Any:
             self.observe(self._went, "scope")
             self._open()
             # A question of the bench is embedded already: without this the first typed one would wait for the model.
-            self._warming = Thread(target=_warm_encoder, args=(bench,), daemon=True)
-            self._warming.start()
+            Thread(target=_warm_encoder, args=(bench,), daemon=True).start()
 
         @property
         def scene(self) -> Scene:
@@ -195,11 +194,11 @@ def _widget_class() -> Any:
             """Show the scope, and its question with most evidence."""
             self._picked, self.until = [], None
             self._show_scene()
-            asked = self._bench.queries.filter(pl.col("scope") == self.scope)
+            asked = self._bench.queries.filter(scope=self.scope)
             self.question = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
 
         def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
-            known = self._bench.queries.filter((pl.col("query_id") == self.question) & (pl.col("scope") == self.scope))
+            known = self._bench.queries.filter(query_id=self.question, scope=self.scope)
             query_id = self.question if known.height else ""
             text = str(known["text"][0]) if known.height else self.question
             if not text.strip():
@@ -208,7 +207,6 @@ def _widget_class() -> Any:
             # A run answers its own questions; a new one takes the pipeline that the run is named after.
             systems = [self._runs[name] if query_id and name in self._runs else name for name in self.systems]
             evidence = self._evidence.get(query_id, ())
-            asked = (self.scope, self.question)
             try:
                 if not 1 <= len(systems) <= 2:
                     raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
@@ -216,9 +214,7 @@ def _widget_class() -> Any:
                     raise DataError(
                         f"{self.scope!r} has no question {self.question!r}; go to its scope, or ask another"
                     )
-                if self._asking is None or self._asking[0] != asked:
-                    self._asking = asked, single_question_bench(self._bench, self.scope, text, query_id)
-                one = self._asking[1]
+                one = self._bench_of_question(self.scope, text, query_id)
                 query_id = one.queries["query_id"][0]
                 self._view = answer_payload(
                     self.scene, one, text, systems, k=self.k, query_id=query_id, evidence=evidence, among=among
