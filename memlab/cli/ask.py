@@ -293,9 +293,7 @@ def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, texts: dict[st
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
         reason = f": {shorten_line(row['why'])}" if row["why"] else ""
-        echo(
-            f"undone on {day_or_undated(row['undone_at'])}: {escape_line(row['new'])} "
-            f"ends {escape_line(row['old'])}{reason}"
-        )
+        pair = escape_line(f"{row['new']} ends {row['old']}")
+        echo(f"undone on {day_or_undated(row['undone_at'])}: {pair}{reason}")
     last = f", the last {rows.height:,} are shown" if rows.height < total else ""
     echo(f"{count_noun(total, 'supersessions')}, {undone.height:,} undone{last}")
