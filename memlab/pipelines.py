@@ -260,8 +260,7 @@ def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
             raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
         value = _parse_literal(keyword.value, f"stage {name!r}: {keyword.arg}")
         parameters[keyword.arg] = _check_type(value, function, keyword.arg, f"stage {name!r}: {keyword.arg}")
-    needed = [p for p in allowed if named[p].kind is named[p].KEYWORD_ONLY and named[p].default is named[p].empty]
-    if missing := [p for p in needed if p not in parameters]:
+    if missing := [p for p in allowed if p not in parameters and named[p].default is named[p].empty]:
         raise PipelineError(f"stage {name!r} needs {missing[0]}: write {name}({missing[0]}=…)")
     return Stage(name, parameters)
 
