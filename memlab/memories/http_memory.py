@@ -114,7 +114,9 @@ class HttpMemory:
                     if len(received) > LARGEST_BYTES:
                         raise Unanswered(f"{place} answers with more than {LARGEST_BYTES:,} bytes")
                     if time.monotonic() > until:
-                        raise Unanswered(f"{place} gave no whole answer within {self._timeout:g} s")
+                        raise httpx.ReadTimeout("a chunk at a time")
+        except httpx.TimeoutException:
+            raise Unanswered(f"{place} gave no whole answer within {self._timeout:g} s") from None
         except httpx.HTTPError as error:
             raise Unanswered(f"{place}: {self._clean(f'{type(error).__name__}: {error}')}") from None
         return response.status_code, bytes(received)
