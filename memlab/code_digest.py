@@ -52,7 +52,8 @@ def _collect_sources(function: Any, parts: list[str], seen: set[int]) -> None:
         elif isinstance(value, np.ndarray) and value.dtype != object:
             parts.append(f"{name}={value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}")
         elif is_plain(value):
-            parts.append(f"{name}={_stable_repr(value)}")
+            stable = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
+            parts.append(f"{name}={stable!r}")
 
 
 def is_own_code(function: Callable[..., Any]) -> bool:
@@ -89,10 +90,6 @@ def is_plain(value: Any) -> bool:
     if type(value) in (list, tuple, set, frozenset):
         return all(map(is_plain, value))
     return isinstance(value, _PLAIN_TYPES)
-
-
-def _stable_repr(value: Any) -> str:
-    return repr(sorted(value, key=repr)) if isinstance(value, (set, frozenset)) else repr(value)
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import EnvSettingsSource
 
 from memlab.errors import DataError, require_extra
 
@@ -78,7 +78,7 @@ class RecallSettings(BaseModel, extra="forbid"):
     confidence: float = Field(default=0.3, ge=0, allow_inf_nan=False)
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel, extra="forbid"):
     """The settings of memlab.
 
     :param store: directory or object-store URI of the LanceDB store.
@@ -102,8 +102,6 @@ class Settings(BaseSettings):
     'minilm'
     """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid")
-
     store: str = Field(".memlab/store", min_length=1)
     encoder: str = Field("minilm", min_length=1)
     header: tuple[Literal["scope", "time", "participants"], ...] = ()
@@ -120,18 +118,6 @@ class Settings(BaseSettings):
     recall: RecallSettings = RecallSettings()
     confidence: dict[str, Any] = {}
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # :func:`settings` reads file and environment itself, since it has to say where each value came from.
-        return (init_settings,)
-
 
 def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = ".") -> tuple[Settings, dict[str, str]]:
     """Read the settings, and the source of each.
@@ -146,15 +132,13 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
     >>> in_force.seed, origin["seed"], origin["store"]
     (3, 'flag', 'default')
     """
-    path = Path(directory) / FILE
-    layers: list[tuple[str, dict[str, Any]]] = [(str(path), _read_file(path)), (PREFIX, _read_environment())]
-    layers.append(("flag", {k: v for k, v in (flags or {}).items() if v is not None}))
-    values: dict[str, Any] = {}
-    origin = dict.fromkeys(Settings.model_fields, "default")
-    for source, layer in layers:
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    layers = {FILE: _read_file(Path(directory) / FILE), PREFIX: _read_environment(), "flag": given}
+    values, origin = dict[str, Any](), dict.fromkeys(Settings.model_fields, "default")
+    for source, layer in layers.items():
         for name, value in layer.items():
             values[name] = _merge_tables(values.get(name), value)
-            origin[name] = {str(path): FILE, PREFIX: PREFIX + name.upper()}.get(source, source)
+            origin[name] = PREFIX + name.upper() if source == PREFIX else source
     try:
         return Settings(**values), origin
     except ValidationError as error:
@@ -195,7 +179,8 @@ def _read_environment() -> dict[str, Any]:
     if unknown:
         raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
     try:
-        return EnvSettingsSource(Settings)()
+        # Its values alone are wanted: `settings` says of each where it came from.
+        return EnvSettingsSource(Settings, env_prefix=PREFIX, env_nested_delimiter="__")()  # type: ignore[arg-type]
     except Exception as error:  # pydantic-settings raises its own kinds for a variable that is no JSON
         raise DataError(f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON") from error
 

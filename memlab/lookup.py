@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
+from memlab import embed, pipelines
 from memlab.config import settings
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, resolve_scope_name
@@ -17,7 +18,6 @@ from memlab.retrieve import DEFAULT, Bench, candidates
 from memlab.terminal import choose_one
 
 if TYPE_CHECKING:
-    from memlab.embed import Encoder
     from memlab.llm import Service
     from memlab.store import MemoryStore
 
@@ -55,32 +55,27 @@ def search(
     >>> found.height, found.columns[:4]
     (3, ['rank', 'score', 'time', 'speaker'])
     """
-    from memlab.embed import encoder_name
-    from memlab.pipelines import pipeline as read
-
-    check_question(question)
     if k < 1:
         raise DataError(f"k is {k}; expected at least 1")
     if len(history):
         from memlab.conversation import rewrite
 
         question = rewrite(question, history=history, service=service)
-    stages = read(pipeline or DEFAULT)
-    encoder, header = encoder_name(encoder), settings()[0].header
+    stages = pipelines.pipeline(pipeline or DEFAULT)
+    encoder, header = embed.encoder_name(encoder), settings()[0].header
     if isinstance(data, Dataset):
         chosen_scope = _choose_scope(data.scopes, scope)
+        asked = question_frame(question, chosen_scope)
         key = (chosen_scope, encoder, header)
         if key not in (benches := _benches.setdefault(data, {})):
             own = data.take([chosen_scope]) if chosen_scope else join_scopes(data)
             benches[key] = Bench.of(own, encoder=encoder, header=header)
-        bench = benches[key].with_queries(pl.DataFrame({"scope": [chosen_scope], "text": [question]}))
+        bench = benches[key].with_queries(asked)
     else:
-        from memlab.embed import load as load_encoder
-
         name = choose_one(data.datasets()["name"].to_list(), data.chosen(), "dataset", "memlab ingest FILE fills it")
         chosen_scope = _choose_scope(data.scopes(name), scope)
-        asked = pl.DataFrame({"scope": [chosen_scope], "text": [question]})
-        bench = question_bench(data, name, asked, encoder=load_encoder(encoder), header=header)
+        asked = question_frame(question, chosen_scope)
+        bench = question_bench(data, name, asked, encoder=embed.load(encoder), header=header)
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
         _log.warning("no message of %s matches %r", chosen_scope or "any scope", question)
@@ -89,10 +84,19 @@ def search(
     return result
 
 
-def check_question(question: str) -> None:
-    """Raise :class:`DataError` for a question without a word."""
+def question_frame(question: str, scope: str) -> pl.DataFrame:
+    """Give a question of a scope as a frame.
+
+    :raises DataError: for what is no valid text, or holds no word.
+    """
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        fault = f"{question[error.start]!r} at {error.start}"
+        raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
     if not any(letter.isalnum() for letter in question):
         raise DataError(f"the question {question!r} holds no word; ask for something that was said")
+    return pl.DataFrame({"scope": [scope], "text": [question]})
 
 
 def _choose_scope(scopes: list[str], wanted: str | None) -> str:
@@ -113,7 +117,7 @@ def question_bench(
     dataset: str,
     asked: pl.DataFrame,
     *,
-    encoder: Encoder,
+    encoder: embed.Encoder,
     header: tuple[str, ...] | list[str] = (),
     language: str | None = None,
 ) -> Bench:
@@ -155,7 +159,5 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
 
 def has_word_match(bench: Bench) -> bool:
     """Say whether any turn shares a word with the question, by BM25."""
-    from memlab.pipelines import pipeline as read
-
-    score = read("bm25").run(bench, level="turn").frame["score"].max()
+    score = pipelines.pipeline("bm25").run(bench, level="turn").frame["score"].max()
     return isinstance(score, float) and score > _ZERO_SCORE

@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, get_origin
 
@@ -28,10 +27,11 @@ from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.llm.recording import recordings_digest
 from memlab.records import LEVELS, Level, Run
-from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, stage, stages
+from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, parameter_types, stage, stage_parameters, stages
 from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import divide_bench
+from memlab.terminal import shorten_line
 
 __all__ = ["MAX_REMEMBERED", "Pipeline", "Stage", "Transforms", "apply_transforms", "pipeline", "stage", "stages"]
 
@@ -52,17 +52,17 @@ class Stage:
     @property
     def ranks_sessions(self) -> bool:
         """Whether it can rank sessions: whether it has a parameter ``level``."""
-        return "level" in _parameters(stages[self.name])
+        return "level" in stage_parameters(stages[self.name])
 
     def value(self, parameter: str) -> Any:
         """Give the value of a parameter, or its default; ``None`` where the stage has no such parameter."""
-        declared = _parameters(stages[self.name]).get(parameter)
+        declared = stage_parameters(stages[self.name]).get(parameter)
         return self.parameters.get(parameter, declared.default if declared else None)
 
     def nested(self) -> list[Stage]:
         """Give the stage and the stages within its parameters, including defaults."""
-        function = stages[self.name]
-        texts = [self.value(name) for name, hint in _parameter_types(function).items() if hint is Transforms]
+        types = parameter_types(stages[self.name])
+        texts = [self.value(name) for name, hint in types.items() if hint is Transforms]
         return [self, *(inner for text in texts for each in _parse_transforms(text) for inner in each.nested())]
 
 
@@ -137,10 +137,7 @@ class Pipeline:
         files = {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)}
         if any(each.value("service") == llm.RECORDED for each in every):
             files["recorded answers"] = recordings_digest()
-        return {
-            "files": files,
-            "stages": {name: source for name, source in sorted(digests.items()) if source},
-        }
+        return {"files": files, "stages": {name: source for name, source in sorted(digests.items()) if source}}
 
     def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
         """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
@@ -180,17 +177,12 @@ def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:
     return run
 
 
+Transforms = Annotated[str, AfterValidator(lambda text: _parse_transforms(text) and text)]
+"""Type of a stage's parameter that is itself stages, such as ``"light(window=2)"``: checked when it is read."""
+
+
 def _parse_transforms(text: str) -> tuple[Stage, ...]:
     return pipeline(f"bm25 | {text}").stages[1:]
-
-
-def _check_transforms(text: str) -> str:
-    _parse_transforms(text)
-    return text
-
-
-Transforms = Annotated[str, AfterValidator(_check_transforms)]
-"""Type of a stage's parameter that is itself stages, such as ``"light(window=2)"``: checked when it is read."""
 
 
 def apply_transforms(text: str, run: Run, bench: Bench) -> Run:
@@ -237,9 +229,9 @@ def pipeline(text: str | Pipeline) -> Pipeline:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if re.search(r"\blambda\s*=", text):
-            raise PipelineError(f"{_shorten(text)!r}: lambda is a word of Python; write lambda_=…") from None
-        example = "'hybrid(k=200) | mmr(lambda_=0.7)'"
-        raise PipelineError(f"{_shorten(text)!r} is not a pipeline ({error}); join stages with |: {example}") from error
+            raise PipelineError(f"{shorten_line(text)!r}: lambda is a word of Python; write lambda_=…") from None
+        fault = f"is not a pipeline ({error}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
+        raise PipelineError(f"{shorten_line(text)!r} {fault}") from error
     nodes: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
         nodes.append(tree.right)
@@ -258,7 +250,7 @@ def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
         raise PipelineError(_unknown_stage_message(name, first=first))
     if call.args:
         raise PipelineError(f"stage {name!r}: write {_node_text(call.args[0])!r} as key=value")
-    named = _parameters(function)
+    named = stage_parameters(function)
     allowed = [p for p in named if p not in STAGE_INPUTS]
     parameters: dict[str, Any] = {}
     for keyword in call.keywords:
@@ -268,9 +260,7 @@ def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
             raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
         value = _parse_literal(keyword.value, f"stage {name!r}: {keyword.arg}")
         parameters[keyword.arg] = _check_type(value, function, keyword.arg, f"stage {name!r}: {keyword.arg}")
-    needed = [p for p in allowed if named[p].kind is named[p].KEYWORD_ONLY and named[p].default is named[p].empty]
-    missing = [p for p in needed if p not in parameters]
-    if missing:
+    if missing := [p for p in allowed if p not in parameters and named[p].default is named[p].empty]:
         raise PipelineError(f"stage {name!r} needs {missing[0]}: write {name}({missing[0]}=…)")
     return Stage(name, parameters)
 
@@ -287,32 +277,14 @@ def _unknown_stage_message(name: str, *, first: bool) -> str:
 
 def _check_type(value: Any, function: Callable[..., Run], parameter: str, where: str) -> Any:
     """Raise for a value that is not of the parameter's type, such as 1.5 for a count; else give it back."""
-    hint = _parameter_types(function).get(parameter, Any)
+    hint = parameter_types(function).get(parameter, Any)
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
-        written = _parameters(function)[parameter].annotation
+        written = stage_parameters(function)[parameter].annotation
         expected = "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
-        raise PipelineError(f"{where} is {_shorten(repr(value))}; expected {expected}") from None
+        raise PipelineError(f"{where} is {shorten_line(repr(value))}; expected {expected}") from None
     return value
-
-
-@lru_cache(maxsize=1024)
-def _parameters(function: Callable[..., Run]) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(function).parameters
-
-
-@lru_cache(maxsize=1024)
-def _parameter_types(function: Callable[..., Run]) -> Mapping[str, Any]:
-    """Give the types of a stage's parameters; an annotation that cannot be evaluated allows any value."""
-    hints: dict[str, Any] = {}
-    for name, parameter in _parameters(function).items():
-        hint = parameter.annotation
-        try:
-            hints[name] = eval(hint, function.__globals__) if isinstance(hint, str) else hint
-        except Exception:  # whatever stands in an annotation
-            hints[name] = Any
-    return {name: Any if hint is inspect.Parameter.empty else hint for name, hint in hints.items()}
 
 
 def _parse_literal(node: ast.expr, where: str) -> Any:
@@ -328,11 +300,6 @@ def _parse_literal(node: ast.expr, where: str) -> Any:
 
 def _node_text(node: ast.expr) -> str:
     try:
-        return _shorten(ast.unparse(node))
-    except (RecursionError, ValueError):
-        # Too deep, or a number of more digits than Python writes.
+        return shorten_line(ast.unparse(node))
+    except (RecursionError, ValueError):  # too deep, or a number of more digits than Python writes
         return "…"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= 200 else text[:199] + "…"

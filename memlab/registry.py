@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 import keyword
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar, overload
 
@@ -117,9 +118,28 @@ def _qualified_name(function: Callable[..., Any]) -> tuple[str, str]:
     return function.__module__, getattr(function, "__qualname__", "")
 
 
+@lru_cache(maxsize=1024)
+def stage_parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Give the parameters of a stage."""
+    return inspect.signature(function).parameters
+
+
+@lru_cache(maxsize=1024)
+def parameter_types(function: Callable[..., Any]) -> Mapping[str, Any]:
+    """Give the types of a stage's parameters; an annotation that cannot be evaluated allows any value."""
+    hints: dict[str, Any] = {}
+    for name, parameter in stage_parameters(function).items():
+        hint = Any if parameter.annotation is parameter.empty else parameter.annotation
+        try:
+            hints[name] = eval(hint, function.__globals__) if isinstance(hint, str) else hint
+        except Exception:  # whatever stands in an annotation
+            hints[name] = Any
+    return hints
+
+
 def is_retriever(function: Callable[..., Any]) -> bool:
     """Say whether a stage is a retriever, which takes a bench; any other stage takes a run and a bench."""
-    return next(iter(inspect.signature(function).parameters)) == "bench"
+    return next(iter(stage_parameters(function))) == "bench"
 
 
 def _check_stage(name: str, function: Callable[..., Any]) -> None:

@@ -137,11 +137,10 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
     summary_of = dict(summaries or {})
     if unknown := summary_of.keys() - set(rows["session_id"] if summary_of else ()):
         raise DataError(f"a summary is given for session {min(unknown)!r}, which has no turns; drop it")
-    types = {"session_id": pl.String(), "summary": pl.String()}
-    texts = pl.DataFrame([*summary_of.items()], schema=types, orient="row")
+    summary = pl.col("session_id").replace_strict(summary_of, default=None, return_dtype=pl.String)
     status = pl.when(pl.col("summary").is_null()).then(pl.lit("closed")).otherwise(pl.lit("summarized"))
     return (
-        _sort_sessions(rows.join(texts, on="session_id", how="left"))
+        _sort_sessions(rows.with_columns(summary=summary))
         .with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=status)
         .select(*schema(Session))
     )

@@ -11,6 +11,7 @@ from memlab.errors import DataError
 if TYPE_CHECKING:
     from memlab.records import Dataset
 
+_MOST_ISSUES = 8
 _BIDI_CONTROLS = "\u202a-\u202e\u2066-\u2069"
 """Characters that change the direction of the text behind them."""
 
@@ -29,7 +30,7 @@ def choose_one(names: list[str], given: str | None, what: str, otherwise: str) -
     raise DataError(f"{fault}; the store has {shown or f'none: {otherwise}'}")
 
 
-def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
+def issue_lines(data: Dataset) -> list[str]:
     """List the issues of a dataset, one a line, the first few; the counts of an import stand in one line."""
     counted: dict[str, list[str]] = {}
     issues = []
@@ -38,7 +39,7 @@ def issue_lines(data: Dataset, *, most: int = 8) -> list[str]:
             counted.setdefault(action, []).append(found)
         else:
             issues.append(f"  {where}: {shorten_line(found)}: {action}")
-    lines = issues[:most] + [f"  … and {len(issues) - most:,} more"] * (len(issues) > most)
+    lines = issues[:_MOST_ISSUES] + [f"  … and {len(issues) - _MOST_ISSUES:,} more"] * (len(issues) > _MOST_ISSUES)
     summary = "; ".join(f"{action}: {', '.join(found)}" for action, found in sorted(counted.items(), reverse=True))
     return [f"  {escape_line(summary)}", *lines] if summary else lines
 

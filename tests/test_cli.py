@@ -231,13 +231,7 @@ def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path)
     assert "Nothing has been exported yet" in (tmp_path / "figures" / "index.html").read_text()
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_a.ipynb").write_text("{")
-    for options, said in (
-        (("--only", "zz"), "whose name holds 'zz'"),
-        ((), "00_a.ipynb: could not be run"),
-        (("--out", "notebooks"), "holds the notebooks"),
-    ):
-        assert said in refusal(memlab_cli("notebooks", "x.jsonl", *options, cwd=tmp_path))
-    assert (tmp_path / "notebooks" / "00_a.ipynb").read_text() == "{"
+    assert "00_a.ipynb: could not be run" in refusal(memlab_cli("notebooks", "x.jsonl", cwd=tmp_path))
 
 
 def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import sys
 import warnings
 
 from memlab.cli import ask, data, measure, models, share
-from memlab.cli._options import app, echo_escaped
+from memlab.cli._options import app, echo
 from memlab.errors import MemlabError
 from memlab.terminal import escape_line, mask_secrets
 
@@ -26,5 +26,5 @@ def main() -> None:
     try:
         app()
     except MemlabError as error:
-        echo_escaped(f"memlab: {escape_line(mask_secrets(str(error)))}", err=True)
+        echo(f"memlab: {escape_line(mask_secrets(str(error)))}", err=True)
         raise SystemExit(2) from None

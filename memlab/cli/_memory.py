@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from memlab.cli._options import echo_escaped, load_encoder, settings_in_force
+import memlab
+from memlab.cli._options import echo, load_encoder, settings_in_force
 from memlab.errors import DataError
 from memlab.terminal import choose_one, escape_line
 
@@ -41,92 +42,64 @@ class OpenMemory:
         return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])
 
     def resolved(self, as_of: datetime | None = None) -> Resolved:
-        from memlab import indexing
+        from memlab.indexing import resolved_facts
 
-        scopes = [self.scope]
-        return indexing.resolved_facts(self.store, self.dataset, scopes=scopes, encoder=self.encoder, as_of=as_of)
+        return resolved_facts(self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of)
 
     def nothing(self, what: str, why: str = "") -> DataError:
         """Give the error that says why there is nothing of a kind."""
-        from memlab.indexing import empty_reason
-
-        why = why or empty_reason(self.store, self.dataset, self.scope)
+        why = why or memlab.indexing.empty_reason(self.store, self.dataset, self.scope)
         return DataError(f"no {what}: {self.scope!r} of {self.dataset!r} {why}")
-
-    def asked(self, question: str) -> pl.DataFrame:
-        """Give a question of this memory as a frame.
-
-        :raises DataError: for what is no text.
-        """
-        import polars as pl
-
-        try:
-            question.encode()
-        except UnicodeEncodeError as error:
-            fault = f"{question[error.start]!r} at {error.start}"
-            raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
-        return pl.DataFrame({"scope": [self.scope], "text": [question]})
 
 
 def open_memory(
     dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None, *, joined: bool = False
 ) -> OpenMemory:
     """Open the memory that the options name; where ``joined``, all scopes as one whose name is empty by default."""
-    from memlab.records import resolve_scope_name
     from memlab.retrieve.candidates import LARGE
-    from memlab.store import MemoryStore
 
     chosen = settings_in_force(store=store, encoder=encoder)
-    memory = MemoryStore.open(chosen.store, create=False)
+    memory = memlab.MemoryStore.open(chosen.store, create=False)
     names = memory.datasets()["name"].to_list()
     if dataset is None and len(names) > 1:
         dataset = memory.chosen() or ""
-        echo_escaped(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
+        echo(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
     joined = joined and scope is None and len(scopes) > 1
     if joined and memory.sessions(name, columns=["n_turns"])["n_turns"].sum() < LARGE:
-        echo_escaped(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
+        echo(f"all {len(scopes):,} scopes of {escape_line(name)}; --scope names one", err=True)
         return OpenMemory(memory, chosen, name, "")
-    wanted = choose_one(scopes, scope and resolve_scope_name(scope, scopes), "scope", "see memlab info")
+    named = scope and memlab.records.resolve_scope_name(scope, scopes)
+    wanted = choose_one(scopes, named, "scope", "see memlab info")
     return OpenMemory(memory, chosen, name, wanted)
 
 
 def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
-    import polars as pl
-
-    from memlab.knowledge import ConfidenceSettings, score
-    from memlab.knowledge.recall import fact_sentences
-
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
-        stated = place.rows("facts").select(pl.coalesce("asserted_at", "recorded_at").alias("at"))["at"]
-        first: Any = stated.min()
-        raise place.nothing(
-            "facts", f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
-        )
+        stated = place.rows("facts")
+        first: Any = stated["asserted_at"].fill_null(stated["recorded_at"]).min()
+        why = f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
+        raise place.nothing("facts", why)
     at, present = _resolve_now(place, now or as_of)
-    worded = resolved.facts.with_columns(text=fact_sentences(resolved.facts))
-    return resolved, score(worded, now=at, settings=ConfidenceSettings.from_table(place.chosen.confidence)), present
+    worded = resolved.facts.with_columns(text=memlab.knowledge.recall.fact_sentences(resolved.facts))
+    settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
+    return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present
 
 
 def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     """Choose the present, and say which it is."""
-    date = read_date(wanted, end=True)
+    date, clock = read_date(wanted, end=True), datetime.now(UTC)
     if date is not None:
         return date, f"now: {day_or_undated(date)}, as asked"
-    clock = datetime.now(UTC)
     times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
-    latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=None)
-    days = 0 if latest is None else (clock - latest).days
-    if days <= _OLD_DAYS:
+    latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=clock)
+    if (days := (clock - latest).days) <= _OLD_DAYS:
         return clock, f"now: {day_or_undated(clock)}"
-    age = f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago"
-    return (
-        latest,
-        f"now: {day_or_undated(latest)}, the last time in the memory ({escape_line(age)}); --now sets another",
-    )
+    age = escape_line(f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago")
+    return latest, f"now: {day_or_undated(latest)}, the last time in the memory ({age}); --now sets another"
 
 
 def read_date(text: str | None, *, end: bool = False) -> datetime | None:
@@ -157,55 +130,42 @@ def filter_rows(
 
     :raises DataError: for a session that the memory does not have, or what is no date.
     """
-    import polars as pl
-
     start = read_date(since)
-    rows = rows if start is None else rows.filter(pl.col(at) >= start)
+    rows = rows if start is None else rows.filter(rows[at] >= start)
     if session is None:
         return rows
     there = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])["session_id"]
     wanted = next((each for each in (session, f"{place.scope}/{session}") if each in there), None)
     if wanted is None:
         raise DataError(f"{place.scope!r} has no session {session!r}; it has {', '.join(there.head(5))} …")
-    return rows.filter(pl.col("session_id") == wanted)
+    return rows.filter(session_id=wanted)
 
 
-def evidence_writer(place: OpenMemory, rows: pl.DataFrame, *, wanted: bool) -> Callable[[list[str]], list[str]]:
-    """Give what writes the turns of some ids out, ``ID (speaker): text`` a line; nothing where that is not wanted."""
+def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl.DataFrame:
+    """Add the ``turns`` of the evidence, ``ID (speaker): text`` each; no column where that is not wanted."""
     import polars as pl
 
-    turns: dict[str, str] = {}
-    if wanted and rows.height:
-        ids = rows.select(pl.col("evidence").explode().drop_nulls().unique())
-        stored = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"])
-        its = stored.join(ids, left_on="turn_id", right_on="evidence", how="semi")
-        turns = {turn: f"{turn} ({speaker}): {text}" for turn, speaker, text in its.iter_rows()}
-    return lambda ids: [turns.get(each, f"{each}: no such turn") for each in ids] if wanted else []
+    if not wanted:
+        return rows
+    stored = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"])
+    cited = stored.filter(pl.col("turn_id").is_in(rows["evidence"].explode().implode()))
+    texts = {turn: f"{turn} ({speaker}): {text}" for turn, speaker, text in cited.iter_rows()}
+    turns = [[texts.get(each, f"{each}: no such turn") for each in ids] for ids in rows["evidence"]]
+    return rows.with_columns(turns=pl.Series(turns, dtype=pl.List(pl.String)))
 
 
-def print_json(rows: pl.DataFrame, written: Callable[[list[str]], list[str]]) -> None:
-    """Print rows as JSON, an object a line, with the texts of their turns where these are wanted."""
-    import polars as pl
-
-    texts = [written(ids) for ids in rows["evidence"].to_list()]
-    if any(texts):
-        rows = rows.with_columns(turns=pl.Series(texts, dtype=pl.List(pl.String)))
-    echo_escaped(rows.write_ndjson(), nl=False)
-
-
-def print_turns(turns: list[str]) -> None:
-    """Print the first turns of an evidence, and how many more there are."""
+def print_turns(row: dict[str, Any]) -> None:
+    """Print the first turns of a row's evidence, where it has their texts, and how many more there are."""
+    turns = row.get("turns", [])
     for turn in turns[:_TURNS]:
         print_wrapped(turn, indent=10, first=8)
     if len(turns) > _TURNS:
-        echo_escaped(f"        … and {len(turns) - _TURNS:,} more; --json has all")
+        echo(f"        … and {len(turns) - _TURNS:,} more; --json has all")
 
 
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
-    import textwrap
-
     lines = textwrap.wrap(
         escape_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
     )
-    echo_escaped("\n".join(lines))
+    echo("\n".join(lines))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import memlab
 from memlab.errors import DataError, MemlabError
 from memlab.terminal import escape_controls, package_version
 
@@ -129,7 +130,7 @@ def register_command(
     return app.command(name, rich_help_panel=group, epilog=f"Example: `memlab {example}`")
 
 
-def echo_escaped(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print what steers no terminal: names of files, texts and ids come from outside."""
     typer.echo(escape_controls(str(text)), err=err, nl=nl)
 
@@ -139,9 +140,7 @@ def settings(**flags: Any) -> tuple[Settings, dict[str, str]]:
 
     :raises DataError: when a plugin cannot be imported.
     """
-    from memlab import config
-
-    chosen, origin = config.settings({"plugins": _plugins or None, **flags})
+    chosen, origin = memlab.config.settings({"plugins": _plugins or None, **flags})
     if chosen.plugins:
         enable_local_imports()
     for name in chosen.plugins:
@@ -170,9 +169,7 @@ def enable_local_imports() -> None:
 
 def enable_system_imports(systems: Iterable[str]) -> None:
     """Let modules of the current directory be imported where a system is ``module:name``."""
-    from memlab.memories import is_module_reference
-
-    if any(map(is_module_reference, systems)):
+    if any(map(memlab.memories.is_module_reference, systems)):
         enable_local_imports()
 
 
@@ -192,26 +189,22 @@ def format_table(frame: pl.DataFrame) -> str:
 
 def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
-    from memlab.distributed import check_engine
     from memlab.embed import load
     from memlab.embed.ray_encoder import load_distributed_encoder
-    from memlab.llm import Service as Model
 
-    services = {name: Model(name, **service.model_dump()) for name, service in chosen.llm.services.items()}
-    return (load if check_engine(engine) == "local" else load_distributed_encoder)(chosen.encoder, services=services)
+    services = {name: memlab.llm.Service(name, **each.model_dump()) for name, each in chosen.llm.services.items()}
+    local = memlab.distributed.check_engine(engine) == "local"
+    return (load if local else load_distributed_encoder)(chosen.encoder, services=services)
 
 
 def load_files(
     files: list[Path], chosen: Settings, *, format: str | None, pool: int | None, scope: list[str] | None = None
 ) -> Iterator[Dataset]:
     """Load files, or some scopes of them, one after the other; of several the pool is for those that can be pooled."""
-    from memlab import datasets
-    from memlab.records import resolve_scope_name
-
     for path in files:
-        fits = len(files) == 1 or format is not None or datasets.detect(path) == "longmemeval"
-        data = datasets.load(path, format=format, pool=pool if fits else None, **reading_options(chosen))
-        yield data.take(resolve_scope_name(one, data.scopes) for one in scope) if scope else data
+        fits = len(files) == 1 or format is not None or memlab.datasets.detect(path) == "longmemeval"
+        data = memlab.datasets.load(path, format=format, pool=pool if fits else None, **reading_options(chosen))
+        yield data.take(memlab.records.resolve_scope_name(one, data.scopes) for one in scope) if scope else data
 
 
 def pipeline_lines(text: str) -> list[str]:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
 from memlab.cli._memory import (
     OpenMemory,
+    add_turn_texts,
     day_or_undated,
-    evidence_writer,
     filter_rows,
     open_memory,
-    print_json,
     print_turns,
     print_wrapped,
     read_date,
     scored_facts,
 )
-from memlab.cli._options import echo_escaped, register_command
+from memlab.cli._options import echo, register_command
 from memlab.errors import DataError
 from memlab.terminal import count_noun, escape_line, shorten_line
 
@@ -61,18 +60,14 @@ def search(
 ) -> None:  # fmt: skip
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import lookup
-    from memlab.pipelines import pipeline as read
-    from memlab.records import LEVELS
 
-    place, stages = open_memory(dataset, scope, store, encoder, joined=True), read(pipeline)
+    place, stages = open_memory(dataset, scope, store, encoder, joined=True), memlab.pipeline(pipeline)
     if history is not None:
-        from memlab.conversation import read_history, rewrite
-
-        query = rewrite(query, history=read_history(history), service=service)
-        echo_escaped(f"searched for: {query}", err=True)
-    asked = place.asked(query)
-    lookup.check_question(query)
-    if level not in LEVELS:
+        said = memlab.conversation.read_history(history)
+        query = memlab.conversation.rewrite(query, history=said, service=service)
+        echo(f"searched for: {query}", err=True)
+    asked = lookup.question_frame(query, place.scope)
+    if level not in memlab.records.LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     bench = lookup.question_bench(
         place.store, place.dataset, asked, encoder=place.encoder.encoder, header=place.chosen.header,
@@ -80,18 +75,18 @@ def search(
     )  # fmt: skip
     size = place.store.search.size(place.dataset, place.scope)
     if bench.turns.height < size:
-        echo_escaped(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
+        echo(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
     found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
-        echo_escaped(f"no {level} of {escape_line(place.scope or place.dataset)} matches {shorten_line(query)!r}")
+        echo(f"no {level} of {escape_line(place.scope or place.dataset)} matches {shorten_line(query)!r}")
     for row in found.iter_rows(named=True):
         where, speaker = escape_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
-        echo_escaped(
+        echo(
             f"{row['rank']:>3}  {row['score']:.4f}  {day_or_undated(row['time'])}  {where}\n"
             f"     {shorten_line(speaker + row['text'])}"
         )
     if found.height and not lookup.has_word_match(bench):
-        echo_escaped("nothing shares a word with the question: these are the nearest by meaning")
+        echo("nothing shares a word with the question: these are the nearest by meaning")
 
 
 @register_command(GROUP, "facts --scope owen --person owen --evidence")
@@ -110,51 +105,49 @@ def facts(
     scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
-    import polars as pl
-
     from memlab.knowledge import normal_form
     from memlab.knowledge.recall import fact_sentences
 
     place = open_memory(dataset, scope, store, encoder)
     if undo or redo:
-        echo_escaped(_write_undo(place, undo, redo, why))
+        echo(_write_undo(place, undo, redo, why))
         return
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
-    rows = rows.filter(~pl.col("status").is_in(["repeat", "closing"]))
+    rows = rows.filter(~rows["status"].is_in(["repeat", "closing"]))
     if person:
-        rows = rows.filter(pl.col("subject").str.to_lowercase().str.contains(person.lower(), literal=True))
+        rows = rows.filter(rows["subject"].str.to_lowercase().str.contains(person.lower(), literal=True))
     if predicate:
         wanted = normal_form.normal_relation(predicate)
         rows = rows.filter([normal_form.normal_relation(said) == wanted for said in rows["predicate"]])
     if log:
-        sentences = resolved.facts.select("session_id", new="fact_id", text=fact_sentences(resolved.facts))
+        by = resolved.facts.select("session_id", new="fact_id")
         closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
-        closings = closings.join(sentences.drop("text"), on="new", how="left", maintain_order="left")
+        closings = closings.join(by, on="new", how="left", maintain_order="left")
         closings = filter_rows(closings, place, session=session, since=since, at="at")
-        written = evidence_writer(place, closings if json else closings.tail(k), wanted=evidence)
+        shown = add_turn_texts(closings if json else closings.tail(k), place, wanted=evidence)
         if json:
-            print_json(closings, written)
+            echo(shown.write_ndjson(), nl=False)
         else:
-            _print_log(closings, place, k, dict(sentences.select("new", "text").iter_rows()), written)
+            texts = dict(zip(by["new"], fact_sentences(resolved.facts), strict=True))
+            _print_log(shown, closings.height, place, texts)
         return
     rows = filter_rows(rows, place, session=session, since=since, at="last_access")
     shown = rows if all_ else rows.filter(rows["status"] == "active")
     shown = shown.sort("last_access", descending=True, maintain_order=True)
-    written = evidence_writer(place, shown if json else shown.head(k), wanted=evidence)
     if json:
-        print_json(shown.select(_SHOWN_COLUMNS), written)
+        echo(add_turn_texts(shown.select(_SHOWN_COLUMNS), place, wanted=evidence).write_ndjson(), nl=False)
         return
-    echo_escaped(present)
+    echo(present)
     rest = rows.height - shown.height
-    echo_escaped(count_noun(shown.height, "facts") + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
-    for row in shown.head(k).iter_rows(named=True):
+    echo(count_noun(shown.height, "facts") + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
+    for row in add_turn_texts(shown.head(k), place, wanted=evidence).iter_rows(named=True):
         until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
         last = f", last said {day_or_undated(row['last_access'])}" if row["n_reinforced"] else ""
         _print_fact(f"{row['confidence']:.2f}  since {day_or_undated(row['valid_from'])}{last}{state}", row)
-        print_turns(written(row["evidence"]))
+        print_turns(row)
     if shown.height > k:
-        echo_escaped(f"… and {shown.height - k:,} more; --k prints them")
+        echo(f"… and {shown.height - k:,} more; --k prints them")
 
 
 @register_command(GROUP, "recall 'where does Owen work?' --scope owen")
@@ -170,22 +163,23 @@ def recall(
 
     from memlab.knowledge import search_facts
     from memlab.knowledge.recall import similarities
+    from memlab.lookup import question_frame
 
     place = open_memory(dataset, scope, store, encoder)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
-    asked, summaries, entities = place.asked(question), place.rows("summaries"), place.rows("entities")
+    asked, summaries, entities = question_frame(question, place.scope), place.rows("summaries"), place.rows("entities")
     if until := read_date(as_of, end=True):
         ended = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id", "end"])
-        ended = ended.filter(pl.col("end") <= until)
+        ended = ended.filter(ended["end"] <= until)
         summaries, entities = (rows.join(ended, on="session_id", how="semi") for rows in (summaries, entities))
     ranking = search_facts(
         asked, known, encoder=place.encoder, entities=entities, settings=place.chosen.recall, k=k, superseded=all_
     )
-    echo_escaped(present)
+    echo(present)
     if ranking.height and (names := ", ".join(ranking["entities"][0].to_list())):
-        echo_escaped(f"the question names: {escape_line(names)}")
+        echo(f"the question names: {escape_line(names)}")
     elif ranking.height and not ranking["graph"].max():
-        echo_escaped("the question names nothing that the graph knows, so it says nothing")
+        echo("the question names nothing that the graph knows, so it says nothing")
     for row in ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
         parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
         state = "" if row["status"] == "active" else f"  [{row['status']}]"
@@ -194,9 +188,7 @@ def recall(
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
         ranked = summaries.with_columns(score=cosines).sort("score", descending=True, maintain_order=True)
         for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
-            echo_escaped(
-                f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {escape_line(row['session_id'])}"
-            )
+            echo(f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {escape_line(row['session_id'])}")
             print_wrapped(row["summary"])
 
 
@@ -222,26 +214,24 @@ def list_(
     if every.is_empty() and (session is None or kind != "entities"):
         raise place.nothing(kind)
     rows = filter_rows(every, place, session=session, since=since, at="at")
-    written = evidence_writer(place, rows if json else rows.head(k), wanted=evidence)
     if json:
-        print_json(rows, written)
+        echo(add_turn_texts(rows, place, wanted=evidence).write_ndjson(), nl=False)
         return
-    echo_escaped(f"{count_noun(rows.height, kind)} of {escape_line(place.scope)}")
+    echo(f"{count_noun(rows.height, kind)} of {escape_line(place.scope)}")
     states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
-    if session is not None:
-        states = states.filter(states["session_id"].is_in([session, f"{place.scope}/{session}"]))
+    states = filter_rows(states, place, session=session, since=None, at="at")
     for skipped, reason in states.select("session_id", "reason").head(_MOST_REASONS).iter_rows():
-        echo_escaped(f"{escape_line(skipped)}: {shorten_line(reason)}")
+        echo(f"{escape_line(skipped)}: {shorten_line(reason)}")
     above = ""
-    for row in rows.head(k).iter_rows(named=True):
+    for row in add_turn_texts(rows.head(k), place, wanted=evidence).iter_rows(named=True):
         head = f"{day_or_undated(row['at'])}  {escape_line(row['session_id'] or '')}"
         if head != above:
-            echo_escaped(head)
+            echo(head)
         above = head
         print_wrapped(f"{row['type']:13}{row['text']}" if kind == "timeline" else row["text"])
-        print_turns(written(row["evidence"]))
+        print_turns(row)
     if rows.height > k:
-        echo_escaped(f"… and {rows.height - k:,} more; --k prints them")
+        echo(f"… and {rows.height - k:,} more; --k prints them")
 
 
 @register_command(GROUP, "rollup --scope owen --month 2026-03")
@@ -268,20 +258,18 @@ def rollup(
     turns = place.store.turns(place.dataset, scopes=[place.scope])
     language = place.store.datasets().filter(name=place.dataset)["language"].item() or "en"
     node = summaries.summarize_period(turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language)
-    echo_escaped(summaries.to_markdown(node.row(0, named=True), tz=tz))
+    echo(summaries.to_markdown(node.row(0, named=True), tz=tz))
     no_model = "no model was asked: these are sentences of the conversation; --service NAME asks one"
     if line := summaries.fallback_note(node, "summaries") if by else no_model:
-        echo_escaped(line, err=True)
+        echo(line, err=True)
 
 
 def _write_undo(place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
     """Write an undo, or take one back."""
-    import polars as pl
-
     noted = place.store.knowledge
     old, new = undo or redo or ("", "")
     if undo:
-        if place.resolved().log.filter(pl.col("old") == old, pl.col("new") == new).is_empty():
+        if place.resolved().log.filter(old=old, new=new).is_empty():
             raise DataError(f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log")
         noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
     elif not noted.redo(place.dataset, place.scope, old, new):
@@ -290,26 +278,22 @@ def _write_undo(place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str
 
 
 def _print_fact(head: str, row: dict[str, Any]) -> None:
-    echo_escaped(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
+    echo(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
     print_wrapped(row["text"])
-    echo_escaped(f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}")
+    echo(f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}")
 
 
-def _print_log(
-    rows: pl.DataFrame, place: OpenMemory, most: int, texts: dict[str, str], written: Callable[[list[str]], list[str]]
-) -> None:
-    for row in rows.tail(most).iter_rows(named=True):
-        echo_escaped(f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}")
+def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, texts: dict[str, str]) -> None:
+    for row in rows.iter_rows(named=True):
+        echo(f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}")
         for which in ("old", "new"):
             print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
-        echo_escaped(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")
-        print_turns(written(row["evidence"]))
+        echo(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")
+        print_turns(row)
     undone = place.store.knowledge.undone(place.dataset, scopes=[place.scope])
     for row in undone.iter_rows(named=True):
         reason = f": {shorten_line(row['why'])}" if row["why"] else ""
-        echo_escaped(
-            f"undone on {day_or_undated(row['undone_at'])}: {escape_line(row['new'])} "
-            f"ends {escape_line(row['old'])}{reason}"
-        )
-    last = f", the last {most:,} are shown" if rows.height > most else ""
-    echo_escaped(f"{count_noun(rows.height, 'supersessions')}, {undone.height:,} undone{last}")
+        pair = escape_line(f"{row['new']} ends {row['old']}")
+        echo(f"undone on {day_or_undated(row['undone_at'])}: {pair}{reason}")
+    last = f", the last {rows.height:,} are shown" if rows.height < total else ""
+    echo(f"{count_noun(total, 'supersessions')}, {undone.height:,} undone{last}")

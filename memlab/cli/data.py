@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
-from memlab.cli._options import (
-    echo_escaped,
-    format_table,
-    load_encoder,
-    reading_options,
-    register_command,
-    settings,
-    settings_in_force,
-)
+from memlab.cli._options import echo, register_command
 from memlab.errors import MemlabError
 from memlab.terminal import issue_lines, mask_secrets, package_version
 
@@ -50,61 +43,55 @@ def ingest(
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
-    from memlab import datasets
     from memlab.retrieve import candidates
-    from memlab.store import MemoryStore
 
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
     about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
-    options = reading_options(chosen) | about | ({"name": into} if into else {})
+    options = opt.reading_options(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
-    read = datasets.stream(dataset, format=format, pool=pool, **options)
-    model = load_encoder(chosen, engine)
-    memory = MemoryStore.open(chosen.store)
+    read = memlab.datasets.stream(dataset, format=format, pool=pool, **options)
+    model = opt.load_encoder(chosen, engine)
+    memory = memlab.MemoryStore.open(chosen.store)
     names: dict[str, None] = {}
 
     def parts() -> Iterator[Dataset]:
         for part in read:
             for line in (part.describe(), *issue_lines(part)):
-                echo_escaped(line)
+                echo(line)
             names[part.name] = None
             yield part
 
     with memory.alone(into) if into else nullcontext():
         if into and memory.whole(into):
-            read = datasets.stream(
+            read = memlab.datasets.stream(
                 dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
             )
         report = memory.ingest(parts(), progress=True)
-    echo_escaped(format_table(report))
+    echo(opt.format_table(report))
     if removed := report.filter(table="turns")["removed"].sum():
-        echo_escaped(
-            f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them"
-        )
+        echo(f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them")
     for name in names:
         memory.choose(name)
         added = memory.vectors.backfill(model, name, header=chosen.header)
-        echo_escaped(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
+        echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     for column, kind, made in memory.search.create_indexes(model).iter_rows():
-        echo_escaped(f"index of {column}: {kind}, {made}")
+        echo(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
         if encoded := candidates.encode_large_scopes(memory, name, model):
-            echo_escaped(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
-    echo_escaped(f"store: {mask_secrets(chosen.store)}")
+            echo(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
+    echo(f"store: {mask_secrets(chosen.store)}")
 
 
 @register_command(GROUP, "optimize --store .memlab/store")
 def optimize(store: opt.Store = None) -> None:
     """Compact the tables of the store and remove versions that nothing needs; nobody else may be using it."""
-    from memlab.store import MemoryStore
-
-    chosen = settings_in_force(store=store)
-    memory = MemoryStore.open(chosen.store, create=False)
+    chosen = opt.settings_in_force(store=store)
+    memory = memlab.MemoryStore.open(chosen.store, create=False)
     before = memory.size()
-    echo_escaped(format_table(memory.optimize()))
+    echo(opt.format_table(memory.optimize()))
     after = memory.size()
     if before and after:
-        echo_escaped(f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+        echo(f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
 
 
 @register_command(GROUP, "fetch locomo")
@@ -116,7 +103,7 @@ def fetch(
     from memlab.datasets.fetch import SOURCES
     from memlab.datasets.fetch import fetch as download
 
-    echo_escaped(f"{download(name, directory=out or 'data')}  (licence: {SOURCES[name].license})")
+    echo(f"{download(name, directory=out or 'data')}  (licence: {SOURCES[name].license})")
 
 
 @register_command(GROUP, "datasets", name="datasets")
@@ -126,8 +113,8 @@ def published_datasets() -> None:
 
     for name, license, splits, size, sha256, url in list_published_benchmarks().iter_rows():
         megabytes = f"{size / 1e6:,.0f} MB" if size else ""
-        echo_escaped(f"{name:20}{license:17}{megabytes:>9}  {splits}")
-        echo_escaped(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
+        echo(f"{name:20}{license:17}{megabytes:>9}  {splits}")
+        echo(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
 
 
 @register_command(GROUP, "convert my-chats.jsonl my-chats-folder")
@@ -138,30 +125,24 @@ def convert(
     seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Write a dataset as a retrieval folder of MTEB and LMEB: corpus, queries, qrels and candidates."""
-    from memlab import datasets
-
-    chosen = settings_in_force(on_error=on_error, language=language, seed=seed)
-    data = datasets.load(dataset, format=format, pool=pool, **reading_options(chosen))
-    echo_escaped(f"{datasets.folders.write(data, folder)}: {data.describe()}")
+    chosen = opt.settings_in_force(on_error=on_error, language=language, seed=seed)
+    data = memlab.datasets.load(dataset, format=format, pool=pool, **opt.reading_options(chosen))
+    echo(f"{memlab.datasets.folders.write(data, folder)}: {data.describe()}")
 
 
 @register_command(GROUP, "info")
 def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
     """Print the settings in force with their origin, versions, and what the store holds."""
-    from memlab.store import MemoryStore
-
-    chosen, origin = settings(store=store, encoder=encoder)
+    chosen, origin = opt.settings(store=store, encoder=encoder)
     for name, value in chosen.model_dump(exclude={"llm"}).items():
-        echo_escaped(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
+        echo(f"{name:12} {mask_secrets(str(value)):45} {origin[name]}")
     for name, service in chosen.llm.services.items():
-        echo_escaped(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
-    echo_escaped(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
-    echo_escaped(
-        ", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly"))
-    )
+        echo(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
+    echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
+    echo(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
     try:
-        memory = MemoryStore.open(chosen.store, create=False)
+        memory = memlab.MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:
-        echo_escaped(f"\n{mask_secrets(str(error))}")
+        echo(f"\n{mask_secrets(str(error))}")
         return
-    echo_escaped(f"\n{format_table(memory.datasets())}\n{memory.versions()}")
+    echo(f"\n{opt.format_table(memory.datasets())}\n{memory.versions()}")

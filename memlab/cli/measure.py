@@ -5,20 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
-from memlab.cli._options import (
-    echo_escaped,
-    enable_system_imports,
-    load_encoder,
-    load_files,
-    pipeline_lines,
-    register_command,
-    settings_in_force,
-)
+from memlab.cli._options import echo, register_command
 from memlab.errors import DataError, MemlabError
 from memlab.terminal import issue_lines, mask_secrets
 
@@ -56,61 +49,54 @@ def evaluate(
     and runs the rest.
     """
     from memlab.datasets.corrections import CORRECTED, apply_corrections
-    from memlab.evaluate import stale_table
-    from memlab.evaluate.printing import to_markdown
-    from memlab.experiments import run
     from memlab.experiments.costs import estimate_costs
     from memlab.experiments.running import distinct_pipelines, measurable_levels
-    from memlab.retrieve import Bench
 
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    texts = [text for each in pipeline or [] for text in pipeline_lines(each)] or chosen.pipelines
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    texts = [text for each in pipeline or [] for text in opt.pipeline_lines(each)] or chosen.pipelines
     stages = distinct_pipelines(texts) if texts else None
     if dry_run and not stages:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
     data: list[Dataset] = []
-    for part in load_files(dataset, chosen, format=format, pool=pool, scope=scope):
+    for part in opt.load_files(dataset, chosen, format=format, pool=pool, scope=scope):
         data.append(part)
         for line in (part.describe(), *issue_lines(part)):
-            echo_escaped(line)
+            echo(line)
         if "turn" not in measurable_levels(part):
-            echo_escaped("no question cites turns: sessions alone are measured")
-    for part in data:  # what cannot be read is said before anything is ranked
-        if corrections is None:
-            break
-        mended = apply_corrections(part, corrections)
-        n = mended.issues.filter(mended.issues["action"] == CORRECTED).height
-        echo_escaped(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
+            echo("no question cites turns: sessions alone are measured")
+    if corrections:  # what cannot be read is said before anything is ranked
+        for part in data:
+            n = apply_corrections(part, corrections).issues.filter(action=CORRECTED).height
+            echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
-    model = load_encoder(chosen, engine)
+    model = opt.load_encoder(chosen, engine)
     if dry_run:
         for part in data:
-            echo_escaped(
-                estimate_costs(stages or [], Bench.of(part, encoder=model, store=chosen.store, header=chosen.header))
-            )
+            bench = memlab.Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)
+            echo(estimate_costs(stages or [], bench))
         return
-    done = run(
+    done = memlab.run(
         stages, data, store=chosen.store, encoder=model, header=chosen.header, cross_validate=cross_validate,
         models=Path(chosen.results) / "cross-validated", name=name, seed=chosen.seed, engine=engine,
     )  # fmt: skip
     done.export(directory)
-    echo_escaped(f"{done}\n")
+    echo(f"{done}\n")
     for one in done.reports:
         if tied := one.provenance["ties"]:
             n = one.per_query.height
-            echo_escaped(f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot")
+            echo(f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot")
     for part in data:
         if part.questions["stale"].list.len().sum():
             ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
-            table = stale_table([one for one in ranked if one.level == "turn"], part)
-            echo_escaped(f"\nwhat must not come back, {part.name}\n\n{to_markdown(table)}")
+            table = memlab.evaluate.stale_table([one for one in ranked if one.level == "turn"], part)
+            echo(f"\nwhat must not come back, {part.name}\n\n{memlab.evaluate.printing.to_markdown(table)}")
     if corrections:
         mended_too = done.corrected(corrections)
         mended_too.export(directory / "corrected")
-        echo_escaped(f"\nwith the evidence that {corrections.name} corrects\n\n{mended_too}")
-    echo_escaped(f"runs, qrels, per-query results and reports: {directory}")
+        echo(f"\nwith the evidence that {corrections.name} corrects\n\n{mended_too}")
+    echo(f"runs, qrels, per-query results and reports: {directory}")
     n_read = done.cells["read"].sum()
-    echo_escaped(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")
+    echo(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")
 
 
 @register_command(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")
@@ -133,42 +119,38 @@ def compare(
 
     What a memory returned is kept in the directory scope by scope: the same command goes on where it was stopped.
     """
-    from memlab.experiments import compare as compare_systems
-
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    enable_system_imports(system or [])
-    (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
-    echo_escaped(data.describe())
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    opt.enable_system_imports(system or [])
+    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    echo(data.describe())
     directory, runs = out or Path(chosen.results) / data.name / "systems", [*(run or [])]
     if baseline and os.path.isfile(baseline):
         runs += [Path(baseline)] * (Path(baseline) not in runs)
         baseline = Path(baseline).stem
-    done = compare_systems(
+    done = memlab.compare(
         system or ([] if runs else ["bm25", "best"]), data, runs=runs, baseline=baseline,
-        encoder=load_encoder(chosen, engine), store=chosen.store, folder=directory / "returned",
+        encoder=opt.load_encoder(chosen, engine), store=chosen.store, folder=directory / "returned",
         cross_validate=cross_validate, models=Path(chosen.results) / "cross-validated", timeout=timeout,
         seed=chosen.seed,
     )  # fmt: skip
     done.export(directory)
-    echo_escaped(done)
+    echo(done)
     for line in done.problems["problem"].head(20):
-        echo_escaped(line, err=True)
+        echo(line, err=True)
     if done.problems.height > 20:
-        echo_escaped(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
-    echo_escaped(f"tables, results by question, and what was returned: {directory}")
+        echo(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
+    echo(f"tables, results by question, and what was returned: {directory}")
     try:
-        from memlab.figures import export, systems
-
         caption = f"Complete recall on {data.name} against tokens and against the time of one search."
-        fig = systems.trade_off(done.systems)
-        export(fig, "systems-trade-off", data=done.systems, caption=caption, provenance=done.about, directory=directory)
+        fig, about = memlab.figures.systems.trade_off(done.systems), {"caption": caption, "provenance": done.about}
+        memlab.figures.export(fig, "systems-trade-off", data=done.systems, directory=directory, **about)
     except MemlabError as error:
-        echo_escaped(f"no picture was made: {mask_secrets(str(error))}", err=True)
+        echo(f"no picture was made: {mask_secrets(str(error))}", err=True)
     if fail_below is not None:
         recall = dict(done.systems.select("system", "recall_all@10").iter_rows())
         floor = recall[done.about["baseline"]] - fail_below
         if lost := [f"{name} {value:.3f}" for name, value in recall.items() if value < floor]:
-            echo_escaped(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
+            echo(f"recall_all@10 below {floor:.3f}: {', '.join(lost)}", err=True)
             raise typer.Exit(1)
 
 
@@ -187,22 +169,18 @@ def why(
 
     Of a memory from outside: what it returned, what of the evidence is not there, and the nearest thing that is.
     """
-    from memlab.evaluate import explain
-    from memlab.experiments import compare as compare_systems
-    from memlab.retrieve import Bench
-
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    about: dict[str, Any] = {"encoder": opt.load_encoder(chosen), "store": chosen.store}
     asked = data.questions.filter(query_id=query_id)
     own = data.take(asked["scope"]) if asked.height else data
     if system and asked.height:
-        enable_system_imports([system])
+        opt.enable_system_imports([system])
         own = replace(own, questions=asked)
-        done = compare_systems({"memory": system}, own, encoder=load_encoder(chosen), store=chosen.store)
-        echo_escaped(done.why(query_id, k=k))
+        echo(memlab.compare({"memory": system}, own, **about).why(query_id, k=k))
         return
-    bench = Bench.of(own, encoder=load_encoder(chosen), store=chosen.store, header=chosen.header)
-    echo_escaped(explain(query_id, pipeline, bench, own, k=k))
+    bench = memlab.Bench.of(own, header=chosen.header, **about)
+    echo(memlab.evaluate.explain(query_id, pipeline, bench, own, k=k))
 
 
 @register_command(GROUP, "knowledge data/facts/dev --service recorded")
@@ -220,9 +198,9 @@ def knowledge(
     """Measure what the index knows of chats with gold facts: active and as of dates, endings, false positives."""
     from memlab.evaluate.fact_measures import format_outcomes, measure_folder
 
-    chosen = settings_in_force(encoder=encoder)
+    chosen = opt.settings_in_force(encoder=encoder)
     named = service or chosen.index.service
     asked = None if named == "extractive" else named
-    model = load_encoder(chosen)
+    model = opt.load_encoder(chosen)
     outcomes = measure_folder(folder, facts=facts, settings=chosen.index, service=asked, encoder=model)
-    echo_escaped(format_outcomes(outcomes, errors=errors))
+    echo(format_outcomes(outcomes, errors=errors))

@@ -10,16 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
-from memlab.cli._options import (
-    echo_escaped,
-    enable_system_imports,
-    load_encoder,
-    load_files,
-    register_command,
-    settings_in_force,
-)
+from memlab.cli._options import echo, register_command
 from memlab.errors import ModelError
 from memlab.terminal import choose_one
 
@@ -36,36 +30,33 @@ def index(
     encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """Summarise finished sessions and extract their entities and facts; what failed is tried again."""
-    from memlab import indexing
     from memlab.evaluate import Table
     from memlab.experiments.costs import estimated_row
-    from memlab.llm import track_spending
-    from memlab.store import MemoryStore
 
-    chosen, present = settings_in_force(store=store, encoder=encoder), read_date(now)
+    chosen, present = opt.settings_in_force(store=store, encoder=encoder), read_date(now)
     wanted = chosen.index.model_copy(update={"service": service} if service else {})
     options: dict[str, Any] = {
-        "settings": wanted, "service": None if wanted.service == indexing.EXTRACTIVE else wanted.service,
+        "settings": wanted, "service": None if wanted.service == memlab.indexing.EXTRACTIVE else wanted.service,
         "now": present, "gap": timedelta(minutes=chosen.gap_minutes), "progress": True,
     }  # fmt: skip
-    memory = MemoryStore.open(chosen.store, create=False)
-    model = None if dry_run else load_encoder(chosen, engine)
+    memory = memlab.MemoryStore.open(chosen.store, create=False)
+    model = None if dry_run else opt.load_encoder(chosen, engine)
     while True:
         there = memory.datasets()["name"].to_list()
         names = [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there
         if dry_run:
             rows = []
             for name in names:
-                with track_spending(estimate=True) as spent:
-                    indexing.index(memory, name, **options)
+                with memlab.llm.track_spending(estimate=True) as spent:
+                    memlab.indexing.index(memory, name, **options)
                 rows.append({"dataset": name} | estimated_row(spent.describe()["tasks"]))
-            echo_escaped(Table(rows))
+            echo(Table(rows))
             return
         faults: list[str] = []
         for name in names:
-            events = indexing.index(memory, name, encoder=model, engine=engine, **options)
-            for line in indexing.report_lines(memory, name, events):
-                echo_escaped(line)
+            events = memlab.indexing.index(memory, name, encoder=model, engine=engine, **options)
+            for line in memlab.indexing.report_lines(memory, name, events):
+                echo(line)
             failed = events.filter(kind="failed")
             if failed.height and failed.height == events.height:
                 faults.append(f"{name}: nothing was made: {failed['reason'][0]}")
@@ -103,20 +94,19 @@ def answer(
     --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
     about for every question: leave it out (name the others with --bound) where tokens cost.
     """
-    from memlab.experiments import answer_questions
     from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
 
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    enable_system_imports(system or [])
-    (data,) = load_files([dataset], chosen, format=format, pool=pool, scope=scope)
-    echo_escaped(data.describe())
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    opt.enable_system_imports(system or [])
+    (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
+    echo(data.describe())
     directory = out or Path(chosen.results) / data.name / "answers"
     systems = system or ([] if run else ["best"])
     options: dict[str, Any] = {
         "runs": run or [],
         "bounds": BOUNDS if not bound else [] if bound == ["none"] else bound,
         "budget": budget,
-        "encoder": load_encoder(chosen),
+        "encoder": opt.load_encoder(chosen),
         "store": chosen.store,
         # Where memlab compare keeps what memories returned: it is not asked for twice.
         "folder": (out or Path(chosen.results) / data.name / "systems") / "returned",
@@ -126,14 +116,14 @@ def answer(
         "seed": chosen.seed,
     }
     if show_prompts:
-        echo_escaped(prompt_examples(system_contexts(systems, data, **options)))
+        echo(prompt_examples(system_contexts(systems, data, **options)))
         return
-    done = answer_questions(systems, data, service=service, judge_by=judge, **options)
+    done = memlab.answer_questions(systems, data, service=service, judge_by=judge, **options)
     done.export(directory)
-    echo_escaped(done)
+    echo(done)
     for problem in done.about["problems"][:20]:
-        echo_escaped(problem["problem"], err=True)
-    echo_escaped(f"tables, prompts and a row for each answer: {directory}")
+        echo(problem["problem"], err=True)
+    echo(f"tables, prompts and a row for each answer: {directory}")
 
 
 @register_command(GROUP, "train my-chats.jsonl --out results/model.safetensors")
@@ -144,24 +134,20 @@ def train(
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
-    from memlab.rerank import held_out_scores, training_lists
-    from memlab.rerank import train as fit
-    from memlab.retrieve import Bench
-    from memlab.store import MemoryStore
+    from memlab import rerank
 
-    chosen = settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    model, memory = load_encoder(chosen), MemoryStore.open(chosen.store)
+    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    model, memory = opt.load_encoder(chosen), memlab.MemoryStore.open(chosen.store)
     lists, about = [], []
-    for data in load_files(dataset, chosen, format=format, pool=pool):
-        bench = Bench.of(data, encoder=model, store=memory, header=chosen.header)
-        lists += training_lists(bench, data)
+    for data in opt.load_files(dataset, chosen, format=format, pool=pool):
+        bench = memlab.Bench.of(data, encoder=model, store=memory, header=chosen.header)
+        lists += rerank.training_lists(bench, data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
-        echo_escaped(data.describe())
-    made = fit(lists, seed=chosen.seed)
-    made = replace(made, about={**made.about, "data": about, "scores": held_out_scores(lists, seed=chosen.seed)})
+        echo(data.describe())
+    made = rerank.train(lists, seed=chosen.seed)
+    scores = rerank.held_out_scores(lists, seed=chosen.seed)
+    made = replace(made, about={**made.about, "data": about, "scores": scores})
     made.save(out)
-    echo_escaped(
-        f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
-    )
-    for name, value in made.about["scores"].items():
-        echo_escaped(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
+    echo(f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}")
+    for name, value in scores.items():
+        echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")

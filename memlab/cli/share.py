@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+import memlab
 from memlab.cli import _options as opt
-from memlab.cli._options import echo_escaped, load_encoder, read_assignments, register_command, settings_in_force
+from memlab.cli._options import echo, register_command
 from memlab.errors import DataError
 
 GROUP = "Share"
@@ -34,10 +35,9 @@ def notebooks(
 ) -> None:  # fmt: skip
     """Run the notebooks on a dataset; the executed ones are kept, figures are exported."""
     from memlab.datasets.fetch import locate_file
-    from memlab.figures import write_gallery
     from memlab.notebooks import findings, notebook_dataset, run_notebooks, write_results_page
 
-    chosen = settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
+    chosen = opt.settings_in_force(store=store, encoder=encoder, language=language, seed=seed)
     parameters = {
         "dataset": str(locate_file(dataset).resolve()),
         "pool": pool,
@@ -47,19 +47,17 @@ def notebooks(
         "store": chosen.store if "://" in chosen.store else str(Path(chosen.store).resolve()),
         "figures": str(Path(chosen.figures).resolve()),
     }
-    directory, values = out or Path(chosen.results) / "notebooks", read_assignments(set_ or [])
+    directory, values = out or Path(chosen.results) / "notebooks", opt.read_assignments(set_ or [])
     done = []
     for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again):
         done.append(path)
-        echo_escaped(
-            f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway"
-        )
+        echo(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
     if Path(chosen.figures).is_dir():
-        write_gallery(chosen.figures, notebooks=source)
+        memlab.figures.write_gallery(chosen.figures, notebooks=source)
     page = write_results_page(chosen.results, chosen.figures, directory)
     for found in findings(min(done))[:1]:
-        echo_escaped(f"found in {notebook_dataset(min(done))}: {found}")
-    echo_escaped(f"open:  {page}")
+        echo(f"found in {notebook_dataset(min(done))}: {found}")
+    echo(f"open:  {page}")
 
 
 @register_command(GROUP, "figures --remake recall-all")
@@ -73,17 +71,16 @@ def figures(
     source: opt.Source = opt.NOTEBOOKS,
 ) -> None:
     """Make the gallery of all exported figures, by notebook."""
-    from memlab.figures import write_gallery
 
-    chosen = settings_in_force(figures=str(directory) if directory else None)
+    chosen = opt.settings_in_force(figures=str(directory) if directory else None)
     if remake:
         from memlab.notebooks import remake_figure as make_again
 
         changed, edited = make_again(remake, chosen.figures, source=source)
-        echo_escaped(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
+        echo(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
         if edited:
-            echo_escaped("its notebook has changed since the figure was made")
-    echo_escaped(write_gallery(chosen.figures, notebooks=source))
+            echo("its notebook has changed since the figure was made")
+    echo(memlab.figures.write_gallery(chosen.figures, notebooks=source))
 
 
 @register_command(GROUP, "serve --pipeline hybrid --port 9000")
@@ -94,14 +91,13 @@ def serve(
     encoder: opt.EncoderName = None,
 ) -> None:
     """Serve a pipeline as a memory over HTTP; where MEMLAB_MEMORY_TOKEN is set, it is asked for as bearer token."""
-    from memlab.memories import PipelineMemory, read_bearer_token, server
-
-    token = read_bearer_token()
-    memory = PipelineMemory(pipeline, encoder=load_encoder(settings_in_force(encoder=encoder)))
+    token = memlab.memories.read_bearer_token()
+    encoding = opt.load_encoder(opt.settings_in_force(encoder=encoder))
+    memory = memlab.memories.PipelineMemory(pipeline, encoder=encoding)
     try:
-        running = server(memory, host=host, port=port, token=token)
+        running = memlab.memories.server(memory, host=host, port=port, token=token)
     except OSError as error:
         raise DataError(f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port") from None
-    echo_escaped(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
+    echo(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
     with running, suppress(KeyboardInterrupt):
         running.serve_forever()

@@ -137,14 +137,22 @@ function render({ model, el }) {
     keys(...shown);
     lay();
   }
+  /* Takes over what the model says of time and colour, which Python may set too. */
+  function settle() {
+    shownUntil = times ? model.get("until") ?? Infinity : Infinity;
+    const some = shownUntil < Infinity;
+    if (document.activeElement !== time) time.value = some ? 1000 * Math.max(0, times.filter(t => t <= shownUntil).length - 1) / scene.n : 1000;
+    day.textContent = some ? new Date(shownUntil).toISOString().slice(0, 10) : "";
+    colour.value = model.get("colour");
+    if (colour.selectedIndex < 0) colour.value = "cluster";
+  }
   async function until() {
-    const part = +time.value / 1000;
-    if (!times || part >= 1) { shownUntil = Infinity; day.textContent = ""; await plot.unfilter(); lay(); return; }
-    const sorted = scene.sorted ??= [...times].sort((a, b) => a - b);
-    shownUntil = sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))];
-    day.textContent = new Date(shownUntil).toISOString().slice(0, 10);
-    await plot.filter([...Array(scene.n).keys()].filter(i => times[i] <= shownUntil));
+    await (shownUntil < Infinity ? plot.filter([...Array(scene.n).keys()].filter(seen)) : plot.unfilter());
     lay();
+  }
+  function slide() {
+    const part = +time.value / 1000, sorted = scene.sorted ??= [...times].sort((a, b) => a - b);
+    push("until", part < 1 ? sorted[Math.min(scene.n - 1, Math.floor(part * scene.n))] : null);
   }
   const seen = i => !times || times[i] <= shownUntil;
   const at = (a, b) => [xScale(a), yScale(b)];
@@ -286,13 +294,9 @@ function render({ model, el }) {
     fill(scopes, scene.scopes.map(name => [name, name]));
     scopes.value = scene.scope;
     fill(known, [["", "pick a question…"], ...scene.questions]);
-    const was = colour.value;
     fill(colour, [...Object.keys(scene.colours), ...(times ? ["time"] : []), "score"].map(name => [name, name]));
-    colour.value = [...colour.options].some(option => option.value === was) ? was : "cluster";
     time.disabled = !times;
-    time.value = 1000;
-    shownUntil = Infinity;
-    day.textContent = "";
+    settle();
     paint().then(show);
   }
   const push = (name, value) => { asked = performance.now(); model.set(name, value); model.save_changes(); };
@@ -337,10 +341,10 @@ function render({ model, el }) {
   scopes.addEventListener("change", () => push("scope", scopes.value));
   for (const field of systems) field.addEventListener("change", () => push("systems", systems.map(s => s.value.trim()).filter(Boolean)));
   k.addEventListener("change", () => push("k", Math.max(1, parseInt(k.value) || 10)));
-  colour.addEventListener("change", paint);
+  colour.addEventListener("change", () => push("colour", colour.value));
   sized.addEventListener("change", paint);
   labelled.addEventListener("change", lay);
-  time.addEventListener("input", until);
+  time.addEventListener("input", slide);
   side.addEventListener("mouseover", e => { const row = e.target.closest("tr[data-i]"); if (row && +row.dataset.i !== over_i) hover(+row.dataset.i); });
   side.addEventListener("mouseleave", () => hover(-1));
   side.addEventListener("click", e => { const row = e.target.closest("tr[data-i]"); if (row) plot.zoomToPoints([+row.dataset.i], { padding: 3, transition: true }); });
@@ -361,6 +365,8 @@ function render({ model, el }) {
   const follow = {
     "change:_scene": newScene, "change:_view": show,
     "change:question": choose,
+    "change:colour": () => { settle(); paint(); },
+    "change:until": () => { if (scene) { settle(); until(); } },
     "change:_picked": () => { const rows = pickedRows(); chosen(rows); plot.select(rows, { preventEvent: true }); },
     "change:problem": () => { problem.textContent = model.get("problem"); },
     "change:systems": () => { systems.forEach((s, i) => { s.value = model.get("systems")[i] ?? ""; }); },

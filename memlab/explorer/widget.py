@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from datetime import UTC, datetime
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -19,6 +20,7 @@ import polars as pl
 
 from memlab.cluster import cluster_labels
 from memlab.errors import DataError, MemlabError, require_extra
+from memlab.explorer.drawing import COLOURS, draw_view, scene_payload
 from memlab.explorer.scene import Scene, answer_payload, build_scene, cluster_names, single_question_bench
 from memlab.records import Run, decode_id_part, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench
@@ -44,7 +46,9 @@ def explore(
     In JupyterLab, Notebook, VS Code and marimo (extra ``lab``); elsewhere, and in a notebook that is run without a
     screen, a picture. The widget's own:
 
-    - ``question`` (text or ``query_id``, read and set), ``systems``, ``scope``, ``k``: what the map shows;
+    - ``question`` (text or ``query_id``), ``systems``, ``scope``, ``k``, ``colour`` (cluster, session, speaker, time or
+      score), ``until`` (a time after which turns are hidden, or ``None``): what the map shows, read and set;
+    - ``picture()``: what the map shows as a figure;
     - ``selection``: the turns of the last lasso or click as a frame (``turn_id``, ``session_id``, ``speaker``,
       ``timestamp``, ``text``, ``x``, ``y``, ``label``), empty where nothing is picked; ``select(turn_ids)`` sets it;
     - ``answer``: what :func:`memlab.explorer.answer_payload` gives for the question;
@@ -88,6 +92,12 @@ def _widget_class() -> Any:
         systems = traitlets.List(traitlets.Unicode()).tag(sync=True)
         k = traitlets.Int(10, min=1).tag(sync=True)
         problem = traitlets.Unicode().tag(sync=True)
+        colour = traitlets.Enum(COLOURS, "cluster").tag(sync=True)
+        until: Any = traitlets.Instance(datetime, allow_none=True).tag(
+            sync=True,
+            to_json=lambda time, _: time and time.timestamp() * 1000,
+            from_json=lambda ms, _: None if ms is None else datetime.fromtimestamp(ms / 1000, UTC),
+        )
         _scene = traitlets.Dict().tag(sync=True)
         _view = traitlets.Dict().tag(sync=True)
         _picked: Any = traitlets.List().tag(sync=True)
@@ -100,7 +110,7 @@ def _widget_class() -> Any:
             self._scenes = {scene.scope: scene}
             gold = bench.evidence("turn")
             self._evidence = {} if gold is None else dict(gold.frame.group_by("query_id").agg("doc_id").iter_rows())
-            self._asking: tuple[tuple[str, str], Bench] | None = None
+            self._bench_of_question = lru_cache(1)(partial(single_question_bench, bench))  # remembers what it ranked
             names = [system.name if isinstance(system, Run) else system for system in systems]
             super().__init__(scope=scene.scope, systems=names, k=k)
             self.on_msg(self._asked)
@@ -108,8 +118,7 @@ def _widget_class() -> Any:
             self.observe(self._went, "scope")
             self._open()
             # A question of the bench is embedded already: without this the first typed one would wait for the model.
-            self._warming = Thread(target=_warm_encoder, args=(bench,), daemon=True)
-            self._warming.start()
+            Thread(target=_warm_encoder, args=(bench,), daemon=True).start()
 
         @property
         def scene(self) -> Scene:
@@ -183,13 +192,13 @@ def _widget_class() -> Any:
 
         def _open(self) -> None:
             """Show the scope, and its question with most evidence."""
-            self._picked = []
+            self._picked, self.until = [], None
             self._show_scene()
-            asked = self._bench.queries.filter(pl.col("scope") == self.scope)
+            asked = self._bench.queries.filter(scope=self.scope)
             self.question = max(asked["query_id"], key=lambda query: len(self._evidence.get(query, ())), default="")
 
         def _moved(self, _: Any = None, among: np.ndarray | None = None) -> None:
-            known = self._bench.queries.filter((pl.col("query_id") == self.question) & (pl.col("scope") == self.scope))
+            known = self._bench.queries.filter(query_id=self.question, scope=self.scope)
             query_id = self.question if known.height else ""
             text = str(known["text"][0]) if known.height else self.question
             if not text.strip():
@@ -198,7 +207,6 @@ def _widget_class() -> Any:
             # A run answers its own questions; a new one takes the pipeline that the run is named after.
             systems = [self._runs[name] if query_id and name in self._runs else name for name in self.systems]
             evidence = self._evidence.get(query_id, ())
-            asked = (self.scope, self.question)
             try:
                 if not 1 <= len(systems) <= 2:
                     raise DataError(f"the map tells one or two systems apart, not {len(systems)}")
@@ -206,9 +214,7 @@ def _widget_class() -> Any:
                     raise DataError(
                         f"{self.scope!r} has no question {self.question!r}; go to its scope, or ask another"
                     )
-                if self._asking is None or self._asking[0] != asked:
-                    self._asking = asked, single_question_bench(self._bench, self.scope, text, query_id)
-                one = self._asking[1]
+                one = self._bench_of_question(self.scope, text, query_id)
                 query_id = one.queries["query_id"][0]
                 self._view = answer_payload(
                     self.scene, one, text, systems, k=self.k, query_id=query_id, evidence=evidence, among=among
@@ -219,7 +225,7 @@ def _widget_class() -> Any:
                 self.problem, self._view = str(error), {}
 
         def _show_scene(self) -> None:
-            self._scene = _scene_payload(self.scene, self._bench)
+            self._scene = scene_payload(self.scene, self._bench)
 
         def _asked(self, _: Any, content: Mapping[str, Any], __: Any) -> None:
             kind = content.get("kind")
@@ -242,22 +248,14 @@ def _widget_class() -> Any:
                 self.problem = str(error)
 
         def picture(self) -> Any:
-            """Give the map with the question's evidence as a figure, for :func:`memlab.figures.export`."""
-            from memlab.figures import maps
+            """Give the map as it is seen now as a figure, for :func:`memlab.figures.export`.
 
-            view, i = self._view, pl.col("i")
-            systems = view.get("systems", [])
-            first, second = ([*({row["i"]: row["rank"] for row in one["rows"]} for one in systems), {}, {}])[:2]
-            turns = self.scene.turns.with_row_index("i").with_columns(
-                evidence=i.is_in(view.get("evidence", [])), second=i.is_in(list(second)),
-                rank=i.replace_strict(first, default=None, return_dtype=pl.Int32),
+            It has the question with its evidence, the colours, the turns up to ``until`` and the selection.
+            """
+            return draw_view(
+                self.scene, self._view, k=self.k, colour=self.colour, until=self.until, picked=self._picked,
+                problem=self.problem,
             )  # fmt: skip
-            terms = pl.DataFrame({"label": list(self.scene.names), "terms": list(self.scene.names.values())})
-            asked = (view["x"], view["y"]) if view else None
-            drawn = ", then ".join(f"first {self.k} of {one['name']}" for one in systems)
-            note = ": ".join(filter(None, (decode_id_part(self.scope), drawn or self.problem)))
-            title = view.get("text", "")
-            return maps.embedding_map(turns.drop("i"), terms=terms, question=asked, title=title, note=note)
 
         def _repr_mimebundle_(self, **options: Any) -> Any:
             from memlab.figures.export import pictures
@@ -284,38 +282,3 @@ def _warm_encoder(bench: Bench) -> None:
     if bench.encoder is not None and bench.encoder.identity.kind == "transformer":
         with suppress(MemlabError):  # whoever asks is told
             bench.encoder.encode(["?"], kind="query", progress=False)
-
-
-def _scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
-    """Give what the browser draws of a scene: buffers for the points, names for their colours."""
-    turns = scene.turns
-    clusters = [scene.names.get(i, f"cluster {i}") for i in range(max(scene.names, default=-1) + 1)]
-    sessions, speakers = turns["session_id"], turns["speaker"].fill_null("")
-    colours = {
-        "cluster": _pack_codes(turns["label"], clusters),
-        "session": _encode_values(sessions, sessions.unique(maintain_order=True)),
-        "speaker": _encode_values(speakers, speakers.value_counts(sort=True)["speaker"]),
-    }
-    times = None if turns["timestamp"].null_count() else turns["timestamp"].dt.epoch("ms").cast(pl.Float64)
-    asked = bench.queries.filter(pl.col("scope") == scene.scope)
-    centres = turns.filter(pl.col("label") >= 0).group_by("label").agg(pl.col("x", "y").median(), size=pl.len())
-    labels = [
-        {"x": x, "y": y, "text": scene.names.get(label, f"cluster {label}"), "size": size}
-        for label, x, y, size in centres.sort("size", "label", descending=[True, False]).iter_rows()
-    ]
-    return {
-        "scope": scene.scope, "n": turns.height, "x": turns["x"].to_numpy().tobytes(),
-        "y": turns["y"].to_numpy().tobytes(), "colours": colours,
-        "times": None if times is None else times.to_numpy().tobytes(),
-        "labels": labels, "questions": [list(row) for row in asked.select("query_id", "text").iter_rows()],
-        "scopes": list(bench.documents("turn").spans),
-    }  # fmt: skip
-
-
-def _encode_values(values: pl.Series, order: pl.Series) -> dict[str, Any]:
-    codes = values.replace_strict(order, pl.int_range(len(order), eager=True))
-    return _pack_codes(codes, [name or "nobody" for name in order])
-
-
-def _pack_codes(codes: pl.Series, names: list[str]) -> dict[str, Any]:
-    return {"codes": codes.cast(pl.Int32).to_numpy().tobytes(), "names": names}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, wrap
+from memlab.figures._text import cut_to_width, drawable_text, hide_model_files, printable_line, wrap
 from memlab.text.analysis import snippet
 
 
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw where each evidence item of a question stands after each stage, the first ``k`` ranks shaded.
+
+    A stage is named without the file of its model, and with ``(…)`` for parameters where they find no room; all of them
+    are shown on hover.
 
     :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not ranked:
         :attr:`memlab.evaluate.why.Explanation.stages` with the texts of its evidence.
@@ -47,7 +51,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
 
     def layout_for(px: int) -> dict[str, Any]:
         room = (px - 88) / len(order)
-        heads = [style.join_lines(wrap(stage, max(room - 8, 30), style.SMALL, lines=3)) for stage in order]
+        heads = [style.join_lines(_stage_lines(stage, max(room - 8, 30))) for stage in order]
         deep = 24 + 12 * max(head.count("<br>") + 1 for head in heads)
         band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": 0.8, "y1": k + 0.5,
                 "fillcolor": style.rgba_colour(style.EVIDENCE, 0.25), "line": {"width": 0},
@@ -63,3 +67,10 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
         )  # fmt: skip
 
     return style.make_figure(traces, layout_for)
+
+
+def _stage_lines(stage: str, px: float) -> list[str]:
+    """Write the name of a stage in at most three lines, with as much of its parameters as finds room."""
+    whole = printable_line(hide_model_files(stage))
+    lines = wrap(whole, px, style.SMALL, lines=3)
+    return lines if " ".join(lines) == whole else wrap(re.sub(r"\(.*\)", "(…)", whole), px, style.SMALL, lines=3)

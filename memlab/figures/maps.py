@@ -19,13 +19,13 @@ _HEIGHT_PX = {"column": 290, "full": 430}
 _SIDE = 8
 _WIDEST_GAP = 0.06
 _BETWEEN = " · "
-_QUIET: dict[str, dict[str, Any]] = {
-    "in no cluster": {"size": 2.6, "color": "#DADADA"},
-    "other clusters": {"size": 3.4, "color": style.NOISE},
-}
+_NO_GROUP: dict[str, Any] = {"size": 2.6, "color": "#DADADA"}
+_OTHER_GROUP: dict[str, Any] = {"size": 3.4, "color": style.NOISE}
+_RAMP = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
 _MARKS = {
+    "◇ selected": {"symbol": "diamond-open", "size": 8, "color": style.GREY, "line": {"width": 1.2}},
     "○ retrieved, no evidence": {"symbol": "circle-open", "size": 8, "color": "black", "line": {"width": 1.4}},
     "☆ evidence, missed": _STAR | {"color": "white"},
     "★ evidence, retrieved": _STAR,
@@ -41,6 +41,7 @@ def embedding_map(
     question: tuple[float, float] | None = None,
     title: str = "",
     note: str = "",
+    kind: str = "cluster",
 ) -> go.Figure:
     """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
 
@@ -53,9 +54,11 @@ def embedding_map(
     islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the map says so.
 
     :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank`` (null where not
-        retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown on hover, and a triangle where
-        ``second`` (bool) says that another pipeline retrieved it.
+        retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown on hover, a triangle where
+        ``second`` (bool) says that another pipeline retrieved it, and a diamond where ``selected`` does. Where there is
+        ``shade`` (from 0 to 1, or null), it gives the colour, from pale to dark, instead of the cluster.
     :param terms: ``label`` and ``terms`` (a text): the names of clusters.
+    :param kind: what a ``label`` or ``shade`` is of, such as ``session`` or ``time``.
     :param question: where the question lies, projected with the turns.
     :param title: drawn above the map: the question.
     :param note: what else the key says: whose turns these are, and which pipeline retrieved them.
@@ -80,19 +83,30 @@ def embedding_map(
     tints = {label: style.colour(i) for i, label in enumerate(coloured.sort())}
     named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    second = turns.filter("second") if "second" in turns.columns else turns.clear()
-    marked = [turns.filter(hit & ~proof), turns.filter(~hit & proof), turns.filter(hit & proof), second, asked]
+    selected, second = (turns.filter(c) if c in turns.columns else turns.clear() for c in ("selected", "second"))
+    marked = [
+        selected,
+        turns.filter(hit & ~proof),
+        turns.filter(~hit & proof),
+        turns.filter(hit & proof),
+        second,
+        asked,
+    ]
     marks = {name: rows for name, rows in zip(_MARKS, marked, strict=True) if rows.height}
     drawn, clustered = turns, pl.col("label") >= 0
     if turns.height > _MOST_POINTS:
         drawn = pl.concat([turns.filter(~proof).sample(_MOST_POINTS, seed=0), turns.filter(proof)])
     crowd = drawn.filter(~proof)
-    clouds: list[tuple[str, pl.DataFrame, dict[str, Any]]] = [
-        ("in no cluster", crowd.filter(~clustered), _QUIET["in no cluster"]),
-        ("other clusters", crowd.filter(clustered, ~pl.col("label").is_in(list(named))), _QUIET["other clusters"]),
-        *((name, crowd.filter(pl.col("label") == label), {"size": 4, "color": tint, "opacity": 0.75})
-          for label, (tint, name) in sorted(named.items())),
-    ]  # fmt: skip
+    if "shade" in turns.columns:
+        named, clouds = {}, _shaded_clouds(crowd, kind)
+    else:
+        other = clustered & ~pl.col("label").is_in(list(named))
+        clouds = [
+            (f"in no {kind}", crowd.filter(~clustered), _NO_GROUP),
+            (f"other {kind}s", crowd.filter(other), _OTHER_GROUP),
+            *((name, crowd.filter(pl.col("label") == label), {"size": 4, "color": tint, "opacity": 0.75})
+              for label, (tint, name) in sorted(named.items())),
+        ]  # fmt: skip
     traces = _draw_density(drawn)
     traces += [_draw_dots(name, rows, look | {"line": {"width": 0}}) for name, rows, look in clouds if rows.height]
     unknown = ", no evidence" * (not turns["evidence"].any())
@@ -104,7 +118,10 @@ def embedding_map(
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
     low, high = every.min(axis=0), every.max(axis=0)
     key = [(written[name] + f" ({rows.height:,})" * (rows is not asked), "black") for name, rows in marks.items()]
-    key += [(f"● {name}", look["color"]) for name, rows, look in clouds[:2] if rows.height]
+    on_map = {name for _, name in named.values()}
+    for name, rows, look in clouds:
+        if name and name not in on_map and (rows.height or look["color"] in _RAMP):  # both ends of a scale
+            key.append((f"● {name}", look["color"]))
     key += [(f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY)] * (turns.height > _MOST_POINTS)
 
     def layout_for(px: int) -> dict[str, Any]:
@@ -128,6 +145,16 @@ def embedding_map(
         )  # fmt: skip
 
     return style.make_figure(traces, layout_for)
+
+
+def _shaded_clouds(crowd: pl.DataFrame, kind: str) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+    """Divide points into steps from pale to dark, of which the ends are named; those without a value come first."""
+    ends = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
+    names = [ends[0], *[""] * (len(_RAMP) - 2), ends[1]]
+    step = (pl.col("shade") * len(_RAMP)).floor().clip(0, len(_RAMP) - 1)
+    steps = [crowd.filter(step == i) for i in range(len(_RAMP))]
+    looks = [{"size": 4, "color": tint, "opacity": 0.75} for tint in _RAMP]
+    return [(f"no {kind}", crowd.filter(pl.col("shade").is_null()), _NO_GROUP), *zip(names, steps, looks, strict=True)]
 
 
 def _point_coordinates(rows: pl.DataFrame) -> np.ndarray:

@@ -16,7 +16,7 @@ import polars as pl
 
 from memlab.code_digest import is_plain, source_digest
 from memlab.errors import DataError, PipelineError
-from memlab.terminal import shorten_line
+from memlab.memories.returned_rows import error_line
 
 TURNS = {
     "id": pl.String(), "session": pl.String(), "speaker": pl.String(), "time": pl.Datetime("us", "UTC"),
@@ -116,8 +116,8 @@ class Memory:
         try:
             return self._system()
         except Exception as error:  # whatever somebody else's code raises
-            what = shorten_line(f"{type(error).__name__}: {error}")
-            raise DataError(f"{self._system.__name__}() failed ({what}); give an object that is made") from error
+            name, what = self._system.__name__, error_line(error)
+            raise DataError(f"{name}() failed ({what}); give an object that is made") from error
 
 
 def memory(system: Any, *, timeout: float = 600.0) -> Memory:
@@ -132,7 +132,7 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     >>> memory(lambda query, turns, k: turns["text"].tail(k)).search("ann", "Who?", 3, None).to_list()
     []
     """
-    from memlab.memories.client import HttpMemory
+    from memlab.memories.http_memory import HttpMemory
 
     if isinstance(system, Memory):
         return system
@@ -148,8 +148,7 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     except DataError:
         raise
     except (Exception, SystemExit) as error:  # whatever the code of a module raises
-        what = shorten_line(f"{type(error).__name__}: {error}")
-        raise DataError(f"{system!r} cannot be imported ({what}); is the module here?") from error
+        raise DataError(f"{system!r} cannot be imported ({error_line(error)}); is the module here?") from error
 
 
 def is_module_reference(text: str) -> bool:

@@ -34,25 +34,26 @@ def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tup
 
     :raises Failure: as the call does, and Unanswered for any other error and for none in time.
     """
-    outcome: list[Any] = []
+    given, errors = list[Any](), list[Failure]([Unanswered(f"{verb} gave nothing within {seconds:g} s")])
 
     def run() -> None:
         try:
-            outcome.append(call())
-        except Failure as error:
-            outcome.append(error)
+            given.append(call())
         except BaseException as error:  # whatever it raises
-            outcome.append(Unanswered(f"{verb} failed: {shorten_line(f'{type(error).__name__}: {error}', 300)}"))
+            errors.append(error if isinstance(error, Failure) else Unanswered(f"{verb} failed: {error_line(error)}"))
 
     started = time.perf_counter()
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
-    if not outcome:
-        raise Unanswered(f"{verb} gave nothing within {seconds:g} s")
-    if isinstance(outcome[0], Failure):
-        raise outcome[0]
-    return outcome[0], time.perf_counter() - started
+    if not given:
+        raise errors[-1]
+    return given[0], time.perf_counter() - started
+
+
+def error_line(error: BaseException) -> str:
+    """Say what somebody else's code raised, in a line."""
+    return shorten_line(f"{type(error).__name__}: {error}", 300)
 
 
 def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
@@ -153,10 +154,8 @@ def _read_usable_row(row: dict[str, Any], known: Mapping[str, KnownTurn], seen: 
         raise ValueError(f"turn {turns[0]!r} again")
     if len(text) > most:
         lines.append(f"a text of {len(text):,} characters, cut to {most:,}")
-    score, when = (
-        _finite_number(row["score"]),
-        None if row["time"] is None else _replace_surrogates(shorten_line(row["time"], 40)),
-    )
+    score, when = _finite_number(row["score"]), row["time"]
+    when = None if when is None else _replace_surrogates(shorten_line(when, 40))
     if score is None and row["score"] is not None:
         lines.append("a score that is no finite number, left out")
     return _replace_surrogates(text[:most]), score, turns, when, lines

@@ -22,6 +22,7 @@ from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
 from memlab.figures.export import write_files_atomically
 from memlab.figures.provenance import announce_notebook, read_sidecar, relative_path, source_digest
+from memlab.files import sha256
 from memlab.notebooks.html_page import write_notebook_page
 
 
@@ -95,12 +96,9 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
     files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
     files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
     chosen = settings(directory=path.parent)[0].model_dump()
-    about = [path.name, source_digest(path), dict(sorted(values.items())), chosen]
-    digest = hashlib.sha256(repr(about).encode())
-    for file in files:
-        if file.is_file():
-            digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
-    return digest.hexdigest()
+    contents = [(file.name, sha256(file)) for file in files if file.is_file()]
+    about = [path.name, source_digest(path), dict(sorted(values.items())), chosen, contents]
+    return hashlib.sha256(repr(about).encode()).hexdigest()
 
 
 def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
@@ -176,9 +174,8 @@ def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
     if isinstance(value, list):
         return [_strip_folders(each, folders) for each in value]
     if isinstance(value, dict):
-        return {
-            k: each if k in ("image/png", "image/jpeg") else _strip_folders(each, folders) for k, each in value.items()
-        }
+        pictures = ("image/png", "image/jpeg")
+        return {kind: each if kind in pictures else _strip_folders(each, folders) for kind, each in value.items()}
     return value
 
 

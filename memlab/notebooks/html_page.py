@@ -10,10 +10,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+from memlab.figures._text import hide_model_files
 from memlab.figures.export import write_files_atomically
 from memlab.figures.gallery import STYLE, render_markdown
 
-_MODEL = re.compile(r"\(model='[^']*'\)")
 _CELLS = """
 main{max-width:980px;padding:2rem 1rem}main p,main li{max-width:46rem}
 .prompt,.jp-InputPrompt,.jp-OutputPrompt,.anchor-link{display:none}
@@ -94,7 +94,7 @@ def _report_table(report: Path) -> str:
     text = report.read_text(encoding="utf-8")
     tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
     head = f"<h2>{html.escape(report.parent.name)}</h2>"
-    return f"<div>{head}{render_markdown(re.sub(_MODEL, '', tables[0]))}</div>" if tables else ""
+    return f"<div>{head}{render_markdown(hide_model_files(tables[0]))}</div>" if tables else ""
 
 
 def _notebook_section(path: Path, folder: Path) -> str:

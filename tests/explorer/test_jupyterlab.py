@@ -180,7 +180,7 @@ class Page:
 
 CELLS = (
     "from explored import *\nexplorer = memlab.explore(BENCH, ['bm25', 'dense'], scope=SCOPE, places=PLACES)\nexplorer",
-    "print(explorer.selection)\nprint(*explorer.selection['turn_id'])",
+    "print(explorer.colour, explorer.until)\nprint(explorer.selection)\nprint(*explorer.selection['turn_id'])",
 )
 TYPED = "When did I call the plumber?"
 # Rows of the scene that the map marks as evidence, that it marks as returned, and that the table lists.
@@ -269,8 +269,11 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         )
         assert int(picked) == len(inside)
 
+        colour = "document.querySelectorAll('.memlab-explorer select')[2]"
+        page.js(f"{colour}.value = 'speaker', {colour}.dispatchEvent(new Event('change'))")
         page.run_cell(1)
         printed = page.until(f'{CELL.format(1)}.querySelector(".jp-OutputArea-output")?.innerText.trim()')
+        assert printed.startswith("speaker None\n")
         assert f"shape: ({picked}, {scene.turns.width})" in printed
         assert "│ turn_id" in printed
         assert sorted(printed.split("\n")[-1].split()) == sorted(scene.turns["turn_id"].gather(inside))

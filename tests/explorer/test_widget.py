@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,25 @@ def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(ex
     with pytest.raises(DataError, match="shows a bench, not a Dataset"):
         memlab.explore(DATA)
     explorer.question, explorer.systems = ASKED["query_id"], ["dense", "bm25"]
-    notes = " ".join(note.text for note in explorer.picture().layout.annotations)
-    assert f"{SCOPE}: first 3 of dense, then first 3 of bm25" in notes
+    assert f"{SCOPE}: first 3 of dense, then first 3 of bm25" in written(explorer)
+
+
+def written(explorer: Any) -> str:
+    return re.sub("<[^>]*>", "", " ".join(note.text for note in explorer.picture().layout.annotations))
+
+
+def test_a_picture_has_the_colours_the_time_and_the_selection_of_the_map(explorer: Any) -> None:
+    turns = explorer.scene.turns
+    explorer.select(turns["turn_id"].head(7).to_list())
+    explorer.colour, explorer.until = "speaker", turns["timestamp"].sort()[49]
+    shown = turns.filter(pl.col("timestamp") <= explorer.until)
+    drawn = {trace.name: len(trace.x) for trace in explorer.picture().data if trace.type == "scatter"}
+    assert drawn["selected"] == shown.join(explorer.selection, on="turn_id", how="semi").height
+    assert drawn.keys() & set(turns["speaker"])
+    assert f"as of {explorer.until:%-d %b %Y}" in written(explorer)
+    for colour, end in (("time", "● later"), ("score", "● higher score")):
+        explorer.colour = colour
+        assert end in written(explorer)
 
 
 def test_a_selection_comes_back_as_a_frame_and_is_clustered_again(explorer: Any) -> None:

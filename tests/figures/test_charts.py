@@ -210,6 +210,8 @@ def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() ->
     assert len(fig.data[-1].x) == 2
     equal = pl.DataFrame({"stage": ["bm25"] * 2, "text": ["Thanks!"] * 2, "rank": [1, 50]})
     assert [line.y[0] for line in anatomy.evidence_ranks_by_stage(equal).data] == [1, 50]
+    named = equal.with_columns(stage=pl.lit("… | learned(model='./results/cross-validated/a.safetensors')"))
+    assert anatomy.evidence_ranks_by_stage(named).layout.xaxis.ticktext == ("… | learned",)
     with pytest.raises(DataError, match="not finite"):
         maps.embedding_map(points().with_columns(x=pl.lit(float("nan"))), terms=TERMS)
 
