@@ -11,6 +11,7 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -105,28 +106,48 @@ class Source:
     def size(self) -> int:
         return self.packed[1].file_size if self.packed else self.path.stat().st_size
 
-    def files(self, *patterns: str) -> list[Source]:
+    def files(self, *patterns: str, unread: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
-        pattern, all files of a folder, an archive or a folder of archives that may hold text; 2 stands before 10.
+        pattern, all files of a folder, of the archives in it or of an archive that may hold text; 2 stands before 10.
 
+        :param unread: give instead the files that may hold a chat and are not read, see :data:`streams.UNREAD`.
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
         alone, found = replace(self, members=[]), dict[str, Any]()
         if not os.path.isdir(self.path):
             if patterns or not self.holds_files:
-                return [alone]
-            found = streams.list_text_entries(alone)
+                return [] if unread else [alone]
+            found = streams.list_entries(alone)
         else:
             for pattern in patterns or ("**/*",):
                 paths = self.path.glob(pattern) if not found else ()
                 found |= {path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()}
-            if not patterns and not any(map(streams.may_hold_text, found)):  # iPhones pack every chat on its own
-                for name in [name for name in found if name.lower().endswith(".zip")]:
-                    inside = streams.list_text_entries(replace(alone, path=self.path / name))
-                    found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
-        names = (name for name in found if patterns or streams.may_hold_text(name))
+            found = found if patterns else self._open_archives(found)
+        endings = streams.UNREAD if unread else streams.TEXTS
+        names = (name for name in found if patterns or streams.may_hold_text(name, endings))
         order = sorted(names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
         return [replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order]
+
+    def _open_archives(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Put what is in the ZIPs of a folder in their place: iPhones and Claude pack every part on its own.
+
+        Beside files that may hold text, one that is there unpacked or cannot be opened stays as it is.
+        """
+        texts = [(name, self.path / name) for name in found if streams.may_hold_text(name)]
+        archives = [name for name in found if streams.may_hold_text(name, (".zip",))]
+        unpacked = {(path.name, path.stat().st_size): path for _, path in texts * bool(archives)}
+        for name in archives:
+            try:
+                inside = streams.list_entries(replace(self, path=self.path / name))
+            except DataError:
+                if not texts:
+                    raise
+                continue
+            there = ((unpacked.get((PurePosixPath(n).name, e.file_size)), e.CRC) for n, (_, e) in inside.items())
+            if not inside or not all(path and zlib.crc32(path.read_bytes()) == crc for path, crc in there):
+                del found[name]
+                found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
+        return found
 
     @contextmanager
     def open(self) -> Iterator[Any]:

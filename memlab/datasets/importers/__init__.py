@@ -62,6 +62,7 @@ _BEGINNINGS = (
     (r"SQLite format 3\0", "a database of SQLite", _EXPORT),
     (r"%PDF-", "a PDF", _EXPORT),
     (r"\x1f.\x08|BZh|7z..'|Rar!", "a packed archive other than ZIP", "unpack it, and give the folder"),
+    (r"PK\x03\x04", "a ZIP archive within another, or broken", "unpack it, and give the folder"),
     (rf"{_HTML}(?:tgme|history|Exported Data|Telegram)", "Telegram's export in HTML", "export it again as JSON"),
     (rf"{_HTML}(?:chatlog__|DiscordChatExporter)", "DiscordChatExporter's HTML", _DISCORD),
     (rf"{_HTML}(?:ChatGPT|jsonData)", "ChatGPT's chat.html", "give the whole ZIP, or conversations.json of it"),
@@ -128,7 +129,11 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     files = source.files()
     source = replace(source, members=_choose_files(kind, source, files))
     read = {file.name for file in source.members}
-    others = [file for file in files if file.name not in read and file.path.name not in slack.TABLES]
+    others = [
+        file
+        for file in (*files, *source.files(unread=True))
+        if file.name not in read and file.path.name not in slack.TABLES
+    ]
     if others := [file for file in others if file.size != len("[]")]:
         some = ", ".join(file.name for file in others[:5]) + ", …" * (len(others) > 5)
         source.note("export", f"{len(others):,} other file{'s' * (len(others) > 1)}: {some}", "left out")

@@ -199,6 +199,28 @@ def test_exports_of_two_tools_are_not_mixed(tmp_path: Path) -> None:
     assert memlab.load(uploaded).format == "chatgpt"
 
 
+def test_a_folder_of_archives_and_files(tmp_path: Path) -> None:
+    """Each archive is read unless its files lie there unpacked; what cannot be opened is told."""
+    chat = "[01/03/2026, 09:00:00] {0}: Hello from {0}\n"
+    packed(tmp_path / "WhatsApp Chat - Ann.zip", {"_chat.txt": chat.format("Ann")})
+    packed(tmp_path / "WhatsApp Chat with Eve.zip", {"WhatsApp Chat with Eve.txt": chat.format("Eve")})
+    (tmp_path / "WhatsApp Chat with Eve.txt").write_text(chat.format("Eve"))
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04")
+    (tmp_path / "notes.md").write_text("of the old phone")
+    data = memlab.load(tmp_path)
+    assert data.scopes == ["Ann", "Eve"]
+    told = "3 other files: WhatsApp Chat with Eve.zip, broken.zip, notes.md"
+    assert data.issues["found"][0] == told
+    for file in tmp_path.glob("WhatsApp*"):
+        file.unlink()
+    with pytest.raises(memlab.DataError, match=r"broken\.zip: is no whole ZIP"):
+        memlab.load(tmp_path)
+    inner = packed(tmp_path / "inner.zip", {"_chat.txt": chat}).read_bytes()
+    portal = packed(tmp_path / "portal.zip", {"report.html": "<html>", "chats.zip": inner})
+    with pytest.raises(memlab.DataError, match=r"a ZIP archive within another.*unpack it"):
+        memlab.load(portal)
+
+
 def test_archives_that_mean_harm(tmp_path: Path) -> None:
     text, rng = (EXPORTS / "discord.json").read_text(), Random(0)
     outside = packed(tmp_path / "a.zip", {"../../etc/discord.json": text, "x.json": "[]"})
