@@ -107,7 +107,7 @@ def _detect_file_format(file: Source) -> str:
 
 def _detect_export_format(source: Source) -> str:
     """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
-    files, found, refusals = importers.without_uploads(source.files()), dict[str, str](), list[str]()
+    files, found, refusals = importers.without_sent_files(source.files()), dict[str, str](), list[str]()
     for file in (*files[:_PROBED], *files[_PROBED :: max(1, len(files) // _PROBED)]):
         if file.size and (kind := importers.detect_tool(file) or (file.look_further() and importers.detect_tool(file))):
             found.setdefault(kind, file.name)

@@ -79,7 +79,10 @@ _BEGINNINGS = (
     (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
 )
-_UPLOAD = re.compile(r"file[-_]\w+-.+|0\d{7}-.+")  # in exports of ChatGPT, and of WhatsApp on an iPhone
+# Of ChatGPT, and of WhatsApp on an iPhone; of DiscordChatExporter, Claude Code and slackdump.
+_SENT = re.compile(r"(?:.*/)?(?:(?:file[-_]\w+-|0\d{7}-)[^/]+|(?:[^/]+\.\w+_Files|tool-results|__uploads)/.+)")
+_SENT_BY_TELEGRAM = re.compile(r"(?:chats/chat_\d+/)?(?:files|\w+_files|\w+_messages)/.+")  # below result.json
+_CHAT_TEXT = re.compile(r"(?i)_chat\.txt|.*(?:whatsapp|واتساب).*\.txt")
 _KEYS = (
     ({"messages.sender_name", "messages.timestamp_ms"}, "Messenger's or Instagram's export"),
     ({"messages.creator", "messages.created_date"}, "Google Chat's export"),
@@ -163,15 +166,35 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
         source.fail(f"holds no message that memlab keeps ({kind}); {left}")
 
 
-def without_uploads(files: list[Source]) -> list[Source]:
-    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else."""
-    return [file for file in files if not _UPLOAD.fullmatch(file.path.name)] or files
+def without_sent_files(files: list[Source]) -> list[Source]:
+    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else.
+
+    A tool keeps them where its pattern says, WhatsApp beside the text that is named as its archive or folder, or is
+    the only one of its archive.
+    """
+    telegram = {file.path.parent for file in files if file.path.name == "result.json"}
+    texts = [file for file in files if _CHAT_TEXT.fullmatch(file.path.name)]
+    named = {text.path.parent: text for text in texts if text.path.stem == text.path.parent.name.removesuffix(".zip")}
+    several = Counter(text.path.parent for text in texts)
+    chats = {text.path.parent: text for text in texts if text.packed and several[text.path.parent] == 1} | named
+    around = telegram | chats.keys()
+
+    def is_sent(file: Source) -> bool:
+        for folder in (folder for folder in file.path.parents if folder in around) if around else ():
+            below = file.path.relative_to(folder).as_posix()
+            if folder in telegram and _SENT_BY_TELEGRAM.fullmatch(below):
+                return True
+            if chats.get(folder, file) is not file and ("/" not in below or folder in named):
+                return True
+        return _SENT.fullmatch(file.name) is not None
+
+    return [file for file in files if not is_sent(file)] or files
 
 
 def _choose_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
     """Choose the files that the importer of a tool reads; a file that is given alone it reads in any case."""
     known, detect = list[Source](), IMPORTERS[kind].detect
-    for file in without_uploads(files):
+    for file in without_sent_files(files):
         if file.size and (detect(file) or (file.look_further() and detect(file))):
             known.append(file)
         file.forget()

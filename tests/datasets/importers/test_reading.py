@@ -221,6 +221,31 @@ def test_a_folder_of_archives_and_files(tmp_path: Path) -> None:
         memlab.load(portal)
 
 
+@pytest.mark.parametrize(
+    ("export", "own", "sent"),
+    [
+        ("telegram/result.json", "t/result.json", ["t/files/x.json", "t/files/result.json"]),
+        ("discord.json", "d/general.json", ["d/general.json_Files/x-AB12.json"]),
+        ("claude_code/5e55a1b2.jsonl", "c/5e55a1b2.jsonl", ["c/5e55a1b2/tool-results/toolu_1.txt"]),
+        ("whatsapp/android_de_DE.txt", "WhatsApp Chat mit X.txt", ["x.json", "log.txt"]),
+        ("whatsapp/android_de_DE.txt", "WhatsApp Chat mit X/WhatsApp Chat mit X.txt", ["WhatsApp Chat mit X/a/x.json"]),
+        ("whatsapp/ios_en_US/_chat.txt", "_chat.txt", ["00000012-WhatsApp Chat with Y.txt"]),
+    ],
+)
+def test_what_was_sent_in_a_chat_is_no_export(tmp_path: Path, export: str, own: str, sent: list[str]) -> None:
+    others = {name: (EXPORTS / "claude_ai" / "conversations.json").read_text() for name in sent}
+    entries = {own: (EXPORTS / export).read_text(), **others}
+    for name, text in entries.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    archive = packed(tmp_path / "up.zip", entries)
+    wanted = memlab.load(EXPORTS / export).turns["text"].to_list()
+    for path in (archive, (tmp_path / own).parent) if "/" in own else (archive,):
+        data = memlab.load(path)
+        assert data.turns["text"].to_list() == wanted
+        assert data.issues["found"][0].startswith(f"{len(sent)} other file")
+
+
 def test_archives_that_mean_harm(tmp_path: Path) -> None:
     text, rng = (EXPORTS / "discord.json").read_text(), Random(0)
     outside = packed(tmp_path / "a.zip", {"../../etc/discord.json": text, "x.json": "[]"})
