@@ -220,7 +220,8 @@ class _Log:
         text, caption = record.take("text", fields.check_text), record.take("caption", fields.check_text, None)
         session, name = record.take("session", fields.check_name, None), record.take("id", fields.check_name, None)
         time, role = self._read_time(record, where), _ROLES.get(role.strip().lower(), "other")
-        if name is not None and (first := self.ids.setdefault((scope, name), where)) != where:
+        first = where if name in self.source.report.newer or name is None else self.ids.setdefault((scope, name), where)
+        if first != where:
             raise BadField("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
         return scope, session, speaker, role, text, caption, name, time, record["n"] if self.by_place else None
 

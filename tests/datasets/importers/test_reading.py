@@ -322,6 +322,46 @@ def test_an_export_goes_on_the_memory_that_is_there() -> None:
         assert (mine[-1].name, mine[-1].turns.height, mine[-1].turns["role"].n_unique()) == ("mine", 9, 2)
 
 
+@pytest.mark.parametrize("new", ["2026-01", "2026-03"])
+def test_of_two_exports_the_newest_version_is_read(tmp_path: Path, new: str) -> None:
+    old = "2026-02"
+    for folder in (old, new):
+        (tmp_path / folder).mkdir()
+    tree = node("a", None, "user", 1, "Name a metal") | node("b", "a", "assistant", 2, "Iron.")
+    again = {
+        folder: tree | (node("c", "a", "assistant", 3, "Copper.") if folder == new else {}) for folder in (old, new)
+    }
+    for folder, mapping in again.items():
+        conversation = {"id": "k", "create_time": 1, "update_time": len(mapping), "mapping": mapping}
+        (tmp_path / folder / "conversations.json").write_text(json.dumps([conversation]))
+    data = memlab.load(tmp_path)
+    assert data.turns["text"].to_list() == ["Name a metal", "Copper."]
+    assert "1 older version of conversations" in data.issues["found"].to_list()
+    said = {"id": 1, "type": "message", "from": "A", "date": "2026-03-01T10:00:00"}
+    texts = {old: {"text": "at 5"}, new: {"text": "at 6", "edited": "2026-03-02T10:00:00"}}
+    for folder, text in texts.items():
+        chat = {
+            "name": "Bo",
+            "type": "personal_chat",
+            "id": 9,
+            "messages": [said | text, said | {"id": 2, "text": "ok"}],
+        }
+        (tmp_path / folder / "conversations.json").write_text(json.dumps(chat))
+    data = memlab.load(tmp_path, tz="UTC")
+    assert data.turns["text"].to_list() == ["at 6", "ok"]
+    assert "2 repeated messages" in data.issues["found"].to_list()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.json", json.dumps([ASKED], indent=1)), ("b.jsonl", json.dumps(ASKED)), ("c.csv", "role\ttext\r\nuser\tq\r\n")],
+)
+def test_utf16_is_read(tmp_path: Path, name: str, text: str, encoding: str) -> None:
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    assert memlab.load(tmp_path / name).turns["text"].to_list() == ["q"]
+
+
 def test_what_no_text_can_hold_is_replaced_and_said(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"messages": [{"role": "user", "content": "a\\ud83d b\\u0000"}]}')
     data = memlab.load(tmp_path / "x.jsonl")
