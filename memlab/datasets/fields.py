@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -210,6 +210,25 @@ def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
         raise BadField(where, repr(value), f'a date such as "{example}"')
 
     return read
+
+
+def place_in_zone(time: datetime, zone: tzinfo, latest: datetime | None) -> datetime:
+    """Give a time in UTC; in the hour that comes twice when clocks are put back, the second one where the first lies
+    more than a minute before what was said already.
+
+    :param zone: of a time that has none.
+    :param latest: the latest time of what stands before it.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> oslo, said = ZoneInfo("Europe/Oslo"), datetime(2025, 10, 26, 0, 58, tzinfo=UTC)
+    >>> [place_in_zone(datetime(2025, 10, 26, 2, 2), oslo, latest).hour for latest in (None, said)]
+    [0, 1]
+    """
+    if time.tzinfo is not None:
+        return time.astimezone(UTC)
+    first, again = (time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    put_back = latest is not None and timedelta(minutes=1) < latest - first < 2 * (again - first)
+    return again if put_back else first
 
 
 def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
