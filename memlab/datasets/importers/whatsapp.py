@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, takewhile
 
 from memlab.datasets.importers import whatsapp_words as words
 from memlab.datasets.importers.common import Message, make_message, name_chat
@@ -77,9 +78,10 @@ def records(source: Source) -> Iterator[Message]:
         if not lines:
             file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
         _assign_times(file, lines)
-        lines = list(_merge_pasted_lines(lines))
+        every, lines = len(lines), list(_merge_pasted_lines(lines))
         people = _find_senders(lines)
         scope = name_chat(names, file.stem, _name_chat(file, lines, people))
+        source.keep("pasted lines", scope, "kept in the messages around them", every - len(lines))
         for line in lines:
             yield from _read_message(source, scope, line, people)
 
@@ -168,17 +170,24 @@ def _line_datetime(line: _Line, order: str) -> datetime | None:
 def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
     """Put back into its message a pasted line that looks like a header: alone, it is days off those around it."""
     last: _Line | None = None
+    senders, there, within = set[str](), Counter((line.at, line.rest) for line in lines), False
     for place, line in enumerate(lines):
-        following, pasted = lines[place + 1 : place + 1 + _AHEAD], line.at is None
+        following, pasted, late = lines[place + 1 : place + 1 + _AHEAD], line.at is None, False
         if last is not None and _is_days_before(line, last):
             pasted = any(not _is_days_before(other, last) for other in following)
+            run = [line, *takewhile(partial(_is_days_before, other=last), following)]
+            # People of the chat wrote it when they had no network; what they paste stands there twice, or began above.
+            own = (each.sender in senders and there[each.at, each.rest] == 1 for each in run)
+            late = not within and not _START.match(last.said) and not _is_days_before(line, lines[0]) and all(own)
         elif last is not None and _is_days_before(last, line):
             behind = [other.sender for other in following if _is_days_before(other, line)]
             pasted = 2 * len(behind) > len(following) and line.sender not in behind
-        if last is not None and pasted:
+        within = last is not None and pasted and not late
+        if last is not None and within:
             last.more += [line.raw, *line.more]
             continue
-        last = line
+        last = last if late and pasted else line
+        senders |= {line.sender} - {""}
         yield line
 
 
