@@ -54,7 +54,7 @@ IMPORTERS = {
 }
 """Format name to what reads it; the first that knows a file has it."""
 
-_HTML = r"(?s)\s*<.*"
+_HTML, _SECOND = r"(?s)\s*<.*", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _KAKAOTALK = r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
 _DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/conversations.md)"
 _EXPORT = "export the chat as text or JSON from its tool"
@@ -73,6 +73,7 @@ _BEGINNINGS = (
     (r"ID,Timestamp,Contents,Attachments", "Discord's own data package, your half alone", "use DiscordChatExporter"),
     (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
     (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
+    (rf"\[?{_SECOND}[\d:.,+Z]*\]? (?:- )?(?:[\w.]+ - )*{whatsapp.LEVEL}", "the log of a program", _WRITE),
     (r"\[LINE\] ", "LINE's export", _WRITE),
     (_KAKAOTALK, "KakaoTalk's export", _WRITE),
     (r"# WhatsApp Chat Export", "WhatsApp Web's export in Markdown", "export it again as plain text"),

@@ -61,6 +61,11 @@ def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
         ("irc.txt", "[2026-01-02 10:00:00] <ann> hello: you\n[2026-01-02 10:00:05] <bo> hi\n", "IRC"),
         ("kakao.txt", "2026년 1월 2일 오후 9:41\n2026년 1월 2일 오후 9:41, Ann : hi\n", "KakaoTalk"),
         ("guild.txt", "====================\nGuild: Server\n\n[2026-01-02 10:00] ann\nhi\n", "DiscordChatExporter"),
+        (
+            "app.txt",
+            "2024-01-02 10:00:00 - INFO: started\n2024-01-02 10:00:01 - root - ERROR: no: x\n",
+            "log of a program",
+        ),
         ("memories.json", '[{"conversations_memory": "x"}]', "Claude remembers"),
         ("manifest-1.json", '{"data_files": [{"category": "memories", "export_url": "x"}]}', "Claude's ZIPs"),
         ("MyActivity.json", '[{"header": "Gemini Apps", "titleUrl": "x", "products": ["Gemini Apps"]}]', "Gemini"),
@@ -70,6 +75,14 @@ def test_what_is_known_and_not_read_is_refused_by_name(tmp_path: Path, name: str
     (tmp_path / name).write_text(content)
     with pytest.raises(memlab.DataError, match=f"looks like .*{what}"):
         memlab.load(tmp_path / name)
+
+
+def test_the_log_of_a_program_is_no_chat(tmp_path: Path) -> None:
+    line = "2024-01-02 10:00:00{} db: opened\n"
+    for form in (" - INFO:", " ERROR:", " - root - INFO - see"):
+        (tmp_path / "app.txt").write_text("at noon\n" + line.format(form) * 3)
+        with pytest.raises(memlab.DataError, match="none of the formats"):
+            memlab.load(tmp_path / "app.txt")
 
 
 def node(key: str, parent: str | None, role: str, at: float, *parts: Any, **more: Any) -> dict[str, Any]:

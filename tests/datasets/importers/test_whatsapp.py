@@ -169,6 +169,18 @@ def test_every_file_is_a_chat_of_its_own(tmp_path: Path, name: str) -> None:
     assert memlab.load(tmp_path / "b").scopes == ["a", "b"]
 
 
+@pytest.mark.parametrize("copy", ["WhatsApp Chat with Ann (1).txt", "x/WhatsApp Chat - Ann 2/_chat.txt"])
+def test_a_chat_that_was_exported_twice_is_one(tmp_path: Path, copy: str) -> None:
+    text = "02.01.26, 21:41 - Ann: hi\n02.01.26, 21:41 - Ann: hi\n02.01.26, 21:42 - Bo: yes\n"
+    (tmp_path / copy).parent.mkdir(parents=True, exist_ok=True)
+    assert load(tmp_path, text, copy).scopes == ["Ann"]
+    load(tmp_path, f"{text}03.01.26, 21:42 - Bo: more\n", "WhatsApp Chat with Ann.txt")
+    data = memlab.load(tmp_path)
+    assert (data.scopes, [text for *_, text in said(data)]) == (["Ann"], ["hi", "hi", "yes", "more"])
+    assert counts(data) == {"3 repeated messages"}
+    assert load(tmp_path, text, "WhatsApp Chat with Trip (2).txt").scopes == ["Trip%20(2)"], "a name of its own"
+
+
 def test_iphone_group(tmp_path: Path) -> None:
     head, mark = "[15/05/2026, 10:{:02}:00] ", "\u200e"
     lines = [
