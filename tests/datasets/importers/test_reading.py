@@ -167,6 +167,8 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
         ("m2.json", {"object": "list", "data": NEWEST[::-1]}, ["user", "assistant", "user", "assistant"]),
         ("m3.json", SDK, ["q"]),
         ("n.json", {"uuid": "d", "title": "T", "messages": DESIGN}, ["Draw", "Drawing.", "bigger", "Done."]),
+        ("l2.json", [{"role": "user", "text": "hi"}, {"role": "assistant", "text": "yo"}], ["hi", "yo"]),
+        ("l3.jsonl", [{"role": "user", "text": "hi"}, {"sender": "Ann", "text": "yo"}], ["hi", "yo"]),
     ],
 )  # fmt: skip
 def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[str]) -> None:
