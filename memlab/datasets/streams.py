@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
 """Endings of the files of a folder or an archive that may hold a chat."""
 UNREAD = (".zip", ".gz", ".tgz", ".bz2", ".7z", ".rar", ".db", ".sqlite", ".md")
-"""Endings of files that may hold one too, and are told instead of read; archives of a folder are opened first."""
+"""Endings of files that may hold one too, and are reported as left out; archives of a folder are opened first."""
 FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
 """What a file or a broken archive raises, when it is opened or read."""
 _MOST, _RATIO, _SMALL = 16 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
@@ -53,20 +53,18 @@ def list_entries(source: Source) -> dict[str, tuple[zipfile.ZipFile, zipfile.Zip
     """
     try:
         archive = zipfile.ZipFile(source.path)
-        entries = {entry.filename.replace("\\", "/").lstrip("/"): entry for entry in archive.infolist()}
+        entries = {e.filename.replace("\\", "/").lstrip("/"): e for e in archive.infolist() if not e.is_dir()}
     except FAULTS as error:
         source.fail(f"is no whole ZIP archive ({error}); download it again", error)
-    files = {name: (archive, entry) for name, entry in entries.items() if not entry.is_dir()}
-    kept = {name: file for name, file in files.items() if may_hold_text(name)}
-    total, packed = (sum(getattr(each, size) for _, each in kept.values()) for size in ("file_size", "compress_size"))
+    kept = {name: entry for name, entry in entries.items() if may_hold_text(name)}
+    total, packed = (sum(getattr(entry, size) for entry in kept.values()) for size in ("file_size", "compress_size"))
     if total > _MOST or is_zip_bomb(total, packed):
         source.fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
-    for name, (_, entry) in kept.items():
+    for name, entry in kept.items():
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            source.fail(
-                f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder"
-            )
-    return {name: file for name, file in files.items() if may_hold_text(name, TEXTS + UNREAD)}
+            why = f"{name!r} has a password or a packing other than deflate"
+            source.fail(f"{why}; unpack the archive, and give the folder")
+    return {name: (archive, entry) for name, entry in entries.items() if may_hold_text(name, TEXTS + UNREAD)}
 
 
 def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
@@ -94,8 +92,7 @@ def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
 
 _CHUNK = 1 << 20
 _TOKEN = 16  # a cut through a token that is no string leaves fewer characters than this
-_SNIPPET = 2_000
-_LONGEST = 1 << 29  # characters of one value
+_SNIPPET, _LONGEST = 2_000, 1 << 29  # characters of what is set aside, and of one value
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the decoder makes of such bytes
 
 

@@ -93,11 +93,11 @@ def records(source: Source) -> Iterator[Message]:
         called = _name_chat(file, lines, people)
         plain = _COPY.sub("", called)
         called = plain if plain in people and called not in people else called
-        alike, spoken = chats.setdefault(plain, {}), {line.key for line in lines if line.sender in people}
-        downloaded_twice = (name for name, there in alike.items() if there.keys() & spoken)
+        same_name, spoken = chats.setdefault(plain, {}), {line.key for line in lines if line.sender in people}
+        downloaded_twice = (name for name, there in same_name.items() if there.keys() & spoken)
         scope = next(downloaded_twice, "") or name_chat(names, file.stem, called)
         source.keep("pasted lines", scope, "kept in the messages around them", every - len(lines))
-        there = alike.setdefault(scope, Counter())
+        there = same_name.setdefault(scope, Counter())
         repeated = Counter(line.key for line in lines) & there
         for line in lines:
             if repeated[line.key]:

@@ -215,7 +215,7 @@ def test_exports_of_two_tools_are_not_mixed(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_archives_and_files(tmp_path: Path) -> None:
-    """Each archive is read unless its files lie there unpacked; what cannot be opened is told."""
+    """Each archive is read unless its files lie there unpacked; what cannot be opened is reported."""
     chat = "[01/03/2026, 09:00:00] {0}: Hello from {0}\n"
     packed(tmp_path / "WhatsApp Chat - Ann.zip", {"_chat.txt": chat.format("Ann")})
     packed(tmp_path / "WhatsApp Chat with Eve.zip", {"WhatsApp Chat with Eve.txt": chat.format("Eve")})
