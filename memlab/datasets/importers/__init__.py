@@ -82,7 +82,9 @@ _BEGINNINGS = (
 )
 # Of ChatGPT, and of WhatsApp on an iPhone; of DiscordChatExporter, Claude Code and slackdump.
 _SENT = re.compile(r"(?:.*/)?(?:(?:file[-_]\w+-|0\d{7}-)[^/]+|(?:[^/]+\.\w+_Files|tool-results|__uploads)/.+)")
-_SENT_BY_TELEGRAM = re.compile(r"(?:chats/chat_\d+/)?(?:files|\w+_files|\w+_messages)/.+")  # below result.json
+_SENT_BY_TELEGRAM = re.compile(
+    r"(?:chats/chat_\d+/)?(?:files|video_files|(?:voice|round_video)_messages)/.+"
+)  # below result.json
 _CHAT_TEXT = re.compile(r"(?i)_chat\.txt|.*(?:whatsapp|واتساب).*\.txt")
 _KEYS = (
     ({"messages.sender_name", "messages.timestamp_ms"}, "Messenger's or Instagram's export"),
