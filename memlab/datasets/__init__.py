@@ -107,7 +107,7 @@ def _detect_file_format(file: Source) -> str:
 
 def _detect_export_format(source: Source) -> str:
     """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
-    files, found, refusals = importers.without_uploads(source.files()), dict[str, str](), list[str]()
+    files, found, refusals = importers.without_sent_files(source.files()), dict[str, str](), list[str]()
     for file in (*files[:_PROBED], *files[_PROBED :: max(1, len(files) // _PROBED)]):
         if file.size and (kind := importers.detect_tool(file) or (file.look_further() and importers.detect_tool(file))):
             found.setdefault(kind, file.name)
@@ -116,11 +116,13 @@ def _detect_export_format(source: Source) -> str:
         file.forget()
     if len(found) == 1:
         return next(iter(found))
+    refusals += filter(None, map(importers.explain_refusal, source.files(unread=True) if not found else ()))
     if found:
         what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
         source.fail(f"holds exports of several tools: {what}. Give one of the files, or name the format with --format")
     names = ", ".join(file.name for file in files[:5]) or "none that may hold text (unpack a ZIP in it)"
     kind = "a directory, expected a file, an export" if source.path.is_dir() else "a ZIP archive without a chat"
+    refusals.sort(key=lambda refusal: "a web page" in refusal)  # which says least
     source.fail(refusals[0] if refusals else f"is {kind} of a tool that is known; its first files are {names}")
 
 

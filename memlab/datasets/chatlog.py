@@ -185,7 +185,7 @@ class _Log:
 
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
         self.source, self.kind, self.by_place = source, kind, by_place
-        self.query_ids, self.zoneless = dict[str, str](), False
+        self.query_ids, self.zoneless, self.latest = dict[str, str](), False, dict[str, datetime]()
         self.silent = {name.strip().casefold(): name for name in source.assistants}
         self.begin({}, {})
 
@@ -219,21 +219,22 @@ class _Log:
             role = speaker if speaker.strip().lower() in _ROLES.keys() - {"other", "person"} else "user"
         text, caption = record.take("text", fields.check_text), record.take("caption", fields.check_text, None)
         session, name = record.take("session", fields.check_name, None), record.take("id", fields.check_name, None)
-        time, role = self._read_time(record, where), _ROLES.get(role.strip().lower(), "other")
-        if name is not None and (first := self.ids.setdefault((scope, name), where)) != where:
+        role, latest = _ROLES.get(role.strip().lower(), "other"), self.latest.get(scope)
+        if time := self._read_time(record, where, latest):
+            self.latest[scope] = max(time, latest or time)
+        first = where if name in self.source.report.newer or name is None else self.ids.setdefault((scope, name), where)
+        if first != where:
             raise BadField("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
         return scope, session, speaker, role, text, caption, name, time, record["n"] if self.by_place else None
 
-    def _read_time(self, record: Record, where: str) -> datetime | None:
+    def _read_time(self, record: Record, where: str, latest: datetime | None = None) -> datetime | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
         time = record.take("timestamp", fields.parse_time, None)
-        if time is None or time.tzinfo is not None:
-            return time and time.astimezone(UTC)
-        if self.source.tz is None and not self.zoneless:
+        if time and time.tzinfo is None and self.source.tz is None and not self.zoneless:
             action = "times without a zone are taken as UTC; tz= names theirs"
             self.source.note(f"{where}: timestamp", describe_value(record["timestamp"]), action)
             self.zoneless = True
-        return time.replace(tzinfo=self.source.tz or UTC).astimezone(UTC)
+        return time and fields.place_in_zone(time, self.source.tz or UTC, latest)
 
     def make_datasets(self, batch_turns: int) -> Iterator[Dataset]:
         """Cut what was gathered into batches of whole scopes, in order of their first appearance."""

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
+
+import polars as pl
+
+from memlab.records import Issue, frame
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -27,6 +34,30 @@ class BadField(Exception):
 
     def __init__(self, where: str, found: str, expected: str) -> None:
         super().__init__(f"{where}{': ' * bool(where)}found {found}, expected {expected}")
+
+
+@dataclass
+class Report:
+    """What a load says of its files: issues one by one, and counts of what was left out or changed.
+
+    :param counts: by action, kind in the plural, and scope.
+    :param seen: the session of every message that an importer gave, by scope and id; ``edited`` is when it was last
+        edited, if it was, and ``newer`` the ids of those that are given once more, in the form that stays.
+    :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
+    """
+
+    issues: list[Issue] = field(default_factory=list)
+    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    seen: dict[tuple[str, str], str] = field(default_factory=dict)
+    edited: dict[tuple[str, str], str] = field(default_factory=dict)
+    newer: set[str] = field(default_factory=set)
+    aside: dict[Path, set[str]] = field(default_factory=dict)
+    bad: int = 0
+
+    def take_issues(self) -> pl.DataFrame:
+        """Give the issues since the last call."""
+        taken, self.issues = frame(Issue, self.issues), []
+        return taken
 
 
 class Record(dict[str, Any]):
@@ -179,3 +210,43 @@ def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:
         raise BadField(where, repr(value), f'a date such as "{example}"')
 
     return read
+
+
+def place_in_zone(time: datetime, zone: tzinfo, latest: datetime | None) -> datetime:
+    """Give a time in UTC; in the hour that comes twice when clocks are put back, the second one where the first lies
+    more than a minute before what was said already.
+
+    :param zone: of a time that has none.
+    :param latest: the latest time of what stands before it.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> oslo, said = ZoneInfo("Europe/Oslo"), datetime(2025, 10, 26, 0, 58, tzinfo=UTC)
+    >>> [place_in_zone(datetime(2025, 10, 26, 2, 2), oslo, latest).hour for latest in (None, said)]
+    [0, 1]
+    """
+    if time.tzinfo is not None:
+        return time.astimezone(UTC)
+    first, again = (time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    put_back = latest is not None and timedelta(minutes=1) < latest - first < 2 * (again - first)
+    return again if put_back else first
+
+
+def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
+    """Give the id of a conversation with all its branches, and when it was changed with how many messages it has.
+
+    >>> conversation_version({"id": "c1", "update_time": 1772355600, "mapping": {"m1": {}}})
+    ('c1', ('1772355600', 1))
+    """
+    about = raw if isinstance(raw, dict) else {}
+    tree = about.get("mapping") or about.get("chat_messages")
+    key = about.get("conversation_id") or about.get("uuid") or about.get("id")
+    changed = about.get("update_time") or about.get("updated_at") or ""
+    return (str(key), (str(changed), len(tree))) if key and isinstance(tree, (dict, list)) else ("", ("", 0))
+
+
+def newest_versions(values: Iterable[Any]) -> dict[str, tuple[str, int]]:
+    """Give the newest version of each conversation of several exports, see :func:`conversation_version`."""
+    newest: dict[str, tuple[str, int]] = {}
+    for key, version in map(conversation_version, values):
+        newest[key] = max(version, newest.get(key, version))
+    return newest

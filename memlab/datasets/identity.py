@@ -50,18 +50,24 @@ def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
 
 
 def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
-    """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows.
+    """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows, and of those
+    with one, which an edit between two exports makes, the last takes the place of the first.
 
     :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``, ``speaker`` and ``text``.
     """
+    kept = pl.col("id").is_null() | pl.struct("scope", "id").is_last_distinct()
+    if not messages.select(kept.all()).item():
+        first = pl.when(pl.col("id").is_null()).then("_row").otherwise(pl.col("_row").min().over("scope", "id"))
+        numbered = messages.with_row_index("_row").with_columns(_first=first)
+        messages = numbered.filter(kept).sort("_first").drop("_first", "_row")
     about = messages.select("scope", "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text").iter_rows()
     ids = list[str]()
     for scope, name, time, speaker, text in about:
         digest = hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
         ids.append(f"{scope}/{_DIGEST + digest if name is None else _encode_marked_part(name, _DIGEST)}")
     double = pl.int_range(1, pl.len() + 1).over("turn_id")
-    numbered = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
-    return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(turn_id=numbered)
+    marked = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
+    return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(turn_id=marked)
 
 
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:

@@ -7,11 +7,12 @@ goes to quarantine, see :meth:`Source.record`.
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import re
 import zipfile
-from collections import Counter
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,40 +21,17 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
-import polars as pl
-
 from memlab.datasets import streams
-from memlab.datasets.fields import BadField, Record, escape_surrogates
+from memlab.datasets.fields import BadField, Record, Report, conversation_version, escape_surrogates, newest_versions
 from memlab.errors import DataError
-from memlab.records import Dataset, Issue, frame
+from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
 
 QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD, _FURTHER = 1 << 16, 1 << 22
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-
-@dataclass
-class Report:
-    """What a load says of its files: issues one by one, and counts of what was left out or changed.
-
-    :param counts: by action, kind in the plural, and scope.
-    :param seen: the session of every message that an importer gave, by scope and id.
-    :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
-    """
-
-    issues: list[Issue] = field(default_factory=list)
-    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    seen: dict[tuple[str, str], str] = field(default_factory=dict)
-    aside: dict[Path, set[str]] = field(default_factory=dict)
-    bad: int = 0
-
-    def take_issues(self) -> pl.DataFrame:
-        """Give the issues since the last call."""
-        taken, self.issues = frame(Issue, self.issues), []
-        return taken
+_UTF16 = re.compile(rb"(?s)\xff\xfe|\xfe\xff|([^\0]\0){2}|(\0[^\0]){2}")  # by its mark, or by half of its bytes
 
 
 @dataclass
@@ -105,32 +83,49 @@ class Source:
     def size(self) -> int:
         return self.packed[1].file_size if self.packed else self.path.stat().st_size
 
-    def files(self, *patterns: str) -> list[Source]:
+    def files(self, *patterns: str, unread: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
-        pattern, all files of a folder, an archive or a folder of archives that may hold text; 2 stands before 10.
+        pattern, all files of a folder, of the archives in it or of an archive that may hold text; 2 stands before 10.
 
+        :param unread: give instead the files that may hold a chat and are not read, see :data:`streams.UNREAD`.
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
         """
         alone, found = replace(self, members=[]), dict[str, Any]()
         if not os.path.isdir(self.path):
             if patterns or not self.holds_files:
-                return [alone]
-            found = streams.list_text_entries(alone)
+                return [] if unread else [alone]
+            found = streams.list_entries(alone)
         else:
             for pattern in patterns or ("**/*",):
                 paths = self.path.glob(pattern) if not found else ()
                 found |= {path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()}
-            if not patterns and not any(map(streams.may_hold_text, found)):  # iPhones pack every chat on its own
-                for name in [name for name in found if name.lower().endswith(".zip")]:
-                    inside = streams.list_text_entries(replace(alone, path=self.path / name))
-                    found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
-        names = (name for name in found if patterns or streams.may_hold_text(name))
+            found = found if patterns else self._open_archives(found)
+        endings = streams.UNREAD if unread else streams.TEXTS
+        names = (name for name in found if patterns or streams.may_hold_text(name, endings))
         order = sorted(names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
         return [replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order]
 
+    def _open_archives(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Put what is in the ZIPs of a folder in their place, but for those that lie there unpacked, or are broken."""
+        texts = [(name, self.path / name) for name in found if streams.may_hold_text(name)]
+        archives = [name for name in found if streams.may_hold_text(name, (".zip",))]
+        unpacked = {(path.name, path.stat().st_size): path for _, path in texts * bool(archives)}
+        for name in archives:
+            try:
+                inside = streams.list_entries(replace(self, path=self.path / name))
+            except DataError:
+                if texts:
+                    continue
+                raise
+            there = ((unpacked.get((PurePosixPath(n).name, e.file_size)), e.CRC) for n, (_, e) in inside.items())
+            if not inside or not all(path and zlib.crc32(path.read_bytes()) == crc for path, crc in there):
+                del found[name]
+                found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
+        return found
+
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """Open the file in a ``with`` block, past a byte order mark.
+        """Open the file in a ``with`` block, past a byte order mark; of UTF-16, which is read whole, as UTF-8.
 
         :raises DataError: when it is missing, unreadable or empty, or its archive turns out to be broken.
         """
@@ -143,6 +138,10 @@ class Source:
                 if start in (b"", codecs.BOM_UTF8):
                     self.fail("is empty, expected conversations; check that it was written or downloaded whole")
                 file.read(3 * start.startswith(codecs.BOM_UTF8))
+                if wide := _UTF16.match(start):
+                    encoding = "utf-16-le" if wide[1] else "utf-16-be" if wide[2] else "utf-16"
+                    text = file.read().decode(encoding, "surrogatepass")
+                    file = io.BytesIO(text.encode("utf-8", "surrogatepass"))
                 yield file
         except streams.FAULTS as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -153,7 +152,7 @@ class Source:
         """The beginning of the file as text."""
         with self.open() as file:
             start = file.read(self.looked)
-        return start.decode("utf-16" if start.startswith(_UTF16) else "utf-8", "replace")
+        return start.decode("utf-8", "replace")
 
     @cached_property
     def keys(self) -> set[str]:
@@ -213,11 +212,10 @@ class Source:
         """
         with self.open() as file:
             raw = file.read()
-        encoding = "utf-16" if raw.startswith(_UTF16) else "utf-8"
         try:
-            return raw.decode(encoding)
+            return str(raw, "utf-8")
         except UnicodeDecodeError as error:
-            byte = f"a byte that is not {encoding.upper()} (0x{raw[error.start]:02x}, byte {error.start + 1})"
+            byte = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1})"
             self.fail(f"found {byte}; save the file as UTF-8", error)
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
@@ -244,8 +242,17 @@ class Source:
                 yield file, number, raw
 
     def read_each(self, label: str, read: Callable[[Record], Iterable[Any]]) -> Iterator[Any]:
-        """Give what a function makes of each value of the members; one that is bad is rejected as a whole."""
+        """Give what a function makes of each value of the members; one that is bad is rejected as a whole.
+
+        Of a conversation that several exports hold, the newest copy is read.
+        """
+        apart = replace(self, members=[replace(file, report=Report()) for file in self.members[:-1] and self.members])
+        newest = newest_versions(raw for _, _, raw in apart.member_values())
         for file, number, raw in self.member_values():
+            key, version = conversation_version(raw)
+            if version < newest.get(key, version):
+                self.drop("older versions of conversations")
+                continue
             with file.record(f"{label} {number}", raw):
                 yield from list(read(Record(raw, f"{label} {number}")))
 

@@ -27,16 +27,18 @@ if TYPE_CHECKING:
 
 TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
 """Endings of the files of a folder or an archive that may hold a chat."""
+UNREAD = (".zip", ".gz", ".tgz", ".bz2", ".7z", ".rar", ".db", ".sqlite", ".md")
+"""Endings of files that may hold one too, and are reported as left out; archives of a folder are opened first."""
 FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
 """What a file or a broken archive raises, when it is opened or read."""
 _MOST, _RATIO, _SMALL = 16 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
 
 
-def may_hold_text(name: str) -> bool:
+def may_hold_text(name: str, endings: tuple[str, ...] = TEXTS) -> bool:
     """Say whether a file of a folder or an archive may hold a chat, by its name."""
     parts = PurePosixPath(name).parts
     hidden = any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in parts)
-    return name.lower().endswith(TEXTS) and not hidden
+    return name.lower().endswith(endings) and not hidden
 
 
 def is_zip_bomb(unpacked: int, packed: int) -> bool:
@@ -44,26 +46,25 @@ def is_zip_bomb(unpacked: int, packed: int) -> bool:
     return unpacked > _RATIO * packed + _SMALL
 
 
-def list_text_entries(source: Source) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
-    """List the entries of an archive that may hold text, by their names; a name is a label, nothing is written.
+def list_entries(source: Source) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
+    """List the entries of an archive that may hold a chat, by their names; a name is a label, nothing is written.
 
     :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
     """
     try:
         archive = zipfile.ZipFile(source.path)
-        entries = {entry.filename.replace("\\", "/").lstrip("/"): entry for entry in archive.infolist()}
+        entries = {e.filename.replace("\\", "/").lstrip("/"): e for e in archive.infolist() if not e.is_dir()}
     except FAULTS as error:
         source.fail(f"is no whole ZIP archive ({error}); download it again", error)
-    kept = {name: (archive, entry) for name, entry in entries.items() if may_hold_text(name) and not entry.is_dir()}
-    total, packed = (sum(getattr(each, size) for _, each in kept.values()) for size in ("file_size", "compress_size"))
+    kept = {name: entry for name, entry in entries.items() if may_hold_text(name)}
+    total, packed = (sum(getattr(entry, size) for entry in kept.values()) for size in ("file_size", "compress_size"))
     if total > _MOST or is_zip_bomb(total, packed):
         source.fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
-    for name, (_, entry) in kept.items():
+    for name, entry in kept.items():
         if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            source.fail(
-                f"{name!r} has a password or a packing other than deflate; unpack the archive, and give the folder"
-            )
-    return kept
+            why = f"{name!r} has a password or a packing other than deflate"
+            source.fail(f"{why}; unpack the archive, and give the folder")
+    return {name: (archive, entry) for name, entry in entries.items() if may_hold_text(name, TEXTS + UNREAD)}
 
 
 def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
@@ -91,8 +92,7 @@ def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
 
 _CHUNK = 1 << 20
 _TOKEN = 16  # a cut through a token that is no string leaves fewer characters than this
-_SNIPPET = 2_000
-_LONGEST = 1 << 29  # characters of one value
+_SNIPPET, _LONGEST = 2_000, 1 << 29  # characters of what is set aside, and of one value
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the decoder makes of such bytes
 
 

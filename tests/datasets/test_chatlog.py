@@ -53,6 +53,11 @@ def test_times(tmp_path: Path) -> None:
     assert data.issues["where"].to_list() == ["log.jsonl: line 2: timestamp"], "a time without a zone is noted once"
     assert read(tmp_path, message(timestamp="1701011221530")).turns["timestamp"][0].year == 2023
     assert read(tmp_path, message(timestamp="2026-03-01T10:00"), tz="Europe/Oslo").turns["timestamp"][0] == NINE
+    twice = [
+        message(minute, timestamp=f"2025-10-26T02:{minute}", id=str(i)) for i, minute in enumerate((40, 58, 11, 10, 45))
+    ]
+    back = read(tmp_path, *twice, message(timestamp="2025-10-26T03:05"), tz="Europe/Oslo").turns
+    assert back["timestamp"].dt.hour().to_list() == [0, 0, 1, 1, 1, 2], "clocks are put back"
     for wrong in ("20260301120000", "12", "177235560012345678", True, 10**30, "yesterday"):
         with pytest.raises(DataError, match=r"line 1: timestamp: found .*seconds or milliseconds"):
             read(tmp_path, message(timestamp=wrong))

@@ -54,7 +54,7 @@ IMPORTERS = {
 }
 """Format name to what reads it; the first that knows a file has it."""
 
-_HTML = r"(?s)\s*<.*"
+_HTML, _SECOND = r"(?s)\s*<.*", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
 _KAKAOTALK = r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
 _DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/conversations.md)"
 _EXPORT = "export the chat as text or JSON from its tool"
@@ -62,6 +62,7 @@ _BEGINNINGS = (
     (r"SQLite format 3\0", "a database of SQLite", _EXPORT),
     (r"%PDF-", "a PDF", _EXPORT),
     (r"\x1f.\x08|BZh|7z..'|Rar!", "a packed archive other than ZIP", "unpack it, and give the folder"),
+    (r"PK\x03\x04", "a ZIP archive within another, or broken", "unpack it, and give the folder"),
     (rf"{_HTML}(?:tgme|history|Exported Data|Telegram)", "Telegram's export in HTML", "export it again as JSON"),
     (rf"{_HTML}(?:chatlog__|DiscordChatExporter)", "DiscordChatExporter's HTML", _DISCORD),
     (rf"{_HTML}(?:ChatGPT|jsonData)", "ChatGPT's chat.html", "give the whole ZIP, or conversations.json of it"),
@@ -72,13 +73,19 @@ _BEGINNINGS = (
     (r"ID,Timestamp,Contents,Attachments", "Discord's own data package, your half alone", "use DiscordChatExporter"),
     (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
     (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
+    (rf"\[?{_SECOND}[\d:.,+Z]*\]? (?:- )?(?:[\w.]+ - )*{whatsapp.LEVEL}", "the log of a program", _WRITE),
     (r"\[LINE\] ", "LINE's export", _WRITE),
     (_KAKAOTALK, "KakaoTalk's export", _WRITE),
     (r"# WhatsApp Chat Export", "WhatsApp Web's export in Markdown", "export it again as plain text"),
     (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
 )
-_UPLOAD = re.compile(r"file[-_]\w+-.+|0\d{7}-.+")  # in exports of ChatGPT, and of WhatsApp on an iPhone
+# Of ChatGPT, and of WhatsApp on an iPhone; of DiscordChatExporter, Claude Code and slackdump.
+_SENT = re.compile(r"(?:.*/)?(?:(?:file[-_]\w+-|0\d{7}-)[^/]+|(?:[^/]+\.\w+_Files|tool-results|__uploads)/.+)")
+_SENT_BY_TELEGRAM = re.compile(
+    r"(?:chats/chat_\d+/)?(?:files|video_files|(?:voice|round_video)_messages)/.+"
+)  # below result.json
+_CHAT_TEXT = re.compile(r"(?i)_chat\.txt|.*(?:whatsapp|واتساب).*\.txt")
 _KEYS = (
     ({"messages.sender_name", "messages.timestamp_ms"}, "Messenger's or Instagram's export"),
     ({"messages.creator", "messages.created_date"}, "Google Chat's export"),
@@ -128,7 +135,11 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     files = source.files()
     source = replace(source, members=_choose_files(kind, source, files))
     read = {file.name for file in source.members}
-    others = [file for file in files if file.name not in read and file.path.name not in slack.TABLES]
+    others = [
+        file
+        for file in (*files, *source.files(unread=True))
+        if file.name not in read and file.path.name not in slack.TABLES
+    ]
     if others := [file for file in others if file.size != len("[]")]:
         some = ", ".join(file.name for file in others[:5]) + ", …" * (len(others) > 5)
         source.note("export", f"{len(others):,} other file{'s' * (len(others) > 1)}: {some}", "left out")
@@ -158,15 +169,35 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
         source.fail(f"holds no message that memlab keeps ({kind}); {left}")
 
 
-def without_uploads(files: list[Source]) -> list[Source]:
-    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else."""
-    return [file for file in files if not _UPLOAD.fullmatch(file.path.name)] or files
+def without_sent_files(files: list[Source]) -> list[Source]:
+    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else.
+
+    A tool keeps them where its pattern says, WhatsApp beside the text that is named as its archive or folder, or is
+    the only one of its archive.
+    """
+    telegram = {file.path.parent for file in files if file.path.name == "result.json"}
+    texts = [file for file in files if _CHAT_TEXT.fullmatch(file.path.name)]
+    named = {text.path.parent: text for text in texts if text.path.stem == text.path.parent.name.removesuffix(".zip")}
+    several = Counter(text.path.parent for text in texts)
+    chats = {text.path.parent: text for text in texts if text.packed and several[text.path.parent] == 1} | named
+    around = telegram | chats.keys()
+
+    def is_sent(file: Source) -> bool:
+        for folder in (folder for folder in file.path.parents if folder in around) if around else ():
+            below = file.path.relative_to(folder).as_posix()
+            if folder in telegram and _SENT_BY_TELEGRAM.fullmatch(below):
+                return True
+            if chats.get(folder, file) is not file and ("/" not in below or folder in named):
+                return True
+        return _SENT.fullmatch(file.name) is not None
+
+    return [file for file in files if not is_sent(file)] or files
 
 
 def _choose_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
     """Choose the files that the importer of a tool reads; a file that is given alone it reads in any case."""
     known, detect = list[Source](), IMPORTERS[kind].detect
-    for file in without_uploads(files):
+    for file in without_sent_files(files):
         if file.size and (detect(file) or (file.look_further() and detect(file))):
             known.append(file)
         file.forget()

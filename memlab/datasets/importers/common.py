@@ -31,11 +31,13 @@ _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Sequence[Message]:
     """Give the record of a message, if there is anything in it.
 
-    A message without text or caption is counted as empty, one whose id was there as repeated. Keys without a value
-    and times that are none are left out; characters that no text can hold become question marks.
+    A message without text or caption is counted as empty, one whose id was there as repeated, of which the one that
+    was edited last stays. Keys without a value and times that are none are left out; characters that no text can hold
+    become question marks.
 
-    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``.
+    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``; ``edited``, a time as the tool writes it.
     """
+    report, edited = source.report, first_text(more.pop("edited", ""))
     record = {"scope": scope, "sender": sender, "text": text.strip(), **more}
     record["timestamp"] = first_time(record.get("timestamp"))
     record = {key: value for key, value in record.items() if value not in (None, "") or key == "text"}
@@ -47,9 +49,14 @@ def make_message(source: Source, scope: str, sender: str, text: str, /, **more: 
         return source.drop("empty messages", scope)
     if "id" in record:
         record["id"] = str(record["id"])
-        if (scope, record["id"]) in source.report.seen:
-            return source.drop("repeated messages", scope)
-        source.report.seen[scope, record["id"]] = str(record.get("session"))
+        place = scope, str(record["id"])
+        if place in report.seen:
+            source.drop("repeated messages", scope)
+            if edited <= report.edited.get(place, ""):
+                return ()
+            report.newer.add(record["id"])
+        report.seen[place] = str(record.get("session"))
+        report.edited |= {place: edited} if edited else {}
     if "timestamp" in record:
         try:
             fields.parse_time(record["timestamp"], "timestamp")

@@ -78,5 +78,5 @@ def _read_message(
         return source.drop("stickers", scope)
     named = is_assistant(first_field(author, "nickname", "name"), source.assistants)
     role = "assistant" if named else "other" if bot else None
-    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
+    more = {"id": first_field(each, "id"), "role": role, "caption": caption, "edited": each.get("timestampEdited")}
     return common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

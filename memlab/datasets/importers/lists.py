@@ -16,6 +16,7 @@ from memlab.datasets.fields import BadField, Record
 from memlab.datasets.importers import common
 from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
+from memlab.datasets.streams import key_paths
 
 _LISTS = ("conversations", "conversation", "items")
 _PAIR = {
@@ -28,6 +29,7 @@ _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI 
 _MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
 _MEMORY |= {"results.memory", "results.memory_id", "results.old_memory"}
 _ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
+_NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
 _FIELDS = ("scope", "session", "id", "sender", "role", "text", "timestamp", "caption")
 
 
@@ -142,12 +144,14 @@ def mem0(source: Source) -> Iterator[Message]:
 def is_table(file: Source) -> bool:
     if columns := file.columns:
         return "text" in columns and bool(columns & {"sender", "role"})
-    named = "text" in file.keys and bool(file.keys & {"scope", "sender"})
-    return file.head.lstrip()[:1] == "[" and named and "qa" not in file.keys
+    if file.head.lstrip()[:1] == "[" and "text" in file.keys and file.keys & {"scope", "sender"}:
+        return "qa" not in file.keys
+    first = key_paths(file.head, first=True)  # a chat log is one by its scopes, or by its header
+    return "text" in first and bool(first & {"sender", "role"}) and not file.keys & _NO_ROW
 
 
 def table(source: Source) -> Iterator[Message]:
-    """Read every row of a JSON list, a CSV or a Parquet file; one without scopes is one, named by its file."""
+    """Read every row of JSON, a CSV or a Parquet file; those of a file without scopes are one, named by it."""
     for file, number, raw in source.member_values():
         with file.record(f"row {number}", raw):
             record = Record(raw, f"row {number}")

@@ -165,7 +165,7 @@ def _read_message(source: Source, scope: str, channel: str, each: Any, known: _D
     role = "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
-    return common.make_message(source, scope, sender, text, timestamp=ts, **more)
+    return common.make_message(source, scope, sender, text, timestamp=ts, edited=first_field(each, "edited.ts"), **more)
 
 
 def _read_file(file: dict[str, Any]) -> str:

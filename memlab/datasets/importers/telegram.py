@@ -98,7 +98,7 @@ def _read_message(
     role = "assistant" if bot or is_assistant(called, source.assistants) else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))
-    return common.make_message(source, scope, sender, text, timestamp=when, **more)
+    return common.make_message(source, scope, sender, text, timestamp=when, edited=each.get("edited"), **more)
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:

@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, takewhile
 
 from memlab.datasets.importers import whatsapp_words as words
 from memlab.datasets.importers.common import Message, make_message, name_chat
@@ -37,6 +38,11 @@ _SENDER = re.compile("([^\n]{1,80}?)[ \xa0]?:(?:[ \xa0]|$|(?=[\u200e\u200f]))")
 ORDERS = {"dmy": (2, 1, 0), "mdy": (2, 0, 1), "ymd": (0, 1, 2)}
 """Order of the parts of a date: where year, month and day stand."""
 _ERAS = {"R": 2018, "H": 1988}  # what Japanese eras add to their years
+_COPY = re.compile(r" ?\(\d{1,2}\)$|(?<=\S) [2-9]$")
+"""What browsers and phones append to the name of a file that is there already."""
+LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|CRITICAL|FATAL)\b\]?"
+"""Of the lines in the log of a program, where a chat has its senders."""
+_LOGGED = re.compile(rf"(?:.* - )?{LEVEL}(?: - .*)?")
 _DAY = 86_400
 _AHEAD = 20
 
@@ -57,6 +63,10 @@ class _Line:
     more: list[str]
     at: datetime | None = None
 
+    @property
+    def key(self) -> tuple[datetime | None, str]:
+        return self.at, "\n".join([self.rest, *self.more]).rstrip()
+
 
 def detect(file: Source) -> bool:
     if file.head.lstrip()[:1] == "{":
@@ -64,24 +74,38 @@ def detect(file: Source) -> bool:
     lines = [line for line in _parse_lines(file.head) if isinstance(line, _Line) or line.strip()]
     found = [line for line in lines if isinstance(line, _Line)]
     said = [line for line in found if line.sender[:1] not in ("", "<") or words.EVENT.search(line.rest)]
+    said = [line for line in said if not _LOGGED.fullmatch(line.sender) and not _LOGGED.fullmatch(line.beside)]
     named = re.search("(?i)whatsapp|_chat", file.name) is not None
     early = len(found) > 1 and found[0] in lines[:5]
     return (named or 3 * len(said) > len(found)) and (early or len(found) * 20 >= len(lines)) and bool(found)
 
 
 def records(source: Source) -> Iterator[Message]:
-    """Read every chat as a scope of its own."""
-    names = dict[str, str]()
+    """Read every chat as a scope of its own; a file that holds messages of another of its name goes on that one."""
+    names, chats = dict[str, str](), dict[str, dict[str, Counter[tuple[datetime | None, str]]]]()
     for file in source.members:
         lines = _join_continuations(_parse_lines(file.text()))
         if not lines:
             file.fail("holds no line that begins with a date and a time; is it a chat of WhatsApp?")
         _assign_times(file, lines)
-        lines = list(_merge_pasted_lines(lines))
+        every, lines = len(lines), list(_merge_pasted_lines(lines))
         people = _find_senders(lines)
-        scope = name_chat(names, file.stem, _name_chat(file, lines, people))
+        called = _name_chat(file, lines, people)
+        plain = _COPY.sub("", called)
+        called = plain if plain in people and called not in people else called
+        same_name, spoken = chats.setdefault(plain, {}), {line.key for line in lines if line.sender in people}
+        downloaded_twice = (name for name, there in same_name.items() if there.keys() & spoken)
+        scope = next(downloaded_twice, "") or name_chat(names, file.stem, called)
+        source.keep("pasted lines", scope, "kept in the messages around them", every - len(lines))
+        there = same_name.setdefault(scope, Counter())
+        repeated = Counter(line.key for line in lines) & there
         for line in lines:
-            yield from _read_message(source, scope, line, people)
+            if repeated[line.key]:
+                repeated[line.key] -= 1
+                source.drop("repeated messages", scope)
+            else:
+                there[line.key] += 1
+                yield from _read_message(source, scope, line, people)
 
 
 def _parse_lines(text: str) -> Iterator[_Line | str]:
@@ -168,17 +192,24 @@ def _line_datetime(line: _Line, order: str) -> datetime | None:
 def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
     """Put back into its message a pasted line that looks like a header: alone, it is days off those around it."""
     last: _Line | None = None
+    senders, there, within = set[str](), Counter((line.at, line.rest) for line in lines), False
     for place, line in enumerate(lines):
-        following, pasted = lines[place + 1 : place + 1 + _AHEAD], line.at is None
+        following, pasted, late = lines[place + 1 : place + 1 + _AHEAD], line.at is None, False
         if last is not None and _is_days_before(line, last):
             pasted = any(not _is_days_before(other, last) for other in following)
+            run = [line, *takewhile(partial(_is_days_before, other=last), following)]
+            # People of the chat wrote it when they had no network; what they paste stands there twice, or began above.
+            own = (each.sender in senders and there[each.at, each.rest] == 1 for each in run)
+            late = not within and not _START.match(last.said) and not _is_days_before(line, lines[0]) and all(own)
         elif last is not None and _is_days_before(last, line):
             behind = [other.sender for other in following if _is_days_before(other, line)]
             pasted = 2 * len(behind) > len(following) and line.sender not in behind
-        if last is not None and pasted:
+        within = last is not None and pasted and not late
+        if last is not None and within:
             last.more += [line.raw, *line.more]
             continue
-        last = line
+        last = last if late and pasted else line
+        senders |= {line.sender} - {""}
         yield line
 
 

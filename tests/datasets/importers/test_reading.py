@@ -61,6 +61,11 @@ def test_benchmarks_and_chat_logs_are_no_exports(folder: Path) -> None:
         ("irc.txt", "[2026-01-02 10:00:00] <ann> hello: you\n[2026-01-02 10:00:05] <bo> hi\n", "IRC"),
         ("kakao.txt", "2026년 1월 2일 오후 9:41\n2026년 1월 2일 오후 9:41, Ann : hi\n", "KakaoTalk"),
         ("guild.txt", "====================\nGuild: Server\n\n[2026-01-02 10:00] ann\nhi\n", "DiscordChatExporter"),
+        (
+            "app.txt",
+            "2024-01-02 10:00:00 - INFO: started\n2024-01-02 10:00:01 - root - ERROR: no: x\n",
+            "log of a program",
+        ),
         ("memories.json", '[{"conversations_memory": "x"}]', "Claude remembers"),
         ("manifest-1.json", '{"data_files": [{"category": "memories", "export_url": "x"}]}', "Claude's ZIPs"),
         ("MyActivity.json", '[{"header": "Gemini Apps", "titleUrl": "x", "products": ["Gemini Apps"]}]', "Gemini"),
@@ -70,6 +75,14 @@ def test_what_is_known_and_not_read_is_refused_by_name(tmp_path: Path, name: str
     (tmp_path / name).write_text(content)
     with pytest.raises(memlab.DataError, match=f"looks like .*{what}"):
         memlab.load(tmp_path / name)
+
+
+def test_the_log_of_a_program_is_no_chat(tmp_path: Path) -> None:
+    line = "2024-01-02 10:00:00{} db: opened\n"
+    for form in (" - INFO:", " ERROR:", " - root - INFO - see"):
+        (tmp_path / "app.txt").write_text("at noon\n" + line.format(form) * 3)
+        with pytest.raises(memlab.DataError, match="none of the formats"):
+            memlab.load(tmp_path / "app.txt")
 
 
 def node(key: str, parent: str | None, role: str, at: float, *parts: Any, **more: Any) -> dict[str, Any]:
@@ -154,6 +167,8 @@ ASKED = [{"id": 1, "role": "user", "content": "q"}]
         ("m2.json", {"object": "list", "data": NEWEST[::-1]}, ["user", "assistant", "user", "assistant"]),
         ("m3.json", SDK, ["q"]),
         ("n.json", {"uuid": "d", "title": "T", "messages": DESIGN}, ["Draw", "Drawing.", "bigger", "Done."]),
+        ("l2.json", [{"role": "user", "text": "hi"}, {"role": "assistant", "text": "yo"}], ["hi", "yo"]),
+        ("l3.jsonl", [{"role": "user", "text": "hi"}, {"sender": "Ann", "text": "yo"}], ["hi", "yo"]),
     ],
 )  # fmt: skip
 def test_no_turn_is_lost(tmp_path: Path, name: str, content: Any, texts: list[str]) -> None:
@@ -197,6 +212,53 @@ def test_exports_of_two_tools_are_not_mixed(tmp_path: Path) -> None:
         tmp_path / "up.zip", {"conversations.json": chats["chatgpt.json"], "file-x-y.json": chats["claude_ai.json"]}
     )
     assert memlab.load(uploaded).format == "chatgpt"
+
+
+def test_a_folder_of_archives_and_files(tmp_path: Path) -> None:
+    """Each archive is read unless its files lie there unpacked; what cannot be opened is reported."""
+    chat = "[01/03/2026, 09:00:00] {0}: Hello from {0}\n"
+    packed(tmp_path / "WhatsApp Chat - Ann.zip", {"_chat.txt": chat.format("Ann")})
+    packed(tmp_path / "WhatsApp Chat with Eve.zip", {"WhatsApp Chat with Eve.txt": chat.format("Eve")})
+    (tmp_path / "WhatsApp Chat with Eve.txt").write_text(chat.format("Eve"))
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04")
+    (tmp_path / "notes.md").write_text("of the old phone")
+    data = memlab.load(tmp_path)
+    assert data.scopes == ["Ann", "Eve"]
+    told = "3 other files: WhatsApp Chat with Eve.zip, broken.zip, notes.md"
+    assert data.issues["found"][0] == told
+    for file in tmp_path.glob("WhatsApp*"):
+        file.unlink()
+    with pytest.raises(memlab.DataError, match=r"broken\.zip: is no whole ZIP"):
+        memlab.load(tmp_path)
+    inner = packed(tmp_path / "inner.zip", {"_chat.txt": chat}).read_bytes()
+    portal = packed(tmp_path / "portal.zip", {"report.html": "<html>", "chats.zip": inner})
+    with pytest.raises(memlab.DataError, match=r"a ZIP archive within another.*unpack it"):
+        memlab.load(portal)
+
+
+@pytest.mark.parametrize(
+    ("export", "own", "sent"),
+    [
+        ("telegram/result.json", "t/result.json", ["t/files/x.json", "t/files/result.json"]),
+        ("discord.json", "d/general.json", ["d/general.json_Files/x-AB12.json"]),
+        ("claude_code/5e55a1b2.jsonl", "c/5e55a1b2.jsonl", ["c/5e55a1b2/tool-results/toolu_1.txt"]),
+        ("whatsapp/android_de_DE.txt", "WhatsApp Chat mit X.txt", ["x.json", "log.txt"]),
+        ("whatsapp/android_de_DE.txt", "WhatsApp Chat mit X/WhatsApp Chat mit X.txt", ["WhatsApp Chat mit X/a/x.json"]),
+        ("whatsapp/ios_en_US/_chat.txt", "_chat.txt", ["00000012-WhatsApp Chat with Y.txt"]),
+    ],
+)
+def test_what_was_sent_in_a_chat_is_no_export(tmp_path: Path, export: str, own: str, sent: list[str]) -> None:
+    others = {name: (EXPORTS / "claude_ai" / "conversations.json").read_text() for name in sent}
+    entries = {own: (EXPORTS / export).read_text(), **others}
+    for name, text in entries.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    archive = packed(tmp_path / "up.zip", entries)
+    wanted = memlab.load(EXPORTS / export).turns["text"].to_list()
+    for path in (archive, (tmp_path / own).parent) if "/" in own else (archive,):
+        data = memlab.load(path)
+        assert data.turns["text"].to_list() == wanted
+        assert data.issues["found"][0].startswith(f"{len(sent)} other file")
 
 
 def test_archives_that_mean_harm(tmp_path: Path) -> None:
@@ -273,6 +335,46 @@ def test_an_export_goes_on_the_memory_that_is_there() -> None:
     for _ in range(2):
         mine.append(concat(stream(EXPORTS / "claude_ai", into=mine[-1].take)))
         assert (mine[-1].name, mine[-1].turns.height, mine[-1].turns["role"].n_unique()) == ("mine", 9, 2)
+
+
+@pytest.mark.parametrize("new", ["2026-01", "2026-03"])
+def test_of_two_exports_the_newest_version_is_read(tmp_path: Path, new: str) -> None:
+    old = "2026-02"
+    for folder in (old, new):
+        (tmp_path / folder).mkdir()
+    tree = node("a", None, "user", 1, "Name a metal") | node("b", "a", "assistant", 2, "Iron.")
+    again = {
+        folder: tree | (node("c", "a", "assistant", 3, "Copper.") if folder == new else {}) for folder in (old, new)
+    }
+    for folder, mapping in again.items():
+        conversation = {"id": "k", "create_time": 1, "update_time": len(mapping), "mapping": mapping}
+        (tmp_path / folder / "conversations.json").write_text(json.dumps([conversation]))
+    data = memlab.load(tmp_path)
+    assert data.turns["text"].to_list() == ["Name a metal", "Copper."]
+    assert "1 older version of conversations" in data.issues["found"].to_list()
+    said = {"id": 1, "type": "message", "from": "A", "date": "2026-03-01T10:00:00"}
+    texts = {old: {"text": "at 5"}, new: {"text": "at 6", "edited": "2026-03-02T10:00:00"}}
+    for folder, text in texts.items():
+        chat = {
+            "name": "Bo",
+            "type": "personal_chat",
+            "id": 9,
+            "messages": [said | text, said | {"id": 2, "text": "ok"}],
+        }
+        (tmp_path / folder / "conversations.json").write_text(json.dumps(chat))
+    data = memlab.load(tmp_path, tz="UTC")
+    assert data.turns["text"].to_list() == ["at 6", "ok"]
+    assert "2 repeated messages" in data.issues["found"].to_list()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("a.json", json.dumps([ASKED], indent=1)), ("b.jsonl", json.dumps(ASKED)), ("c.csv", "role\ttext\r\nuser\tq\r\n")],
+)
+def test_utf16_is_read(tmp_path: Path, name: str, text: str, encoding: str) -> None:
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    assert memlab.load(tmp_path / name).turns["text"].to_list() == ["q"]
 
 
 def test_what_no_text_can_hold_is_replaced_and_said(tmp_path: Path) -> None:

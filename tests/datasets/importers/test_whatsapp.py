@@ -138,7 +138,20 @@ Where?
     assert [speaker for _, speaker, _ in said(data)] == ["Team: Ops", "Ann", "Team: Ops", "Team: Ops", *others]
     assert said(data)[1][2].splitlines()[1] == "[28.02.26, 08:00:11] Bo: I resign"
     assert [line[:8] for line in said(data)[2][2].splitlines()[1:]] == ["15.01.26", "05.03.26"]
-    assert counts(data) == {"2 system messages", "1 call"}
+    assert counts(data) == {"2 system messages", "1 call", "2 pasted lines"}
+
+
+def test_a_message_that_came_late_is_its_own(tmp_path: Path) -> None:
+    head, late = "[{:02}/03/2026, 10:00:{:02}] ", "[11/03/2026, 07:30:00] Bo: without network\n"
+    begun = f"{head.format(10, 0)}Ann: one\n{head.format(10, 1)}Bo: two\n{head.format(14, 0)}Ann: back?\n"
+    end = "".join(f"{head.format(14, second)}Bo: end {second}\n" for second in range(1, 4))
+    data = load(tmp_path, f"{begun}{late}{late.replace('30', '31')}{end}")
+    wanted = ["one", "two", "without network", "without network", "back?"]
+    assert [text for *_, text in said(data)][:5] == wanted
+    for pasted in (late.replace("Bo", "Cy"), late.replace("11/", "01/"), f"{head.format(10, 1)}Bo: two\n", late * 2):
+        data = load(tmp_path, f"{begun}{pasted}{end}")
+        assert said(data)[2][2] == f"back?\n{pasted.strip()}"
+        assert counts(data) == {f"{pasted.count('[')} pasted line{'s' * (pasted.count('[') > 1)}"}
 
 
 @pytest.mark.parametrize(
@@ -154,6 +167,18 @@ def test_every_file_is_a_chat_of_its_own(tmp_path: Path, name: str) -> None:
             archive.write(tmp_path / "b" / f"{name}.txt", "_chat.txt")
     (tmp_path / "b" / f"{name}.txt").unlink()
     assert memlab.load(tmp_path / "b").scopes == ["a", "b"]
+
+
+@pytest.mark.parametrize("copy", ["WhatsApp Chat with Ann (1).txt", "x/WhatsApp Chat - Ann 2/_chat.txt"])
+def test_a_chat_that_was_exported_twice_is_one(tmp_path: Path, copy: str) -> None:
+    text = "02.01.26, 21:41 - Ann: hi\n02.01.26, 21:41 - Ann: hi\n02.01.26, 21:42 - Bo: yes\n"
+    (tmp_path / copy).parent.mkdir(parents=True, exist_ok=True)
+    assert load(tmp_path, text, copy).scopes == ["Ann"]
+    load(tmp_path, f"{text}03.01.26, 21:42 - Bo: more\n", "WhatsApp Chat with Ann.txt")
+    data = memlab.load(tmp_path)
+    assert (data.scopes, [text for *_, text in said(data)]) == (["Ann"], ["hi", "hi", "yes", "more"])
+    assert counts(data) == {"3 repeated messages"}
+    assert load(tmp_path, text, "WhatsApp Chat with Trip (2).txt").scopes == ["Trip%20(2)"], "a name of its own"
 
 
 def test_iphone_group(tmp_path: Path) -> None:
