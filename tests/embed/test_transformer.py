@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_bert import save_bert
 
 from memlab import ModelError
 from memlab.embed import load, models, transformer
@@ -43,18 +44,8 @@ def minilm_files() -> Path:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory, minilm_files: Path) -> Path:
-    """A model with random weights and MiniLM's tokenizer, as transformers saves it."""
-    import torch
-    import transformers
-
-    torch.manual_seed(0)
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 64}
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    transformers.BertModel(transformers.BertConfig(**sizes, initializer_range=0.5)).save_pretrained(path)
-    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
-        shutil.copy(minilm_files / name, path)
-    return path
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_bert(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture

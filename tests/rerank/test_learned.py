@@ -14,9 +14,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from stand_in import StandIn
+from talk import ranking
 
 from memlab import DataError, ModelError
-from memlab.records import Dataset, Run
+from memlab.records import Dataset
 from memlab.rerank import Model, cross_validate, learned, train, training_lists
 from memlab.rerank.learned import score_candidates
 from memlab.rerank.model import predict
@@ -42,10 +43,6 @@ def model(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(scope="module")
 def folder(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cross_validate(lists, tmp_path_factory.mktemp("models") / "folds")
-
-
-def ranking(run: Run) -> dict[str, list[str]]:
-    return dict(run.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
 
 
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], model: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -22,11 +21,6 @@ from memlab.store import MemoryStore
 def counting() -> Remembering:
     """Give an encoder that notes what it is asked."""
     return Remembering(embed.load("hashing:64"), {})
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> MemoryStore:
-    return MemoryStore.open(tmp_path / "store")
 
 
 def test_the_evidence_is_out_of_reach(odd: Bench) -> None:

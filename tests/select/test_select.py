@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 import memlab
 from memlab import datasets
@@ -18,7 +17,7 @@ from memlab.evaluate import stale_table
 from memlab.records import Question, Run, Session, Turn, frame, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
-from memlab.select.coverage import _choose_greedily, coverage
+from memlab.select.coverage import coverage
 
 DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
@@ -127,20 +126,6 @@ def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
     shuffled = replace(DATA, turns=DATA.turns.sample(fraction=1.0, shuffle=True, seed=0))
     other = Bench.of(shuffled, encoder="hashing", progress=False)
     assert current(PLAIN, other, similarity=0.2).frame.equals(ours.frame)
-
-
-MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(0, 4)), elements=st.integers(0, 4).map(float))
-
-
-@given(MATCHES, st.integers(1, 7))
-def test_each_choice_adds_most_to_the_best_match_of_every_part(matches: np.ndarray, k: int) -> None:
-    relevance, taken = np.linspace(1, 0, len(matches)), list[int]()
-    for place in _choose_greedily(relevance, matches, k).tolist():
-        left = [i for i in range(len(matches)) if i not in taken]
-        worth = {i: relevance[i] + matches[[*taken, i]].max(axis=0).sum() for i in left}
-        assert place == max(worth, key=lambda i: round(worth[i], 9))
-        taken.append(place)
-    assert len(taken) == min(k, len(matches))
 
 
 def test_a_part_that_is_covered_lets_another_through() -> None:

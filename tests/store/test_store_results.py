@@ -1,0 +1,167 @@
+"""Runs and the tables of the index: kept whole, with where they came from; the versions that they saw stay readable."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from store_data import NOW, FakeEncoder, build, edited
+
+from memlab.errors import StoreError
+from memlab.records import Fact, IndexEvent, IndexState, Run, Summary, frame, run_from_scores
+from memlab.store import MemoryStore, opening
+from memlab.store.database import Database
+
+
+def a_run(store: MemoryStore, *, name: str = "dense", seed: int = 0) -> Run:
+    rng = np.random.default_rng(seed)
+    queries, documents = np.repeat(["b'q", "a"], 5), np.tile([f"d{i}/'" for i in range(5)], 2)
+    run = run_from_scores(queries, documents, rng.random(10), level="turn", k=4)
+    provenance = {"versions": store.versions(), "seed": np.int64(seed), "dataset": {"fingerprint": "é"}}
+    return replace(run, name=name, provenance=provenance)
+
+
+def test_a_run_comes_back_as_it_was_and_is_kept_once(store: MemoryStore) -> None:
+    run = a_run(store)
+    run_id = store.runs.save(run, measures={"recall_all@10": 0.5}, now=NOW)
+    got = store.runs.load(run_id)
+    assert got.frame.equals(run.frame)
+    assert (got.name, got.level) == ("dense", "turn")
+    assert got.provenance == {"versions": store.versions(), "seed": 0, "dataset": {"fingerprint": "é"}}
+    assert store.runs.save(a_run(store), now=NOW + timedelta(days=1)) == run_id
+    assert run_id not in (store.runs.save(a_run(store, seed=1)), store.runs.save(a_run(store, name="bm25")))
+    store.runs.save(a_run(store), measures={"mrr": 1.0}, now=NOW + timedelta(days=2))
+    row = store.runs.listing().filter(run_id=run_id).row(0, named=True)
+    assert (row["queries"], row["rows"], row["measures"], row["saved_at"]) == (2, 8, '{"mrr": 1.0}', NOW)
+    assert store.runs.listing().height == 3
+    assert store.table("rankings").count_rows() == 6
+    empty = replace(run, frame=run.frame.clear())
+    assert store.runs.load(store.runs.save(empty)).frame.equals(empty.frame)
+    with pytest.raises(StoreError, match="no run 'nope'; store"):
+        store.runs.load("nope")
+
+
+def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
+    data, encoder = build(), FakeEncoder()
+    changed = edited(data, "scope-1/session_0/2", text="something else")
+    store.ingest(data)
+    view = store.at(store.versions())
+    writes = {
+        "ingest": lambda: view.ingest(changed),
+        "backfill": lambda: view.vectors.backfill(encoder, "small"),
+        "create_indexes": view.search.create_indexes,
+        "optimize": view.optimize,
+        "save a run": lambda: view.runs.save(a_run(store)),
+        "sweep": lambda: view.knowledge.sweep("small"),
+    }
+    for name, write in writes.items():
+        with pytest.raises(StoreError, match=f"^{name}: this is a view on versions .* open the store itself"):
+            write()
+    assert view.encode(encoder, ["a"]).shape == view.encode(encoder, ["a"]).shape == (1, 8)
+    assert len(encoder.asked) == 2, "a view remembers nothing"
+    store.ingest(changed)
+    assert view.dataset("small").fingerprint() == data.fingerprint()
+    for wrong, word in (({**store.versions(), "turns": 99}, "turns .* has no version 99; it has 1 to "),
+                        ({"turns": 1}, "sessions .* has no version None")):  # fmt: skip
+        with pytest.raises(StoreError, match=word):
+            store.at(wrong)
+
+
+def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_MARGIN", timedelta(seconds=0.1))
+    data, encoder = build(4), FakeEncoder()
+    store.ingest(data.take(data.scopes[:1]))
+    early = store.versions()
+    time.sleep(0.3)
+    store.ingest(data.take(data.scopes[1:2]))
+    seen, run_id = store.dataset("small").fingerprint(), store.runs.save(a_run(store))
+    for scope in data.scopes[2:]:
+        store.ingest(data.take([scope]))
+    store.vectors.backfill(encoder, "small", progress=False)
+    report = store.optimize()
+    turns = report.filter(table="turns").row(0, named=True)
+    assert turns["versions_after"] < turns["versions_before"]
+    assert "embeddings_fake_8" in report["table"]
+    assert store.at(store.runs.load(run_id).provenance["versions"]).dataset("small").fingerprint() == seen
+    with pytest.raises(StoreError, match="was cleaned up"):
+        store.at(early)
+    assert store.dataset("small").fingerprint() == data.fingerprint()
+    assert store.vectors.read(encoder, "small").shape == (32, 8)
+
+
+DATA = build(2, 2)
+SESSIONS = DATA.sessions["session_id"].to_list()
+SCOPES = dict(DATA.sessions.select("session_id", "scope").iter_rows())
+
+
+@pytest.fixture
+def indexed(store: MemoryStore) -> MemoryStore:
+    store.ingest(DATA)
+    return store
+
+
+def facts(sessions: list[str], value: str) -> pl.DataFrame:
+    at = [(f"{s}/f", SCOPES[s], "Ann", "likes", value, "stated", [f"{s}/1"], NOW) for s in sessions]
+    rows = frame(Fact, [Fact(*about) for about in at])
+    return rows.with_columns(session_id=pl.Series(sessions, dtype=pl.String))
+
+
+def commit(store: MemoryStore, sessions: list[str], generation: str, value: str) -> None:
+    states = [IndexState(s, SCOPES[s], "indexed", "1", "d", generation, 1, None, "extractive", NOW) for s in sessions]
+    events = [IndexEvent(f"{s}@{generation}", s, SCOPES[s], "created", NOW, 0.1, None, "1") for s in sessions]
+    parts = {"facts": facts(sessions, value)}
+    store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events))
+
+
+def test_rows_without_their_state_are_not_seen(indexed: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(indexed, SESSIONS[:1], "g1", "tea")
+    write = Database.write
+
+    def dies(database: Database, name: str, rows: pl.DataFrame) -> None:
+        if name == "index_states":
+            raise KeyboardInterrupt
+        write(database, name, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            commit(indexed, SESSIONS, "g2", "coffee")
+    assert indexed.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea"]
+    assert indexed.knowledge.states(DATA.name)["generation"].to_list() == ["g1"]
+    # What another worker is still writing is not swept; what was left behind long ago is.
+    assert indexed.knowledge.sweep(DATA.name) == 0
+    assert indexed.knowledge.sweep(DATA.name, now=datetime.now(UTC) + timedelta(days=2)) == len(SESSIONS)
+    assert indexed.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea"]
+
+
+def test_another_generation_replaces_the_rows_of_its_sessions_alone(indexed: MemoryStore) -> None:
+    commit(indexed, SESSIONS, "g1", "tea")
+    commit(indexed, SESSIONS[:1], "g2", "coffee")
+    held = indexed.knowledge.rows("facts", DATA.name)
+    assert held["object"].to_list() == ["coffee", *["tea"] * (len(SESSIONS) - 1)]
+    assert indexed.table("facts").count_rows() == held.height
+    assert indexed.knowledge.events(DATA.name).height == len(SESSIONS) + 1
+
+
+@pytest.mark.parametrize("change", ["edited", "deleted"])
+def test_what_stands_on_a_changed_message_is_not_read(indexed: MemoryStore, change: str) -> None:
+    digests = indexed.knowledge.digests(DATA.name)
+    one, lines = digests.select("session_id", "turns").row(0)
+    ids = [line.rpartition(" ")[0] for line in lines]
+    rows = [Fact(f"{one}/f{i}", SCOPES[one], "Ann", "likes", "tea", "stated", [turn], NOW, session_id=one)
+            for i, turn in enumerate(ids)]  # fmt: skip
+    state = IndexState(one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "extractive", NOW, lines)
+    about = ("Tea.", ["Tea."], [ids[1:2]], [], ["Tea."], [ids[:1]], [], [], [], [], [], NOW, NOW, [], 2, "x")
+    parts = {"facts": frame(Fact, rows), "summaries": frame(Summary, [Summary(one, SCOPES[one], *about)])}
+    indexed.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent))
+    assert indexed.knowledge.rows("facts", DATA.name).height == len(ids)
+    assert indexed.knowledge.rows("summaries", DATA.name).height == 1
+    without = replace(DATA, turns=DATA.turns.filter(pl.col("turn_id") != ids[0]))
+    indexed.ingest(edited(DATA, ids[0], text="Hm") if change == "edited" else without)
+    left = indexed.knowledge.rows("facts", DATA.name)
+    assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]
+    assert indexed.knowledge.rows("summaries", DATA.name).is_empty()  # a decision of it stands on that message
