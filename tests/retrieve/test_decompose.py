@@ -18,7 +18,7 @@ from memlab import llm
 from memlab.datasets import chatlog
 from memlab.pipelines import pipeline
 from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde, prf
-from memlab.retrieve.decompose import _best_turn_per_window, decompose, split_questions
+from memlab.retrieve.decompose import Split, _best_turn_per_window, decompose, split_questions
 from memlab.retrieve.expansion import KINDS, Expansion
 from memlab.retrieve.subqueries import rank_by_vectors
 from memlab.text.analysis import english_rules_apply
@@ -50,17 +50,27 @@ def test_a_window_brings_its_best_turn(odd: Bench) -> None:
     assert set(found["lists"]) == {3}
 
 
-def test_a_language_model_splits_the_questions(odd: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, answers = asking(odd, "a", "b", "c"), {"a": ["roses?", "", "tulips?"], "b": []}
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A language model that answers what is put in ``say``; what it was asked for is in ``asked``."""
+    played: dict[str, Any] = {"asked": set()}
 
     def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
-        values = [r.shape(questions=answers[r.about[0]]) if r.about[0] in answers else None for r in requests]
-        return [llm.Answer(value, "" if value else "busy") for value in values]
+        played["asked"] |= {(service, request.shape) for request in requests}
+        values = [played["say"](json.loads(request.prompt)["question"]) for request in requests]
+        return [llm.Answer(value, "" if value else "not recorded") for value in values]
 
     monkeypatch.setattr(llm, "ask", ask)
+    return played
+
+
+def test_a_language_model_splits_the_questions(odd: Bench, played: dict[str, Any]) -> None:
+    ours = asking(odd, "a", "b", "c")
+    played["say"] = {"a": Split(questions=["roses?", "", "tulips?"]), "b": Split(questions=[])}.get
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
         split = split_questions(ours.queries, ours, "lab")
     assert split.rows() == [("new-0", "roses?"), ("new-0", "tulips?")]
+    assert played["asked"] == {("lab", Split)}
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
         found = decompose(bm25(ours), ours, service="lab", weight=9.0).frame
     assert {"ann/s3/4", "ann/s4/1"} & set(found.filter(query_id="new-0")["doc_id"].head(2))
@@ -109,25 +119,11 @@ def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(caplog: pyte
     assert len(caplog.records) == 1, "English rules are left out, which is said once"
 
 
-@pytest.fixture
-def played(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A language model that answers what is put in ``say``; what it is asked is in ``asked``."""
-    played: dict[str, Any] = {"say": lambda text: Expansion(lex=text, vec=text, hyde="rain again"), "asked": []}
-
-    def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
-        assert {(service, request.shape) for request in requests} <= {("recorded", Expansion)}
-        texts = [json.loads(request.prompt)["question"] for request in requests]
-        played["asked"] += texts
-        return [llm.Answer(played["say"](text), "" if played["say"](text) else "not recorded") for text in texts]
-
-    monkeypatch.setattr(llm, "ask", ask)
-    return played
-
-
 def test_each_kind_has_its_own_search(odd: Bench, played: dict[str, Any]) -> None:
     alone = odd.with_queries(odd.queries[1:2])
     played["say"] = lambda text: Expansion(lex="dentist tooth", vec="rain again", hyde="the doctor")
     found = {kind: ranking(expand(bm25(alone, k=1), alone, kinds=(kind,), k=50)) for kind in KINDS}
+    assert played["asked"] == {("recorded", Expansion)}
     assert found["hyde"] == ranking(hyde(bm25(alone, k=1), alone, k=50))
     (query,) = alone.queries["query_id"]
     for kind, search, text in (("lex", bm25, "dentist tooth"), ("vec", dense, "rain again")):

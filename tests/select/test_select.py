@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from talk import world
 
 import memlab
 from memlab import datasets
 from memlab.datasets import chatlog
 from memlab.evaluate import stale_table
-from memlab.records import Question, Run, Session, Turn, frame, run_from_scores
+from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
 from memlab.select.coverage import coverage
@@ -36,13 +37,10 @@ def random_run(
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((-(-n // copies), dim)).astype(np.float32)
     vectors = np.tile(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), (copies, 1))[:n]
-    ids = [f"u/s/{i + 1}" for i in range(n)]
-    turns = [Turn(d, "u", "u/s", i + 1, "user", "user", "word " * (i % 7)) for i, d in enumerate(ids)]
-    asked = frame(Question, [Question(f"q{q}", "u", "?", None, "t", None, [], []) for q in range(queries)])
-    sessions = frame(Session, [Session("u/s", "u", 1, None, None, n, [])])
-    questions = asked.select("query_id", "scope", "text", "timestamp")
-    bench = Bench("random", frame(Turn, turns), sessions, questions, vectors, provenance={"a": 1})
-    pairs = [(f"q{q}", ids[d]) for q in range(queries) for d in rng.permutation(n)[: n - 5 * q]]
+    data = world({"u": [["word " * (i % 7) for i in range(n)]]}, {"u": ["?"] * queries})
+    bench = replace(Bench.of(data, encoder="hashing"), vectors=vectors)
+    ids, asked = bench.documents("turn").ids, bench.queries["query_id"]
+    pairs = [(query, ids[d]) for q, query in enumerate(asked) for d in rng.permutation(n)[: n - 5 * q]]
     scores = rng.integers(0, levels, len(pairs)) if levels else rng.standard_normal(len(pairs))
     columns = [np.array(c, dtype=object) for c in zip(*pairs, strict=True)]
     return run_from_scores(*columns, scores.astype(float), level="turn", k=n), bench

@@ -104,16 +104,12 @@ def indexed(store: MemoryStore) -> MemoryStore:
     return store
 
 
-def facts(sessions: list[str], value: str) -> pl.DataFrame:
-    at = [(f"{s}/f", SCOPES[s], "Ann", "likes", value, "stated", [f"{s}/1"], NOW) for s in sessions]
-    rows = frame(Fact, [Fact(*about) for about in at])
-    return rows.with_columns(session_id=pl.Series(sessions, dtype=pl.String))
-
-
 def commit(store: MemoryStore, sessions: list[str], generation: str, value: str) -> None:
     states = [IndexState(s, SCOPES[s], "indexed", "1", "d", generation, 1, None, "extractive", NOW) for s in sessions]
     events = [IndexEvent(f"{s}@{generation}", s, SCOPES[s], "created", NOW, 0.1, None, "1") for s in sessions]
-    parts = {"facts": facts(sessions, value)}
+    said = ("Ann", "likes", value, "stated")
+    facts = [Fact(f"{s}/f", SCOPES[s], *said, [f"{s}/1"], NOW, session_id=s) for s in sessions]
+    parts = {"facts": frame(Fact, facts)}
     store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events))
 
 
