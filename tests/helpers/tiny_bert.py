@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from memlab.embed import models
+
+Harm = Callable[[Path], object]
 
 
 def save_bert(path: Path, *, kind: str = "BertModel", **options: Any) -> Path:
@@ -21,3 +24,12 @@ def save_bert(path: Path, *, kind: str = "BertModel", **options: Any) -> Path:
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
         shutil.copy(models.minilm_path() / name, path)
     return path
+
+
+def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Harm:
+    def harm(path: Path) -> None:
+        from safetensors.torch import load_file, save_file
+
+        save_file(change(load_file(path / "model.safetensors")), path / "model.safetensors", {"format": "pt"})
+
+    return harm

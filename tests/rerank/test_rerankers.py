@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tiny_bert import save_bert
+from tiny_bert import change_weights, save_bert
 
 import memlab
 from memlab.errors import DataError, ModelError
@@ -122,13 +122,9 @@ def test_equal_texts_tie_weights_that_changed_are_read_again_and_sessions_are_ra
 
 
 def test_what_is_no_cross_encoder(tmp_path: Path, asked: Bench) -> None:
-    from safetensors.torch import load_file, save_file
-
     plain = save_bert(tmp_path / "plain")
     nan, broken = save_classifier(tmp_path / "nan", num_labels=1), save_classifier(tmp_path / "broken")
-    weights = load_file(nan / "model.safetensors")
-    weights["classifier.weight"] *= float("nan")
-    save_file(weights, nan / "model.safetensors", metadata={"format": "pt"})
+    change_weights(lambda held: held | {"classifier.weight": held["classifier.weight"] * np.nan})(nan)
     (broken / "config.json").write_text("{")
     for model, message in (
         (plain, r"its weights lack 'classifier\..*is no cross-encoder"),

@@ -13,7 +13,6 @@ from talk import world
 
 import memlab
 from memlab import datasets
-from memlab.datasets import chatlog
 from memlab.evaluate import stale_table
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
@@ -129,11 +128,9 @@ def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
 def test_a_part_that_is_covered_lets_another_through() -> None:
     """A run ranks all in the order of the conversation."""
     said = ["the piano again", "piano lessons", "a piano concert", "we sold the car", "nothing"]
-    rows = [{"scope": "u", "session": "s", "id": str(i), "sender": "user", "text": text} for i, text in enumerate(said)]
-    asked = {"scope": "u", "question": "Did we sell the car or the piano?", "query_id": "q"}
-    bench = Bench.of(chatlog.dataset([*rows, asked], "small"), encoder="hashing:32")
+    bench = Bench.of(world({"u": [said]}, {"u": ["Did we sell the car or the piano?"]}), encoder="hashing:32")
     ids = bench.documents("turn").ids
-    run = run_from_scores(["q"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
+    run = run_from_scores(["u/q0"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
     for parameters, expected in (({"k": 2, "lambda_": 0.3}, [0, 3, 1, 2, 4]), ({"lambda_": 1.0}, [0, 1, 2, 3, 4])):
         got = coverage(run, bench, **parameters).frame
         assert bench.documents("turn").at(got["doc_id"]).tolist() == expected

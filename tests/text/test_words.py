@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
@@ -25,16 +26,22 @@ from memlab.text.tokens import normalize_word, sentence_spans, sentences, tokens
 TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | st.characters(), max_size=60)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I don't think so, Mel’s well-known dog's", ["i", "don't", "think", "so", "mel", "well", "known", "dog"]),
-        ("$1,250.50 at 3pm, a_b 'quoted'", ["1,250.50", "at", "3pm", "a", "b", "quoted"]),
-        ("Zoë की किताब ?!", ["zoë", "की", "किताब"]),
-    ],
-)
-def test_what_a_word_is(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+SPLIT = [
+    (words, "I don't think so, Mel’s well-known dog's", ["i", "don't", "think", "so", "mel", "well", "known", "dog"]),
+    (words, "$1,250.50 at 3pm, a_b 'quoted'", ["1,250.50", "at", "3pm", "a", "b", "quoted"]),
+    (words, "Zoë की किताब ?!", ["zoë", "की", "किताब"]),
+    (sentences, "I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
+    (sentences, "See https://a.b/c?d=1.5&e=2 now... Bye.", ["See https://a.b/c?d=1.5&e=2 now...", "Bye."]),
+    (sentences, "Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
+    (sentences, "```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),
+    (sentences, "今日は。元気ですか？はい！", ["今日は。", "元気ですか？", "はい！"]),
+    (sentences, " \n ", []),
+]
+
+
+@pytest.mark.parametrize(("split", "text", "expected"), SPLIT)
+def test_what_a_word_and_what_a_sentence_is(split: Callable[[str], list[str]], text: str, expected: list[str]) -> None:
+    assert split(text) == expected
 
 
 @given(TEXTS)
@@ -101,21 +108,6 @@ def test_forms_of_questions(text: str, form: str, counted: bool) -> None:
     row = pl.DataFrame({"text": [text]}).select(question_form(), asks_for_aggregation()).row(0)
     assert row == (form, counted)
     assert {form for _, form, _ in EXAMPLES} == set(FORMS)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
-        ("See https://a.b/c?d=1.5&e=2 now... Bye.", ["See https://a.b/c?d=1.5&e=2 now...", "Bye."]),
-        ("Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
-        ("```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),
-        ("今日は。元気ですか？はい！", ["今日は。", "元気ですか？", "はい！"]),
-        (" \n ", []),
-    ],
-)
-def test_what_a_sentence_is(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
 
 
 @given(st.text(alphabet=st.sampled_from("aB1 .!?…\n,;:()\"'`-😂。é\u00a0\u200b"), max_size=80))
