@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from remembering import minilm
-from talk import ranking
+from talk import dialogue, ranking
 
-from memlab.datasets import chatlog
 from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.embed.token_vectors import compress_tokens, token_cosines
@@ -41,11 +40,8 @@ def bench(world: Dataset) -> Bench:
 
 def told(texts: list[str], speaker: str = "user") -> Dataset:
     """One session in one scope, and a question about the fact."""
-    rows = [
-        {"scope": "u", "session": "s", "sender": speaker, "text": text, "id": str(i)} for i, text in enumerate(texts)
-    ]
-    asked = {"scope": "u", "question": "When does Dr. Okonkwo's clinic open?", "evidence": ["1"]}
-    return chatlog.dataset([*rows, asked], "told")
+    said = [f"{speaker}: {text}" for text in texts]
+    return dialogue("\n".join(["== u 2026-05-01", *said, "? fact: When does Dr. Okonkwo's clinic open? < 1.2"]))
 
 
 def late_by_hand(bench: Bench, scope: str, asked: str) -> np.ndarray:
