@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
 
 import numpy as np
 import polars as pl
@@ -42,6 +43,14 @@ def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
     there = pl.col("turn_id") == turn_id
     new = {c: pl.when(there).then(pl.lit(v)).otherwise(c) for c, v in columns.items()}
     return replace(data, turns=data.turns.with_columns(**new))
+
+
+def ingest_slowly(place: str, written: Connection) -> None:
+    """Ingest many scopes, a batch each, and send each that is written; to be killed on the way."""
+    from memlab.store import MemoryStore, writing
+
+    writing.BATCH_TURNS, whole = 1, build(20, 2, 6)
+    MemoryStore.open(place).ingest(written.send(scope) or whole.take([scope]) for scope in whole.scopes)
 
 
 AWKWARD = ["'; --", "50%25", 'say "hi"', "it's", "emoji 🦊", "naïve-Ωmega", "a\\b", "null", "*", "_"]
