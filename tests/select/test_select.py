@@ -127,12 +127,14 @@ def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
 
 def test_a_part_that_is_covered_lets_another_through() -> None:
     """A run ranks all in the order of the conversation."""
-    said = ["the piano again", "piano lessons", "a piano concert", "we sold the car", "nothing"]
+    said = ["the piano again", "nothing", "piano lessons", "a piano concert", "we sold the car"]
     bench = Bench.of(world({"u": [said]}, {"u": ["Did we sell the car or the piano?"]}), encoder="hashing:32")
     ids = bench.documents("turn").ids
     run = run_from_scores(["u/q0"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
-    for parameters, expected in (({"k": 2, "lambda_": 0.3}, [0, 3, 1, 2, 4]), ({"lambda_": 1.0}, [0, 1, 2, 3, 4])):
-        got = coverage(run, bench, **parameters).frame
+    # In the third place what both choices cover counts no more.
+    both, late, none = [0, 4, 1, 2, 3], [0, 1, 4, 2, 3], [0, 1, 2, 3, 4]
+    for k, lambda_, expected in ((2, 0.2, both), (5, 0.2, both), (2, 0.3, none), (5, 0.3, late), (5, 1.0, none)):
+        got = coverage(run, bench, k=k, lambda_=lambda_).frame
         assert bench.documents("turn").at(got["doc_id"]).tolist() == expected
 
 
