@@ -48,6 +48,14 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield from running()
 
 
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    """An empty store."""
+    from memlab.store import MemoryStore
+
+    return MemoryStore.open(tmp_path / "store")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems() -> None:
     gc.freeze()  # what was imported stays: no collection need look at it

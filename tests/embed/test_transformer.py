@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_bert import Harm, change_weights, save_bert
 
 from memlab import ModelError
 from memlab.embed import load, models, transformer
@@ -27,7 +28,6 @@ TEXTS = [
     *(f"turn {i}: " + "so " * (i % 40) + "we went home" for i in range(12)),
 ]  # fmt: skip
 Make = Callable[..., Path]
-Harm = Callable[[Path], object]
 
 
 def write(path: Path, name: str, value: Any) -> None:
@@ -43,18 +43,8 @@ def minilm_files() -> Path:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory, minilm_files: Path) -> Path:
-    """A model with random weights and MiniLM's tokenizer, as transformers saves it."""
-    import torch
-    import transformers
-
-    torch.manual_seed(0)
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 64}
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    transformers.BertModel(transformers.BertConfig(**sizes, initializer_range=0.5)).save_pretrained(path)
-    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
-        shutil.copy(minilm_files / name, path)
-    return path
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_bert(tmp_path_factory.mktemp("model") / "tiny")
 
 
 @pytest.fixture
@@ -145,15 +135,6 @@ def test_a_folder_is_named_by_its_weights_and_not_by_its_place(tiny: Make, tmp_p
     assert load(f"{moved}/").identity == identity
     (path / "sentence_bert_config.json").unlink()
     assert load(str(path)).identity.max_length == 512
-
-
-def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Harm:
-    def harm(path: Path) -> None:
-        from safetensors.torch import load_file, save_file
-
-        save_file(change(load_file(path / "model.safetensors")), path / "model.safetensors", {"format": "pt"})
-
-    return harm
 
 
 def with_own_code(path: Path) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from multiprocessing.connection import Connection
 
 import numpy as np
 import polars as pl
@@ -48,17 +45,12 @@ def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
     return replace(data, turns=data.turns.with_columns(**new))
 
 
-def work(place: str) -> subprocess.Popen[str]:
-    """Start an ingest of many scopes, a batch each, which says each that is written; to be killed on the way."""
-    code = (
-        "import sys\nfrom store_data import build\nfrom memlab.store import MemoryStore, writing\n"
-        "writing.BATCH_TURNS, whole = 1, build(20, 2, 6)\n"
-        "parts = (print(scope, flush=True) or whole.take([scope]) for scope in whole.scopes)\n"
-        "MemoryStore.open(sys.argv[1]).ingest(parts)\n"
-    )
-    here = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", code, place]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | here)
+def ingest_slowly(place: str, written: Connection) -> None:
+    """Ingest many scopes, a batch each, and send each that is written; to be killed on the way."""
+    from memlab.store import MemoryStore, writing
+
+    writing.BATCH_TURNS, whole = 1, build(20, 2, 6)
+    MemoryStore.open(place).ingest(written.send(scope) or whole.take([scope]) for scope in whole.scopes)
 
 
 AWKWARD = ["'; --", "50%25", 'say "hi"', "it's", "emoji 🦊", "naïve-Ωmega", "a\\b", "null", "*", "_"]

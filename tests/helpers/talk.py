@@ -14,7 +14,7 @@ import polars as pl
 
 import memlab
 from memlab.datasets import chatlog
-from memlab.records import Dataset, Question, Session, Turn, frame
+from memlab.records import Dataset, Question, Run, Session, Turn, frame
 
 _QUESTION = re.compile(r"\? ([\w-]+): (.*?)(?: = (.*?))?(?: < ([\d. ]+))?")
 
@@ -68,20 +68,27 @@ ODD_ASKED = {
 }
 
 
+def world(
+    said: dict[str, list[list[str]]], asked: dict[str, list[str]], *, speakers: Sequence[str] = ("user",),
+    starts: Sequence[datetime | None] | None = None, caption: str | None = None,
+) -> Dataset:  # fmt: skip
+    """Give scopes of sessions of texts, spoken by the speakers in turn, and questions about the first turn."""
+    turns, sessions, questions = [], [], []
+    for scope, held in said.items():
+        for s, texts in enumerate(held, 1):
+            session, at = f"{scope}/s{s}", starts[s - 1] if starts else None
+            sessions.append(Session(session, scope, s, at, at, len(texts), [*speakers]))
+            for n, text in enumerate(texts, 1):
+                who = speakers[(n - 1) % len(speakers)]
+                turns.append(Turn(f"{session}/{n}", scope, session, n, who, "user", text, caption))
+        first, about = f"{scope}/s1", enumerate(asked[scope])
+        questions += [Question(f"{scope}/q{i}", scope, q, "", "t", None, [f"{first}/1"], [first]) for i, q in about]
+    return Dataset("world", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+
+
 def odd_world() -> Dataset:
     """Give what trips a ranking: ties, equal texts, empty texts, lone turns, empty sessions, unanswerable questions."""
-    start = datetime(2024, 1, 1, tzinfo=UTC)
-    turns, sessions, questions = [], [], []
-    for scope, talk in ODD_TALK.items():
-        for s, said in enumerate(talk, 1):
-            session = f"{scope}/s{s}"
-            at = start + timedelta(days=s)
-            sessions.append(Session(session, scope, s, at, at, len(said), ["user"]))
-            turns += [Turn(f"{session}/{n}", scope, session, n, "user", "user", t) for n, t in enumerate(said, 1)]
-        first = f"{scope}/s1"
-        asked = [(f"{scope}/q{i}", text) for i, text in enumerate(ODD_ASKED[scope])]
-        questions += [Question(q, scope, text, "", "t", None, [f"{first}/1"], [first]) for q, text in asked]
-    return Dataset("world", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+    return world(ODD_TALK, ODD_ASKED, starts=[datetime(2024, 1, day, tzinfo=UTC) for day in (2, 3, 4, 5)])
 
 
 THINGS = {
@@ -147,3 +154,8 @@ def excerpt(turns: int, *, scopes: Sequence[str] = ("nadia", "owen", "friends"))
     cited = pl.concat_list("evidence", pl.col("stale").fill_null([])).list
     inside = cited.set_difference(turns["turn_id"].implode()).list.len() == 0
     return replace(data, turns=turns, sessions=sessions, questions=data.questions.filter(inside))
+
+
+def ranking(run: Run) -> dict[str, list[str]]:
+    """Read a run as query → documents, best first; queries in the run's order."""
+    return dict(run.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())

@@ -11,33 +11,18 @@ import numpy as np
 import polars as pl
 import pytest
 from stand_in import StandIn
+from talk import world
 
 from memlab import DataError
 from memlab.embed.token_vectors import TokenVectors
-from memlab.records import Dataset, Question, Session, Turn, frame
+from memlab.records import Dataset
 from memlab.rerank._words import rephrase_in_first_person, token_match_features
 from memlab.rerank.features import best_candidate_places, candidate_features, ranking_to_places
 from memlab.retrieve import Bench, hybrid
 
-Said = dict[str, list[list[str]]]
 
-
-def talk(
-    said: Said, asked: dict[str, list[str]], *, speakers: tuple[str, ...] = ("user",),
-    start: list[datetime | None] | None = None, caption: str | None = None,
-) -> Bench:  # fmt: skip
-    """Give scopes of sessions of texts, spoken by the speakers in turn, and their questions."""
-    turns, sessions, questions = [], [], []
-    for scope, held in said.items():
-        for s, texts in enumerate(held, 1):
-            session, when = f"{scope}/s{s}", start[s - 1] if start else None
-            sessions.append(Session(session, scope, s, when, when, len(texts), list(speakers)))
-            for n, text in enumerate(texts):
-                who = speakers[n % len(speakers)]
-                turns.append(Turn(f"{session}/{n}", scope, session, n + 1, who, "user", text, caption))
-        questions += [Question(f"{scope}/q{i}", scope, q, None, "t", None, [], []) for i, q in enumerate(asked[scope])]
-    data = Dataset("talk", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
-    return Bench.of(data, encoder=StandIn())
+def talk(said: dict[str, list[list[str]]], asked: dict[str, list[str]], **options: Any) -> Bench:
+    return Bench.of(world(said, asked, **options), encoder=StandIn())
 
 
 def column(bench: Bench, name: str) -> np.ndarray:
@@ -91,9 +76,9 @@ def test_a_date_that_the_question_names(
     question: str, month: list[float], near: list[float], before: list[float], empty: int
 ) -> None:
     """The first sessions of a scope may hold no turn; the dates are those of the sessions that the turns stand in."""
-    start: list[datetime | None] = [*([datetime(2020, 7, 15, tzinfo=UTC)] * empty), *STARTS]
-    said: Said = {"a": [["x"]], "u": [*([[]] * empty), *([f"a{i}", "b"] for i in range(4))]}
-    bench = talk(said, {"a": [], "u": [question]}, start=start)
+    starts = [*([datetime(2020, 7, 15, tzinfo=UTC)] * empty), *STARTS]
+    said = {"a": [["x"]], "u": [*([[]] * empty), *([f"a{i}", "b"] for i in range(4))]}
+    bench = talk(said, {"a": [], "u": [question]}, starts=starts)
     for name, expected in (("month_named", month), ("date_near", near), ("date_before", before)):
         np.testing.assert_allclose(column(bench, name), np.repeat(expected, 2), atol=1e-5, err_msg=name)
 

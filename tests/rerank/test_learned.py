@@ -1,12 +1,14 @@
-"""The learned reranker: its file, what it may not know, and how it refuses."""
+"""The learned reranker: its networks and its file, the bundled model, what it may not know, and how it refuses."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -14,25 +16,23 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from stand_in import StandIn
+from talk import ranking
 
+import memlab
 from memlab import DataError, ModelError
-from memlab.records import Dataset, Run
-from memlab.rerank import Model, cross_validate, learned, train, training_lists
+from memlab.records import Dataset
+from memlab.rerank import BUNDLED_MODEL, Model, bundled_model_fits, cross_validate, learned, train, training_lists
 from memlab.rerank.learned import score_candidates
-from memlab.rerank.model import predict
+from memlab.rerank.model import BATCH, fit, predict, scope_fingerprints
 from memlab.rerank.training import TrainingLists
 from memlab.retrieve import Bench, hybrid
 
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Any:
-    """Learn less: nothing here asks for much."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memlab.rerank.model.EPOCHS", 3)
-        yield
+# Learn less: most of these tests ask for little.
+quick = patch("memlab.rerank.model.EPOCHS", 3)
 
 
 @pytest.fixture(scope="module")
+@quick
 def model(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("models") / "model.safetensors"
     train(lists).save(path)
@@ -40,12 +40,9 @@ def model(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module")
+@quick
 def folder(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cross_validate(lists, tmp_path_factory.mktemp("models") / "folds")
-
-
-def ranking(run: Run) -> dict[str, list[str]]:
-    return dict(run.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
 
 
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], model: str) -> None:
@@ -70,6 +67,7 @@ def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Trainin
             learn()
 
 
+@quick
 def test_labels_of_a_conversation_do_not_reach_its_own_ranking(
     small: Dataset, bench: Bench, folder: Path, tmp_path: Path
 ) -> None:
@@ -165,3 +163,102 @@ def test_an_encoder_is_known_by_its_weights_and_not_by_its_name(bench: Bench, mo
         learned(run, changed, model=model)
     with pytest.raises(ModelError, match=r"comes with memlab was trained with .*minilm.*: take the same"):
         learned(run, bench)
+
+
+Lists = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def planted(n: int, *, seed: int = 0) -> Lists:
+    """Make lists of four groups: the positive item is the only one of its group, all of which share a mark."""
+    rng = np.random.default_rng(seed)
+    values, group = rng.normal(size=(n, 12, 3)).astype(np.float32), np.tile(np.repeat(np.arange(4), 3), (n, 1))
+    wanted = rng.integers(0, 4, n)
+    values[..., 0] += 3 * (group == wanted[:, None])
+    positive = np.zeros((n, 12), bool)
+    positive[np.arange(n), wanted * 3 + rng.integers(0, 3, n)] = True
+    return values * np.array([1, 100, 0.01], np.float32) + 7, positive, group, wanted
+
+
+def learn(n: int, *, seed: int = 0) -> dict[str, np.ndarray]:
+    values, positive, group, _ = planted(n)
+    return dict(fit(values, positive, np.ones_like(positive), group=group, seed=seed))
+
+
+def test_groups_are_learned_by_the_sum_of_their_items_and_lists_are_scored_alone() -> None:
+    network, (values, _, _, wanted) = learn(200), planted(BATCH + 3, seed=1)
+    scores = predict(network, values)
+    shares = np.exp(scores).reshape(-1, 4, 3).sum(axis=2)
+    assert (shares.argmax(axis=1) == wanted).mean() > 0.9  # by chance 0.25
+    for i in (0, BATCH - 1, BATCH, BATCH + 2):
+        np.testing.assert_allclose(predict(network, values[i : i + 1])[0], scores[i], atol=1e-5)
+    order = np.random.default_rng(0).permutation(12)
+    np.testing.assert_allclose(predict(network, values[:, order]), scores[:, order], atol=1e-5)
+    assert predict(network, values[:0]).shape == (0, 12)
+
+
+def test_the_seed_gives_the_weights_and_torchs_own_state_is_left_alone() -> None:
+    import torch
+
+    before = torch.random.get_rng_state()
+    one = learn(40, seed=3)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.manual_seed(6)
+    again, other = learn(40, seed=3), learn(40, seed=4)
+    assert all(np.array_equal(one[name], again[name]) for name in one)
+    assert not np.array_equal(one["weight_0"], other["weight_0"])
+
+
+@pytest.fixture(scope="module")
+def box() -> Model:
+    return Model.load(BUNDLED_MODEL)
+
+
+def test_it_learned_from_the_talk_that_is_here_by_features_that_are_still_computed(
+    box: Model, lists: list[TrainingLists]
+) -> None:
+    talk, held_out = (
+        [memlab.datasets.load(file) for file in sorted(Path(folder).glob("*.jsonl"))]
+        for folder in ("data/train", "data/heldout")
+    )
+    assert box.about["data"] == [{"name": data.name, "fingerprint": data.fingerprint()} for data in talk]
+    scopes = {mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()}
+    assert set(box.about["scopes"]) == scopes
+    assert box.about["questions"] == sum((~data.questions["abstention"]).sum() for data in talk)
+    assert not any(scopes & set(scope_fingerprints(data.turns, data.scopes).values()) for data in held_out)
+    assert box.about["features"] == list(lists[0].candidates.names)
+
+
+@pytest.mark.parametrize("level", ["turn", "session"])
+def test_the_untrained_sum_tempers_it(box: Model, lists: list[TrainingLists], level: str) -> None:
+    part = lists[0].candidates
+    alone, half, nearly_all = (
+        score_candidates(replace(box, about={**box.about, "sum": {level: weight}}), part, level=level)
+        for weight in (0.0, 0.5, 1e6)
+    )
+    for other in (half, nearly_all):
+        assert (np.isfinite(other) == np.isfinite(alone)).all()
+    for row, there in enumerate(np.isfinite(alone)):
+        best = np.where(part.mask[row], part.value("sum")[row], -np.inf).argmax()
+        assert nearly_all[row].argmax() == (best if level == "turn" else part.session[row, best])
+        assert half[row][there].mean() == pytest.approx(0, abs=1e-4)
+
+
+@pytest.mark.nightly
+def test_it_completes_more_answers_than_the_untrained_sum() -> None:
+    done = memlab.run(["best", "best | learned"], memlab.sample(), encoder="minilm", levels=["turn"])
+    untrained, learned = (report.per_query["recall_all@10"].mean() for report in done.reports)
+    assert learned > untrained
+
+
+def test_it_is_compared_where_it_fits_and_nothing_can_be_trained(
+    small: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not bundled_model_fits(StandIn(), ())
+    assert not bundled_model_fits(memlab.embed.load("minilm"), ("weather",))
+    assert all(bundled_model_fits(memlab.embed.load(same), ()) for same in ("minilm", "minilm:bf16"))
+    monkeypatch.setattr("memlab.experiments.running.bundled_model_fits", lambda encoder, header: True)
+    monkeypatch.setattr(
+        sys.modules["memlab.rerank.learned"], "_load_fitting_model", lambda path, bench: Model.load(BUNDLED_MODEL)
+    )
+    done = memlab.run(None, small.take(small.scopes[:1]), encoder=StandIn(), levels=["turn"])
+    assert done.cells["pipeline"].to_list() == ["bm25", "dense", "hybrid", "best", "best | learned"]

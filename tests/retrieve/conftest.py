@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from talk import odd_world
 
 import memlab
-from memlab.records import Dataset, Run
+from memlab.records import Dataset
 from memlab.retrieve import Bench
 
 
@@ -36,13 +34,3 @@ def chat(talk: Dataset) -> Bench:
 def some(request: pytest.FixtureRequest) -> Bench:
     bench: Bench = request.getfixturevalue(request.param)
     return bench
-
-
-@pytest.fixture(scope="session")
-def ranking() -> Callable[[Run], dict[str, list[str]]]:
-    """Read a run as query → documents, best first; queries in the run's order."""
-
-    def read(run: Run) -> dict[str, list[str]]:
-        return dict(run.frame.group_by("query_id", maintain_order=True).agg("doc_id").iter_rows())
-
-    return read

@@ -1,20 +1,26 @@
-"""Questions asked part by part; what knows English alone leaves other languages be."""
+"""Questions asked part by part, expanded or with feedback; what knows English alone leaves other languages be."""
 
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from talk import ranking
 
-from memlab import llm, retrieve
+from memlab import llm
 from memlab.datasets import chatlog
 from memlab.pipelines import pipeline
-from memlab.retrieve import Bench
-from memlab.retrieve.decompose import _best_turn_per_window, decompose, split_questions
+from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde, prf
+from memlab.retrieve.decompose import Split, decompose, split_questions
+from memlab.retrieve.expansion import KINDS, Expansion
+from memlab.retrieve.subqueries import rank_by_vectors
 from memlab.text.analysis import english_rules_apply
 from memlab.text.questions import split_question
 
@@ -27,7 +33,7 @@ def asking(bench: Bench, *texts: str) -> Bench:
 def test_each_side_of_a_pair_gets_its_turn_to_the_front(odd: Bench) -> None:
     """The question's own list is full of doctors; the dentist is asked for alone."""
     ours = asking(odd, "What did I do for the doctor doctor doctor and the dentist?")
-    run = retrieve.bm25(ours)
+    run = bm25(ours)
     got = decompose(run, ours, retriever="bm25", weight=4.0)
     before, after = (frame["doc_id"].index_of("ann/s1/2") for frame in (run.frame, got.frame))
     assert after < before
@@ -35,28 +41,37 @@ def test_each_side_of_a_pair_gets_its_turn_to_the_front(odd: Bench) -> None:
 
 def test_a_window_brings_its_best_turn(odd: Bench) -> None:
     """Here each of three sessions is a window; the fourth is empty."""
-    ours = asking(odd, "How many doctors did I see?", "Why?")
-    run = retrieve.bm25(ours)
-    found = _best_turn_per_window(run, ours, ours.queries)
-    assert found["query_id"].unique().to_list() == ["new-0"], "only what counts or lists"
-    ranked = run.frame.filter(query_id="new-0")["doc_id"]
-    assert {*found["doc_id"]} == {next(d for d in ranked if d.startswith(f"ann/s{n}")) for n in (1, 3, 4)}
-    assert set(found["lists"]) == {3}
+    ours = asking(odd, "How many doctors water tulips?", "Why?")
+    run = bm25(ours)
+    before, found = ranking(run), ranking(decompose(run, ours, retriever="bm25", weight=9.0))
+    best = {next(d for d in before["new-0"] if d.startswith(f"ann/s{n}")) for n in (1, 3, 4)}
+    assert set(found["new-0"][:3]) == best != set(before["new-0"][:3])
+    assert found["new-1"] == before["new-1"], "only what counts or lists"
 
 
-def test_a_language_model_splits_the_questions(odd: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours, answers = asking(odd, "a", "b", "c"), {"a": ["roses?", "", "tulips?"], "b": []}
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A language model that answers what is put in ``say``; what it was asked for is in ``asked``."""
+    played: dict[str, Any] = {"asked": set()}
 
     def ask(requests: list[llm.Request], service: str) -> list[llm.Answer]:
-        values = [r.shape(questions=answers[r.about[0]]) if r.about[0] in answers else None for r in requests]
-        return [llm.Answer(value, "" if value else "busy") for value in values]
+        played["asked"] |= {(service, request.shape) for request in requests}
+        values = [played["say"](json.loads(request.prompt)["question"]) for request in requests]
+        return [llm.Answer(value, "" if value else "not recorded") for value in values]
 
     monkeypatch.setattr(llm, "ask", ask)
+    return played
+
+
+def test_a_language_model_splits_the_questions(odd: Bench, played: dict[str, Any]) -> None:
+    ours = asking(odd, "a", "b", "c")
+    played["say"] = {"a": Split(questions=["roses?", "", "tulips?"]), "b": Split(questions=[])}.get
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
         split = split_questions(ours.queries, ours, "lab")
     assert split.rows() == [("new-0", "roses?"), ("new-0", "tulips?")]
+    assert played["asked"] == {("lab", Split)}
     with pytest.warns(UserWarning, match="1 of 3 decompositions"):
-        found = decompose(retrieve.bm25(ours), ours, service="lab", weight=9.0).frame
+        found = decompose(bm25(ours), ours, service="lab", weight=9.0).frame
     assert {"ann/s3/4", "ann/s4/1"} & set(found.filter(query_id="new-0")["doc_id"].head(2))
 
 
@@ -101,3 +116,42 @@ def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(caplog: pyte
     assert runs[1].frame["doc_id"].equals(runs[0].frame["doc_id"])
     assert runs[0].provenance["language"] == "de"
     assert len(caplog.records) == 1, "English rules are left out, which is said once"
+
+
+def test_each_kind_has_its_own_search(odd: Bench, played: dict[str, Any]) -> None:
+    alone = odd.with_queries(odd.queries[1:2])
+    played["say"] = lambda text: Expansion(lex="dentist tooth", vec="rain again", hyde="the doctor")
+    found = {kind: ranking(expand(bm25(alone, k=1), alone, kinds=(kind,), k=50)) for kind in KINDS}
+    assert played["asked"] == {("recorded", Expansion)}
+    assert found["hyde"] == ranking(hyde(bm25(alone, k=1), alone, k=50))
+    (query,) = alone.queries["query_id"]
+    for kind, search, text in (("lex", bm25, "dentist tooth"), ("vec", dense, "rain again")):
+        best = ranking(search(asking(odd, text), k=2))["new-0"]
+        assert [d for d in found[kind][query] if d in best] == best
+        assert found[kind][query].index(best[0]) <= 1
+    mean = alone.query_vectors + alone.embedder().encode(["the doctor"], kind="document")
+    best = ranking(rank_by_vectors(alone, mean / np.linalg.norm(mean), k=2))[query]
+    assert found["hyde"][query].index(best[0]) <= 1
+
+
+def test_a_question_without_an_answer_keeps_its_ranking_and_the_first_places_are_guarded(
+    odd: Bench, played: dict[str, Any]
+) -> None:
+    rain = Expansion(lex="rain again", vec="rain again", hyde="rain again")
+    played["say"] = lambda text: None if "doctor" in text else rain
+    run = hybrid(odd, k=5)
+    with pytest.warns(UserWarning, match="expansions came from no model"):
+        guarded, heavy = (ranking(expand(run, odd, weight=weight, k=5)) for weight in (0.5, 50.0))
+    before = ranking(run)
+    silent = odd.queries.filter(pl.col("text").str.contains("doctor"))["query_id"]
+    assert {q: heavy[q] for q in silent} == {q: before[q] for q in silent}
+    assert {q: ids[0] for q, ids in guarded.items()} == {q: ids[0] for q, ids in before.items()}
+    assert heavy["ann/q1"][0] != before["ann/q1"][0]
+
+
+def test_prf_finds_what_shares_words_with_the_first_results(odd: Bench) -> None:
+    asked = asking(odd.but(encoder=None), "planted roses")
+    documents, run = asked.documents("turn"), bm25(asked, k=1)
+    first, then = ([documents.texts[i] for i in documents.at(r.frame["doc_id"])] for r in (run, prf(run, asked)))
+    assert first == ["we planted roses and tulips"]
+    assert "tulips need water" in then[:3]

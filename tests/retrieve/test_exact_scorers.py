@@ -1,44 +1,41 @@
-"""Dense, BM25, fusion and ties against straightforward references, on the exact path."""
+"""Dense, BM25, fusion, ties and two stages against straightforward references; turns of an assistant come later."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
+import bm25s
 import numpy as np
 import polars as pl
 import pytest
 from store_data import build
+from talk import ranking
 
+import memlab
+from memlab import embed
+from memlab.datasets import chatlog
 from memlab.errors import DataError
 from memlab.evaluate import evaluate
 from memlab.pipelines import pipeline
-from memlab.records import Level, Run, run_from_scores
-from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns
+from memlab.records import Dataset, Level, run_from_scores
+from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns, two_stage
 from memlab.retrieve.bm25 import bm25_scores
 from memlab.retrieve.documents import cosines
+from memlab.retrieve.fusion import ASKS_ASSISTANT
+from memlab.retrieve.two_stage import summary_vectors
 from memlab.text.analysis import tokenize
 
-Ranking = Callable[[Run], dict[str, list[str]]]
 
-
-def lucene(documents: list[list[str]], query: list[str], k1: float, b: float) -> list[float]:
-    """BM25 as Lucene has it since version 8, one document at a time."""
-    average = sum(map(len, documents)) / len(documents)
-    df = Counter(word for document in documents for word in set(document))
-    idf = {word: math.log(1 + (len(documents) - df[word] + 0.5) / (df[word] + 0.5)) for word in query}
-    scores = []
-    for document in documents:
-        tf = Counter(document)
-        norm = k1 * (1 - b + b * len(document) / average) if average else k1
-        scores.append(sum(idf[word] * tf[word] / (tf[word] + norm) for word in query if tf[word]))
-    return scores
+def lucene(documents: list[list[str]], query: list[str], k1: float, b: float) -> np.ndarray:
+    """BM25 as bm25s has it in Lucene's form."""
+    index = bm25s.BM25(method="lucene", k1=k1, b=b)
+    index.index(documents, show_progress=False)
+    return index.get_scores(query) if query else np.zeros(len(documents))
 
 
 @pytest.mark.parametrize("level", ["turn", "session"])
-def test_dense_is_the_brute_force_product(some: Bench, ranking: Ranking, level: Level) -> None:
+def test_dense_is_the_brute_force_product(some: Bench, level: Level) -> None:
     documents, turns = some.documents(level), some.documents("turn")
     got = ranking(dense(some, level=level, k=10_000))
     wide = turns.embeddings.astype(np.float64)
@@ -104,7 +101,7 @@ def test_rankings_that_cannot_be_fused(odd: Bench) -> None:
             rrf(runs, weights=weights)
 
 
-def test_sessions_rank_by_their_best_turn(chat: Bench, ranking: Ranking) -> None:
+def test_sessions_rank_by_their_best_turn(chat: Bench) -> None:
     of_turn = dict(chat.turns.select("turn_id", "session_id").iter_rows())
     for run in (dense(chat, k=7), bm25(chat)):
         expected = {q: list(dict.fromkeys(of_turn[d] for d in ids)) for q, ids in ranking(run).items()}
@@ -123,3 +120,68 @@ def test_a_question_without_a_match_finds_the_oldest_as_often_as_chance_does(lev
     assert 0 < run.frame.filter(rank=1)["doc_id"].str.contains("session_0").sum() < 12
     assert run.frame.equals(pipeline("bm25").run(Bench.of(ties, encoder=None), level=level).frame)
     assert evaluate(run, ties).provenance["ties"] == (20 if level == "turn" else 0), "all sessions are evidence"
+
+
+SUMMARIES = {
+    "ann/s1": "Ann saw the doctor and the dentist", "ann/s2": "roses tulips water", "ann/s4": "  ",
+    "cyd/s1": "a doctor and roses", "cyd/s2": "water?",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def summed(world: Dataset) -> Bench:
+    """The small world, some of whose sessions have a summary; that of the empty session is a question word by word."""
+    summary = pl.col("session_id").replace_strict(SUMMARIES, default=None, return_dtype=pl.String)
+    return Bench.of(replace(world, sessions=world.sessions.with_columns(summary=summary)), encoder="hashing:64")
+
+
+@pytest.mark.parametrize("name", ["odd", "summed", "chat"])
+@pytest.mark.parametrize(("n_sessions", "n_turns"), [(5, 3), (1, 1), (2, 50)])
+def test_turns_of_the_first_sessions_come_first_and_all_others_follow(
+    request: pytest.FixtureRequest, name: str, n_sessions: int, n_turns: int
+) -> None:
+    bench: Bench = request.getfixturevalue(name)
+    home = dict(bench.turns.select("turn_id", "session_id").iter_rows())
+    sessions = ranking(two_stage(bench, level="session", k=999))
+    for query, turns in ranking(two_stage(bench, k=999, sessions=n_sessions, turns=n_turns)).items():
+        sizes = Counter(home[turn] for turn in turns)
+        assert sizes.total() == len(set(turns)), "every turn of the scope, once"
+        # A session without turns has nothing to give.
+        chosen = {each: min(n_turns, sizes[each]) for each in [s for s in sessions[query] if s in sizes][:n_sessions]}
+        assert Counter(home[turn] for turn in turns[: sum(chosen.values())]) == chosen
+
+
+def test_summaries_are_a_further_key_and_other_sessions_fall_back_to_their_document(odd: Bench, summed: Bench) -> None:
+    documents, vectors = summed.documents("session"), summary_vectors(summed)
+    assert vectors is not None
+    for at, session in enumerate(documents.ids):
+        text = SUMMARIES.get(session, "").strip()
+        own = embed.load("hashing:64").encode([text])[0] if text else documents.vectors()[at]
+        assert np.array_equal(vectors[at], own), session
+    assert summary_vectors(summed.with_queries(summed.queries)) is vectors, "encoded once"
+    assert summary_vectors(odd) is None
+
+
+SAID = (
+    "We have nine thousand for the kitchen.", "A kitchen budget of nine thousand is a fair kitchen budget.",
+    "The tiles come on Friday.", "Then the floor should be dry by Thursday.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("other", "held_back"), [("user", [0, 1]), ("assistant", [1, 1])])
+def test_what_the_assistant_said_is_first_only_where_that_is_asked_or_nobody_else_speaks(
+    other: str, held_back: list[int]
+) -> None:
+    rows = [{"scope": "u", "role": (other, "assistant")[i % 2], "text": text} for i, text in enumerate(SAID)]
+    asked = ("What is my kitchen budget?", "What did you suggest about the kitchen budget?")
+    data = chatlog.dataset([*rows, *({"scope": "u", "question": text} for text in asked)], "log")
+    bench = Bench.of(data, encoder="hashing")
+    for text, expected in (("combsum", [1, 1]), ("combsum(assistant=3)", held_back)):
+        first = memlab.pipeline(text).run(bench).top(1).frame["doc_id"]
+        assert bench.documents("turn").at(first).tolist() == expected
+
+
+def test_what_is_asked_of_the_assistant() -> None:
+    of_it = ["Which hotel did you recommend?", "What was the third title on the list you gave me?"]
+    of_user = ["Can you tell me where I live?", "Which hotel did I book?"]
+    assert pl.Series(of_it + of_user).str.contains(ASKS_ASSISTANT).to_list() == [True, True, False, False]

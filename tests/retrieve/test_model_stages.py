@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, running, say
+from model_server import KEY, KEY_ENV, UNUSABLE, ModelServer, say
 
 import memlab
 from memlab.experiments import costs
@@ -33,13 +33,11 @@ INJECTIONS = [
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModelServer]:
-    for made in running():
-        service = {"base_url": made.url, "model": "m", "api_key_env": KEY_ENV, "max_retries": 0}
-        services = {"lab": service | {"record": str(tmp_path / "mine.jsonl")}}
-        monkeypatch.setenv("MEMLAB_LLM", json.dumps({"services": services}))
-        monkeypatch.setenv(KEY_ENV, KEY)
-        yield made
+def server(server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModelServer:
+    service = {"base_url": server.url, "model": "m", "api_key_env": KEY_ENV, "max_retries": 0}
+    services = {"lab": service | {"record": str(tmp_path / "mine.jsonl")}}
+    monkeypatch.setenv("MEMLAB_LLM", json.dumps({"services": services}))
+    return server
 
 
 def asked(request: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,19 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from remembering import minilm
+from talk import dialogue, ranking
 
-from memlab.datasets import chatlog
 from memlab.embed import load
 from memlab.embed.text import turn_texts
 from memlab.embed.token_vectors import compress_tokens, token_cosines
-from memlab.records import Dataset, Run
+from memlab.records import Dataset
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.late_interaction import CONTEXT, late_scores
 from memlab.retrieve.passages import cut_passages, split_text
 from memlab.text.tokens import WORD_OR_SIGN
 
-Ranking = Callable[[Run], dict[str, list[str]]]
 ADVICE = (
     "Weigh the flour, since cups vary by a fifth. Let the dough rest overnight in the fridge. A covered pot gives the "
     "steam that the crust needs. Bake it dark, and let it cool before you cut it. "
@@ -42,11 +40,8 @@ def bench(world: Dataset) -> Bench:
 
 def told(texts: list[str], speaker: str = "user") -> Dataset:
     """One session in one scope, and a question about the fact."""
-    rows = [
-        {"scope": "u", "session": "s", "sender": speaker, "text": text, "id": str(i)} for i, text in enumerate(texts)
-    ]
-    asked = {"scope": "u", "question": "When does Dr. Okonkwo's clinic open?", "evidence": ["1"]}
-    return chatlog.dataset([*rows, asked], "told")
+    said = [f"{speaker}: {text}" for text in texts]
+    return dialogue("\n".join(["== u 2026-05-01", *said, "? fact: When does Dr. Okonkwo's clinic open? < 1.2"]))
 
 
 def late_by_hand(bench: Bench, scope: str, asked: str) -> np.ndarray:
@@ -80,7 +75,7 @@ def test_late_interaction_by_hand_and_no_other_session_is_read_before_a_turn(ben
     assert before["the the the"] == "I saw the doctor today !!!"
 
 
-def test_equal_turns_tie_and_stand_by_lot(bench: Bench, ranking: Ranking) -> None:
+def test_equal_turns_tie_and_stand_by_lot(bench: Bench) -> None:
     turns, span = bench.documents("turn"), slice(*bench.documents("turn").spans["ann"])
     ranked = ranking(late(bench))
     assert set(ranked["ann/q4"][:2]) == {"ann/s1/2", "ann/s3/3"}  # the one question that is said, twice
@@ -113,7 +108,7 @@ def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     np.testing.assert_allclose(scores[0, 1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)
 
 
-def test_a_fact_within_a_long_answer_is_found_by_the_best_passage(ranking: Ranking) -> None:
+def test_a_fact_within_a_long_answer_is_found_by_the_best_passage() -> None:
     bench = Bench.of(told(TALK), encoder=minilm())
     assert len(cut_passages(bench).texts) > len(TALK) + 5
     for retriever in (dense, late):

@@ -9,16 +9,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
+from talk import world
 
 import memlab
 from memlab import datasets
-from memlab.datasets import chatlog
 from memlab.evaluate import stale_table
-from memlab.records import Question, Run, Session, Turn, frame, run_from_scores
+from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
-from memlab.select.coverage import _choose_greedily, coverage
+from memlab.select.coverage import coverage
 
 DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
@@ -37,13 +36,10 @@ def random_run(
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((-(-n // copies), dim)).astype(np.float32)
     vectors = np.tile(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), (copies, 1))[:n]
-    ids = [f"u/s/{i + 1}" for i in range(n)]
-    turns = [Turn(d, "u", "u/s", i + 1, "user", "user", "word " * (i % 7)) for i, d in enumerate(ids)]
-    asked = frame(Question, [Question(f"q{q}", "u", "?", None, "t", None, [], []) for q in range(queries)])
-    sessions = frame(Session, [Session("u/s", "u", 1, None, None, n, [])])
-    questions = asked.select("query_id", "scope", "text", "timestamp")
-    bench = Bench("random", frame(Turn, turns), sessions, questions, vectors, provenance={"a": 1})
-    pairs = [(f"q{q}", ids[d]) for q in range(queries) for d in rng.permutation(n)[: n - 5 * q]]
+    data = world({"u": [["word " * (i % 7) for i in range(n)]]}, {"u": ["?"] * queries})
+    bench = replace(Bench.of(data, encoder="hashing"), vectors=vectors)
+    ids, asked = bench.documents("turn").ids, bench.queries["query_id"]
+    pairs = [(query, ids[d]) for q, query in enumerate(asked) for d in rng.permutation(n)[: n - 5 * q]]
     scores = rng.integers(0, levels, len(pairs)) if levels else rng.standard_normal(len(pairs))
     columns = [np.array(c, dtype=object) for c in zip(*pairs, strict=True)]
     return run_from_scores(*columns, scores.astype(float), level="turn", k=n), bench
@@ -129,30 +125,16 @@ def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
     assert current(PLAIN, other, similarity=0.2).frame.equals(ours.frame)
 
 
-MATCHES = arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(0, 4)), elements=st.integers(0, 4).map(float))
-
-
-@given(MATCHES, st.integers(1, 7))
-def test_each_choice_adds_most_to_the_best_match_of_every_part(matches: np.ndarray, k: int) -> None:
-    relevance, taken = np.linspace(1, 0, len(matches)), list[int]()
-    for place in _choose_greedily(relevance, matches, k).tolist():
-        left = [i for i in range(len(matches)) if i not in taken]
-        worth = {i: relevance[i] + matches[[*taken, i]].max(axis=0).sum() for i in left}
-        assert place == max(worth, key=lambda i: round(worth[i], 9))
-        taken.append(place)
-    assert len(taken) == min(k, len(matches))
-
-
 def test_a_part_that_is_covered_lets_another_through() -> None:
     """A run ranks all in the order of the conversation."""
-    said = ["the piano again", "piano lessons", "a piano concert", "we sold the car", "nothing"]
-    rows = [{"scope": "u", "session": "s", "id": str(i), "sender": "user", "text": text} for i, text in enumerate(said)]
-    asked = {"scope": "u", "question": "Did we sell the car or the piano?", "query_id": "q"}
-    bench = Bench.of(chatlog.dataset([*rows, asked], "small"), encoder="hashing:32")
+    said = ["the piano again", "nothing", "piano lessons", "a piano concert", "we sold the car"]
+    bench = Bench.of(world({"u": [said]}, {"u": ["Did we sell the car or the piano?"]}), encoder="hashing:32")
     ids = bench.documents("turn").ids
-    run = run_from_scores(["q"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
-    for parameters, expected in (({"k": 2, "lambda_": 0.3}, [0, 3, 1, 2, 4]), ({"lambda_": 1.0}, [0, 1, 2, 3, 4])):
-        got = coverage(run, bench, **parameters).frame
+    run = run_from_scores(["u/q0"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
+    # In the third place what both choices cover counts no more.
+    both, late, none = [0, 4, 1, 2, 3], [0, 1, 4, 2, 3], [0, 1, 2, 3, 4]
+    for k, lambda_, expected in ((2, 0.2, both), (5, 0.2, both), (2, 0.3, none), (5, 0.3, late), (5, 1.0, none)):
+        got = coverage(run, bench, k=k, lambda_=lambda_).frame
         assert bench.documents("turn").at(got["doc_id"]).tolist() == expected
 
 

@@ -1,7 +1,8 @@
-"""Datasets go in and come out as they were, however often and however they are written."""
+"""Datasets go in and come out as they were, however they are written, and from a store that this memlab wrote."""
 
 from __future__ import annotations
 
+import tarfile
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,17 +10,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from store_data import NOW, awkward, build, edited
+from store_data import NOW, FakeEncoder, awkward, build, edited
+from tiny_store import DATA, FACT, SESSIONS, STORES, a_run
 
 from memlab.errors import DataError, StoreError
 from memlab.records import Dataset
-from memlab.store import MemoryStore
-
-TABLES = ("turns", "sessions", "questions", "annotations", "issues")
+from memlab.store import MemoryStore, schemas
+from memlab.store.opening import write_store_note
+from memlab.store.schemas import DATASET_TABLES, SCHEMA_VERSION, TABLES
 
 
 def assert_same(a: Dataset, b: Dataset) -> None:
-    for table in TABLES:
+    for table in DATASET_TABLES:
         assert_frame_equal(getattr(a, table), getattr(b, table))
     assert a.fingerprint() == b.fingerprint()
 
@@ -27,7 +29,7 @@ def assert_same(a: Dataset, b: Dataset) -> None:
 def test_a_dataset_comes_out_as_it_went_in(store: MemoryStore) -> None:
     data = awkward()
     report = store.ingest(data, now=NOW)
-    assert report["inserted"].to_list() == [getattr(data, t).height for t in TABLES]
+    assert report["inserted"].to_list() == [getattr(data, t).height for t in DATASET_TABLES]
     assert_same(store.dataset(data.name), data)
     row = store.datasets().row(0, named=True)
     assert row["fingerprint"] == data.fingerprint()
@@ -93,3 +95,35 @@ def test_opening(tmp_path: Path) -> None:
     assert_same(memory.dataset("small"), build())
     MemoryStore.open((tmp_path / "dir").as_uri()).ingest(build())
     assert_same(MemoryStore.open(str(tmp_path / "dir"), create=False).dataset("small"), build())
+
+
+def test_a_stored_store_opens_and_is_read_and_written(tmp_path: Path) -> None:
+    with tarfile.open(STORES / f"version-{SCHEMA_VERSION}.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    store = MemoryStore.open(tmp_path / "store", create=False)
+    version = store.table("store").version
+    assert store.dataset("tiny").fingerprint() == DATA.fingerprint()
+    assert store.vectors.read(FakeEncoder(), "tiny").shape == (4, 8)
+    assert store.vectors.backfill(FakeEncoder(), "tiny", progress=False) == 0
+    run = store.runs.load(store.grids.load("tiny")["cells"][0])
+    assert run.frame.equals(a_run().frame)
+    assert store.at(run.provenance["versions"]).dataset("tiny").fingerprint() == DATA.fingerprint()
+    assert store.knowledge.rows("facts", "tiny")["fact_id"].to_list() == [FACT.fact_id]
+    assert store.knowledge.states("tiny")["session_id"].to_list() == SESSIONS[:1]
+    assert MemoryStore.open(store.uri).table("store").version == version, "opening again writes nothing"
+    store.ingest(build(name="another"))
+    store.optimize()
+    assert MemoryStore.open(store.uri, create=False).datasets()["name"].to_list() == ["another", "tiny"]
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    number = SCHEMA_VERSION + 1
+    write_store_note(MemoryStore.open(tmp_path).database, schema=str(number), memlab="9.8")
+    with pytest.raises(StoreError, match=rf"schema version {number}, written by memlab 9.8; .*ingest the files again"):
+        MemoryStore.open(tmp_path)
+
+
+def test_what_the_schema_version_covers_is_written_down() -> None:
+    """Whoever changes a table raises the version, adds the store of it (see tiny_store.py), and this number."""
+    described = repr([(name, table.columns, table.role, table.id) for name, table in TABLES.items()])
+    assert (SCHEMA_VERSION, schemas.text_hashes([described])[0][:8]) == (9, "4ef20de4")

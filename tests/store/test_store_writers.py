@@ -1,8 +1,12 @@
-"""Two writers of one scope both keep their turns, and readers see whole states."""
+"""Writers of one scope, full disks, forbidden places and interruptions leave whole tables, or a clear error."""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +15,7 @@ from typing import Any
 
 import pytest
 from polars.testing import assert_frame_equal
-from store_data import build
+from store_data import FakeEncoder, build, ingest_slowly
 
 from memlab import Bench, files
 from memlab.cli.data import ingest
@@ -126,3 +130,104 @@ def test_two_ingests_of_several_datasets_do_not_wait_for_each_other(store: Memor
         assert not ingest_two.is_alive()
     waiting.join(20)
     assert store.dataset("one").fingerprint() == one.fingerprint()
+
+
+@pytest.mark.slow
+def test_a_killed_ingest_run_again_ends_in_the_same_tables(store: MemoryStore, tmp_path: Path) -> None:
+    written, at = multiprocessing.Pipe()
+    worker = multiprocessing.get_context("spawn").Process(target=ingest_slowly, args=(store.uri, at))
+    worker.start()
+    at.close()
+    for _ in range(4):
+        assert written.recv().startswith("scope-")
+    worker.kill()
+    worker.join()
+    data, clean = build(20, 2, 6), MemoryStore.open(tmp_path / "clean")
+    assert 0 < store.table("turns").count_rows() < data.turns.height
+    with pytest.raises(StoreError, match="interrupted; run it again"):
+        store.dataset("small")
+    for each in (store, clean):
+        each.ingest(data)
+    for table in DATASET_TABLES:
+        ours, theirs = (s.table(table).to_arrow().sort_by("key") for s in (store, clean))
+        assert ours.equals(theirs), table
+
+
+@pytest.fixture
+def little_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(place)]
+    if (
+        sys.platform != "linux"
+        or os.geteuid() != 0
+        or subprocess.run(mount, capture_output=True, check=False).returncode
+    ):
+        pytest.skip("no right to mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.mark.slow
+def test_a_full_disk(little_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore.open(little_disk / "store")
+    store.ingest(build())
+    store.vectors.backfill(FakeEncoder(), "small", progress=False)
+    ballast = little_disk / "ballast"
+    free = os.statvfs(little_disk)
+    ballast.write_bytes(b"x" * (free.f_bavail * free.f_frsize - 40_000))
+    large = build(40, 10, 40, name="large")
+    turns = store.versions()["turns"]
+    with pytest.raises(StoreError, match="the disk is full: free some space, then run it again"):
+        store.ingest(large)
+    assert store.encode(FakeEncoder(256), [f"text {i}" for i in range(500)], progress=False).shape == (500, 256)
+    assert "the disk is full" in caplog.text, "a cache that cannot be written is a warning"
+    assert store.versions()["turns"] == turns
+    with pytest.raises(StoreError, match="the disk is full"):
+        store.vectors.backfill(FakeEncoder(4096), "small", progress=False)  # its column may be there, empty
+    assert store.dataset("small").fingerprint() == build().fingerprint()
+    assert store.vectors.read(FakeEncoder(), "small").shape == (24, 8)
+    ballast.unlink()
+    store.ingest(large)
+    assert store.dataset("large").fingerprint() == large.fingerprint()
+
+
+def test_a_place_that_cannot_be_written(little_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    MemoryStore.open(little_disk / "store").ingest(build())
+    subprocess.run(["mount", "-o", "remount,ro", str(little_disk)], check=True)
+    again = MemoryStore.open(little_disk / "store")
+    assert again.dataset("small").fingerprint() == build().fingerprint()
+    assert again.ingest(build())["inserted"].sum() == 0, "nothing new needs no write"
+    assert again.encode(FakeEncoder(), ["a"]).shape == (1, 8)
+    assert "cannot be written" in caplog.text, "a cache that cannot be written is a warning"
+    with pytest.raises(StoreError, match="cannot be written: correct its permissions or credentials, or name another"):
+        again.ingest(build(name="more"))
+    with pytest.raises(StoreError, match="cannot be written"):
+        MemoryStore.open(little_disk / "other")
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["the first ingest", "a later one"])
+def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch, first: bool
+) -> None:
+    one, two, three = (build(name="log").take([f"scope-{n}"]) for n in range(3))
+    if not first:
+        store.ingest(one)
+    write = databases.Database.write
+
+    def breaks(database: databases.Database, name: str, rows: Any, **options: Any) -> None:
+        if name == "sessions":
+            raise OSError("No space left on device (os error 28)")
+        write(database, name, rows, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(databases.Database, "write", breaks)
+        with pytest.raises(StoreError, match="the disk is full"):
+            store.ingest(two)
+    assert store.whole("log") is not first
+    store.ingest(three)
+    log, before = store.dataset("log"), [] if first else one.scopes
+    assert log.scopes == [*before, *three.scopes]
+    assert log.sessions["n_turns"].sum() == log.turns.height
+    store.ingest(two)
+    assert {*store.dataset("log").scopes} == {*before, *two.scopes, *three.scopes}

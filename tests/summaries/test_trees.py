@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from summarised import Model
 
 from memlab import llm
 from memlab.errors import DataError
@@ -22,7 +21,6 @@ from memlab.sessions import sessions_of
 from memlab.summaries import GROUPS, build_raptor_tree, nearest_summaries, summary_tree, tree
 from memlab.summaries.raptor import MAX_LAYERS, MAX_TOP_NODES
 
-Make = Callable[..., pl.DataFrame]
 THINGS = ("boat", "piano", "lease", "tulips", "marathon", "dentist")
 
 
@@ -76,9 +74,9 @@ def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
 
 
 def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_everywhere(
-    model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, turns, lab = tmp_path / "recorded.jsonl", frame(Turn, talked(60)), model()
+    path, turns, lab = tmp_path / "recorded.jsonl", frame(Turn, talked(60)), Model()
     nodes = build_raptor_tree(turns, encoder="hashing:64", service=lab).nodes
     check(nodes, turns)
     assert {asked.task for asked in lab.asked} == {"cluster", GROUPS}

@@ -1,8 +1,12 @@
-"""Tokens and the form in which words are compared; words as retrieval reads them; the form of questions; sentences."""
+"""Tokens and the form in which words are compared; forms of questions; sentences; what dates span; and numbers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -14,22 +18,30 @@ from memlab.errors import DataError
 from memlab.text import tokens as splitter
 from memlab.text import words as classes
 from memlab.text.analysis import LANGUAGES, check_language, stop_words, tokenize
+from memlab.text.dates import annotate_dates, date_range, dates
+from memlab.text.numbers import numbers
 from memlab.text.questions import FORMS, asks_for_aggregation, question_form
 from memlab.text.tokens import normalize_word, sentence_spans, sentences, tokens, words
 
 TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | st.characters(), max_size=60)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I don't think so, Mel’s well-known dog's", ["i", "don't", "think", "so", "mel", "well", "known", "dog"]),
-        ("$1,250.50 at 3pm, a_b 'quoted'", ["1,250.50", "at", "3pm", "a", "b", "quoted"]),
-        ("Zoë की किताब ?!", ["zoë", "की", "किताब"]),
-    ],
-)
-def test_what_a_word_is(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+SPLIT = [
+    (words, "I don't think so, Mel’s well-known dog's", ["i", "don't", "think", "so", "mel", "well", "known", "dog"]),
+    (words, "$1,250.50 at 3pm, a_b 'quoted'", ["1,250.50", "at", "3pm", "a", "b", "quoted"]),
+    (words, "Zoë की किताब ?!", ["zoë", "की", "किताब"]),
+    (sentences, "I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
+    (sentences, "See https://a.b/c?d=1.5&e=2 now... Bye.", ["See https://a.b/c?d=1.5&e=2 now...", "Bye."]),
+    (sentences, "Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
+    (sentences, "```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),
+    (sentences, "今日は。元気ですか？はい！", ["今日は。", "元気ですか？", "はい！"]),
+    (sentences, " \n ", []),
+]
+
+
+@pytest.mark.parametrize(("split", "text", "expected"), SPLIT)
+def test_what_a_word_and_what_a_sentence_is(split: Callable[[str], list[str]], text: str, expected: list[str]) -> None:
+    assert split(text) == expected
 
 
 @given(TEXTS)
@@ -98,21 +110,6 @@ def test_forms_of_questions(text: str, form: str, counted: bool) -> None:
     assert {form for _, form, _ in EXAMPLES} == set(FORMS)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
-        ("See https://a.b/c?d=1.5&e=2 now... Bye.", ["See https://a.b/c?d=1.5&e=2 now...", "Bye."]),
-        ("Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
-        ("```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),
-        ("今日は。元気ですか？はい！", ["今日は。", "元気ですか？", "はい！"]),
-        (" \n ", []),
-    ],
-)
-def test_what_a_sentence_is(text: str, expected: list[str]) -> None:
-    assert sentences(text) == expected
-
-
 @given(st.text(alphabet=st.sampled_from("aB1 .!?…\n,;:()\"'`-😂。é\u00a0\u200b"), max_size=80))
 @example("```" * 3)
 @example("a (b. c " * 300)
@@ -134,3 +131,47 @@ def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(monkey
     quick = [sentence_spans(text) for text in texts]
     monkeypatch.setattr(splitter, "_END", re.compile(""))  # every text goes to the splitter
     assert quick == [sentence_spans(text) for text in texts]
+
+
+PHRASES = [line.split("\t") for line in (Path(__file__).parent / "dates.tsv").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(("text", "now", "expected"), PHRASES, ids=[f"{i}" for i in range(1, len(PHRASES) + 1)])
+def test_phrase(text: str, now: str, expected: str) -> None:
+    rows = dates(text, date.fromisoformat(now) if now else None)
+    assert " ".join(row.value for row in rows) == expected
+    assert all(text[row.start : row.end] == row.text for row in rows)
+    assert all(one.end <= two.start for one, two in pairwise(rows))
+
+
+def test_what_is_written_behind_a_date() -> None:
+    day, same = date(2023, 5, 8), "yesterday's news of last week of May, the day before 9 June 2023, today"
+    written = "last week (the week before 8 May 2023) and next month (June 2023)"
+    assert annotate_dates("last week and next month", day) == written
+    assert annotate_dates(same, day) == same
+
+
+@given(st.dates(date(1900, 1, 1), date(2100, 1, 1)), st.sampled_from(["day", "week", "weekend", "month", "year"]))
+def test_a_step_back_and_one_ahead_lie_around_the_day(day: date, unit: str) -> None:
+    both = ("yesterday", "tomorrow") if unit == "day" else (f"last {unit}", f"next {unit}")
+    (first, last), (start, end) = (date_range(dates(text, day)[0].value) or () for text in both)
+    assert first <= last < day < start <= end
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("two hundred and fifty cups", [250]),
+        ("five thousand two hundred and one", [5201]),
+        ("$1,250.50 and 5 million, 10k", [1250.5, 5e6, 1e4]),
+        ("twenty twenty-three, nineteen ninety-nine", [2023, 1999]),
+        ("twice, half a dozen, a dozen, a couple", [2, 6, 12, 2]),
+        ("one of them, no one, the one, this one, one or more", []),
+        ("at first, the second time, the 3rd one, wait a second", []),
+        ("the key sk-cpf5tEn9gt7, gate ten_b, tenor, ten", [10]),
+    ],
+)
+def test_numbers(text: str, expected: list[float]) -> None:
+    rows = numbers(text)
+    assert [row.value for row in rows] == expected
+    assert all(text[row.start : row.end] == row.text for row in rows)

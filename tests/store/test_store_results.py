@@ -1,18 +1,20 @@
-"""Runs are kept with where they came from, and the versions that they saw stay readable."""
+"""Runs and the tables of the index: kept whole, with where they came from; the versions that they saw stay readable."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 from store_data import NOW, FakeEncoder, build, edited
 
 from memlab.errors import StoreError
-from memlab.records import Run, run_from_scores
+from memlab.records import Fact, IndexEvent, IndexState, Run, Summary, frame, run_from_scores
 from memlab.store import MemoryStore, opening
+from memlab.store.database import Database
 
 
 def a_run(store: MemoryStore, *, name: str = "dense", seed: int = 0) -> Run:
@@ -89,3 +91,73 @@ def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatc
         store.at(early)
     assert store.dataset("small").fingerprint() == data.fingerprint()
     assert store.vectors.read(encoder, "small").shape == (32, 8)
+
+
+DATA = build(2, 2)
+SESSIONS = DATA.sessions["session_id"].to_list()
+SCOPES = dict(DATA.sessions.select("session_id", "scope").iter_rows())
+
+
+@pytest.fixture
+def indexed(store: MemoryStore) -> MemoryStore:
+    store.ingest(DATA)
+    return store
+
+
+def commit(store: MemoryStore, sessions: list[str], generation: str, value: str) -> None:
+    states = [IndexState(s, SCOPES[s], "indexed", "1", "d", generation, 1, None, "extractive", NOW) for s in sessions]
+    events = [IndexEvent(f"{s}@{generation}", s, SCOPES[s], "created", NOW, 0.1, None, "1") for s in sessions]
+    said = ("Ann", "likes", value, "stated")
+    facts = [Fact(f"{s}/f", SCOPES[s], *said, [f"{s}/1"], NOW, session_id=s) for s in sessions]
+    parts = {"facts": frame(Fact, facts)}
+    store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events))
+
+
+def test_rows_without_their_state_are_not_seen(indexed: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(indexed, SESSIONS[:1], "g1", "tea")
+    write = Database.write
+
+    def dies(database: Database, name: str, rows: pl.DataFrame) -> None:
+        if name == "index_states":
+            raise KeyboardInterrupt
+        write(database, name, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            commit(indexed, SESSIONS, "g2", "coffee")
+    assert indexed.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea"]
+    assert indexed.knowledge.states(DATA.name)["generation"].to_list() == ["g1"]
+    # What another worker is still writing is not swept; what was left behind long ago is.
+    assert indexed.knowledge.sweep(DATA.name) == 0
+    assert indexed.knowledge.sweep(DATA.name, now=datetime.now(UTC) + timedelta(days=2)) == len(SESSIONS)
+    assert indexed.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea"]
+
+
+def test_another_generation_replaces_the_rows_of_its_sessions_alone(indexed: MemoryStore) -> None:
+    commit(indexed, SESSIONS, "g1", "tea")
+    commit(indexed, SESSIONS[:1], "g2", "coffee")
+    held = indexed.knowledge.rows("facts", DATA.name)
+    assert held["object"].to_list() == ["coffee", *["tea"] * (len(SESSIONS) - 1)]
+    assert indexed.table("facts").count_rows() == held.height
+    assert indexed.knowledge.events(DATA.name).height == len(SESSIONS) + 1
+
+
+@pytest.mark.parametrize("change", ["edited", "deleted"])
+def test_what_stands_on_a_changed_message_is_not_read(indexed: MemoryStore, change: str) -> None:
+    digests = indexed.knowledge.digests(DATA.name)
+    one, lines = digests.select("session_id", "turns").row(0)
+    ids = [line.rpartition(" ")[0] for line in lines]
+    rows = [Fact(f"{one}/f{i}", SCOPES[one], "Ann", "likes", "tea", "stated", [turn], NOW, session_id=one)
+            for i, turn in enumerate(ids)]  # fmt: skip
+    state = IndexState(one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "extractive", NOW, lines)
+    about = ("Tea.", ["Tea."], [ids[1:2]], [], ["Tea."], [ids[:1]], [], [], [], [], [], NOW, NOW, [], 2, "x")
+    parts = {"facts": frame(Fact, rows), "summaries": frame(Summary, [Summary(one, SCOPES[one], *about)])}
+    indexed.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent))
+    assert indexed.knowledge.rows("facts", DATA.name).height == len(ids)
+    assert indexed.knowledge.rows("summaries", DATA.name).height == 1
+    without = replace(DATA, turns=DATA.turns.filter(pl.col("turn_id") != ids[0]))
+    indexed.ingest(edited(DATA, ids[0], text="Hm") if change == "edited" else without)
+    left = indexed.knowledge.rows("facts", DATA.name)
+    assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]
+    assert indexed.knowledge.rows("summaries", DATA.name).is_empty()  # a decision of it stands on that message

@@ -1,4 +1,4 @@
-"""Short conversations with dates, and a model that is a function of what it is asked."""
+"""Short conversations with dates, and a model of summaries that is a function of what it is asked."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import Any
 
 import polars as pl
-import pytest
 
 from memlab.llm import Answer, Request
 from memlab.records import Turn, frame
 from memlab.summaries import GROUPS
 
 
-def write_turns(*sessions: tuple[str, str | None, list[str]], scope: str = "u") -> pl.DataFrame:
+def chat(*sessions: tuple[str, str | None, list[str]], scope: str = "u") -> pl.DataFrame:
     """Write sessions, ``(name, ISO time or None, lines)``, as turns of one scope; a line is ``Speaker: text``."""
     rows = []
     for name, day, lines in sessions:
@@ -51,13 +50,3 @@ class Model:
         empty = {name: [] for name in request.shape.model_fields}
         value = self.change(empty | {"sentences": [sentence], "topics": ["boats"]})
         return Answer(None, "timed out") if value is None else Answer(request.shape.model_validate(value))
-
-
-@pytest.fixture(scope="session")
-def talk() -> Callable[..., pl.DataFrame]:
-    return write_turns
-
-
-@pytest.fixture
-def model() -> type[Model]:
-    return Model
