@@ -36,7 +36,7 @@ test: setup
 	$(TIMED) "make test" $(PYTEST) --dist loadfile -m "not slow and not nightly"
 
 slow: setup
-	$(TIMED) "make slow" $(PYTEST) -m "slow and not nightly"
+	$(TIMED) "make slow" $(PYTEST) --dist loadfile -m "slow and not nightly"
 
 nightly: setup
 	$(TIMED) "make nightly" $(PYTEST) -m nightly
