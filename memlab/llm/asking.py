@@ -9,9 +9,10 @@ import asyncio
 import json
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -87,13 +88,21 @@ def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
     return counted + advice
 
 
-def ask(requests: Sequence[Request], service: str | Service | None, *, progress: str = "") -> list[Answer]:
+def ask(
+    requests: Sequence[Request],
+    service: str | Service | None,
+    *,
+    progress: str = "",
+    done: Callable[[Request, Answer], object] | None = None,
+) -> list[Answer]:
     """Ask a language model, or read what it answered; requests of one key are asked once.
 
     :param service: ``recorded`` reads the recordings of the settings and of the checkout, and never the network; a
         name is one of the settings; ``None`` gives no answers. A service with ``record`` reads that file first, asks
         for what is not in it, and appends each answer as it comes.
     :param progress: what a progress bar is called; none without it.
+    :param done: is given each answer of the service as it comes, in another thread, and keeps it instead of the
+        recording.
     :returns: an answer for each request, in their order. A request that fails has an ``error`` and raises nothing;
         after :data:`PATIENCE` failures in a row the rest is not asked; its ``error`` begins with ``not asked`` and ends
         with that of the last, and it cost nothing. Where the model answered, and not in the shape, it begins with the
@@ -120,7 +129,7 @@ def ask(requests: Sequence[Request], service: str | Service | None, *, progress:
             tokens = ((len(each.system) + len(each.prompt)) // CHARS, WRITTEN.get(each.task, 100))
             answers[key] = Answer(None, "not asked: an estimate", tokens)
     elif model and new:
-        answers |= _ask_service(new, model, progress)
+        answers |= _ask_service(new, model, progress, done)
     paid = {(each.task, key): answers[key] for key, each in counted.items()}
     add_to_spending(
         {name: answer.tokens for name, answer in paid.items() if answer.value is not None or any(answer.tokens)},
@@ -148,11 +157,17 @@ def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer:
     return Answer(None, "not recorded")
 
 
-def _ask_service(new: Mapping[str, Request], service: Service, progress: str) -> dict[str, Answer]:
-    """Ask a service for what is not recorded, and record each answer as it comes."""
+def _ask_service(
+    new: Mapping[str, Request], service: Service, progress: str, done: Callable[[Request, Answer], object] | None
+) -> dict[str, Answer]:
+    """Ask a service for what is not recorded, and keep each answer as it comes."""
     client, waiting = Client(service, limit=MAX_BYTES), iter(new.items())
     answers: dict[str, Answer] = {}
     failures: list[str] = []  # the last ones in a row
+
+    def record_answer(request: Request, answer: Answer) -> None:
+        value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
+        recording.record(service, (request.task, request.version, request.key), value, answer.tokens)
 
     async def worker() -> None:
         for key, request in waiting:
@@ -165,8 +180,7 @@ def _ask_service(new: Mapping[str, Request], service: Service, progress: str) ->
             else:
                 answers[key] = answer
                 failures.clear()
-                value = answer.value.model_dump(mode="json")
-                recording.record(service, (request.task, request.version, key), value, answer.tokens)
+                (done or record_answer)(request, answer)
             bar.update()
 
     async def ask_all() -> None:
@@ -248,17 +262,22 @@ def collect_judgements(
         add_to_spending({name: token_counts(row["tokens"]) for name, row in known.items()}, unanswered=lacking)
     error = "not recorded"
     if missing and (model is not None or is_estimating()):
-        asked = list(lists(missing))
-        # The lists themselves are not recorded: another ranking would make others.
-        asks = replace(model, record=None) if model else service
-        answers = ask([request for _, request in asked], asks, progress="judgements")
-        for (members, _), answer in zip(asked, answers, strict=True):
-            if answer.value is None or model is None:
-                error = answer.error
-                continue
-            n, (tokens_read, written) = len(members), answer.tokens
-            for i, (at, judgement) in enumerate(zip(members, read(answer.value, n), strict=True)):
-                found[keys[at]] = judgement
-                share = tokens_read * (i + 1) // n - tokens_read * i // n, written * (i + 1) // n - written * i // n
-                recording.record(model, (*items[at][:2], keys[at]), judgement, share)
+        members = defaultdict[str, list[list[int]]](list)
+        requests = []
+        for listed, request in lists(missing):
+            members[request.key].append(listed)
+            requests.append(request)
+
+        def keep(request: Request, answer: Answer) -> None:
+            # Not the list itself: another ranking would make others. Each as it comes, so that nothing is asked twice.
+            for listed in members[request.key]:
+                n = len(listed)
+                for i, (at, judgement) in enumerate(zip(listed, read(answer.value, n), strict=True)):
+                    found[keys[at]] = judgement
+                    tokens_read, written = (t * (i + 1) // n - t * i // n for t in answer.tokens)
+                    if model is not None:
+                        recording.record(model, (*items[at][:2], keys[at]), judgement, (tokens_read, written))
+
+        answers = ask(requests, service, progress="judgements", done=keep)
+        error = next((answer.error for answer in answers if answer.value is None), error)
     return [found.get(key) for key in keys], error

@@ -57,9 +57,16 @@ def grading(wanted: str) -> Callable[[Any, dict[str, Any]], None]:
 
 
 def test_grades_come_first_and_are_asked_for_once(server: ModelServer, odd: Bench, tmp_path: Path) -> None:
-    server.modes = [grading("dentist")]
+    kept, recording_file = [], tmp_path / "mine.jsonl"
+
+    def watch(handler: Any, request: dict[str, Any]) -> None:
+        kept.append(recording_file.exists())
+        grading("dentist")(handler, request)
+
+    server.modes = [watch]
     plain = bm25(odd)
     got = rerank_llm(plain, odd, service="lab", candidates=4, window=2)
+    assert kept[-1], "each list is kept as it comes, so that an interrupted run goes on"
     texts = dict(odd.turns.select("turn_id", "text").iter_rows())
     for (query,), rows in got.frame.group_by("query_id"):
         before, ranked = plain.frame.filter(query_id=query)["doc_id"].to_list(), rows["doc_id"].to_list()
@@ -67,7 +74,7 @@ def test_grades_come_first_and_are_asked_for_once(server: ModelServer, odd: Benc
         assert ranked[: len(best)] == best
         assert ranked[4:] == before[4:]
     n_lists = len(server.requests)
-    recorded = (tmp_path / "mine.jsonl").read_text().splitlines()
+    recorded = recording_file.read_text().splitlines()
     assert {json.loads(line)["task"] for line in recorded} == {"grade"}
     assert rerank_llm(plain, odd, service="lab", candidates=4, window=2).frame.equals(got.frame)
     assert rerank_llm(plain, odd, service="lab", candidates=3, window=9, seed=7).frame.height == got.frame.height
