@@ -47,8 +47,9 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     >>> import numpy as np
     >>> from memlab.cluster import mixture_memberships
     >>> two = np.repeat(np.eye(8)[:2], 6, axis=0) + np.random.default_rng(0).normal(scale=0.05, size=(12, 8))
-    >>> mixture_memberships(two).argmax(axis=1).tolist()
-    [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
+    >>> likeliest = mixture_memberships(two).argmax(axis=1)  # of how many groups depends on the machine, by UMAP
+    >>> set(likeliest[:6].tolist()) & set(likeliest[6:].tolist())
+    set()
     """
     from scipy.sparse import csr_array
 

@@ -62,6 +62,17 @@ class Table(pl.DataFrame):
         return Table(self.with_columns(pl.col("system").replace(short)), best=best)
 
 
+def hide_model_files(pipeline: str) -> str:
+    """Leave the files of models out of a pipeline's text: they make it long and say nothing to a reader.
+
+    >>> from memlab.evaluate.printing import hide_model_files
+    >>> hide_model_files("best | learned(model='./results/a.safetensors')"), hide_model_files("learned(model='a', k=3)")
+    ('best | learned', 'learned(k=3)')
+    """
+    model = r"""model=(?:'[^']*'|"[^"]*")"""
+    return re.sub(rf"\({model}\)|{model}, |, {model}", "", pipeline)
+
+
 def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
     """Cut the middle out of long names, and no more of it than leaves them different.
 

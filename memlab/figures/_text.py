@@ -130,17 +130,6 @@ def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = F
     return [*done, cut_to_width(" ".join(words), px, size, bold=bold)] if words else done
 
 
-def hide_model_files(pipeline: str) -> str:
-    """Leave the files of models out of a pipeline's text: they make it long and say nothing to a reader.
-
-    >>> from memlab.figures._text import hide_model_files
-    >>> hide_model_files("best | learned(model='./results/a.safetensors')"), hide_model_files("learned(model='a', k=3)")
-    ('best | learned', 'learned(k=3)')
-    """
-    model = r"""model=(?:'[^']*'|"[^"]*")"""
-    return re.sub(rf"\({model}\)|{model}, |, {model}", "", pipeline)
-
-
 def format_p(value: float) -> str:
     """Write a p-value for a figure."""
     return "p<.001" if value < 0.001 else "p=" + f"{value:.3f}".removeprefix("0")

@@ -9,8 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from memlab.evaluate.printing import hide_model_files
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, hide_model_files, printable_line, wrap
+from memlab.figures._text import cut_to_width, drawable_text, printable_line, wrap
 from memlab.text.analysis import snippet
 
 

@@ -10,7 +10,8 @@ lends an encoder to the vector stores of other libraries.
 from memlab.memories.attribution import LEAST_SIMILARITY, attribute, rank_source_turns
 from memlab.memories.built_in import Embeddings, PipelineMemory, read_ranking, run_to_returned_texts
 from memlab.memories.collecting import ReturnedTexts, collect, dated_lines, fit_to_budget
-from memlab.memories.http_memory import HttpMemory, read_bearer_token, server
+from memlab.memories.http_client import HttpMemory, read_bearer_token
+from memlab.memories.http_server import server
 from memlab.memories.memory import TURNS, Memory, is_module_reference, memory
 from memlab.memories.returned_rows import list_returned_rows
 

@@ -16,6 +16,7 @@ import polars as pl
 
 from memlab.code_digest import is_plain, source_digest
 from memlab.errors import DataError, PipelineError
+from memlab.memories.http_client import HttpMemory
 from memlab.memories.returned_rows import error_line
 
 TURNS = {
@@ -132,8 +133,6 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     >>> memory(lambda query, turns, k: turns["text"].tail(k)).search("ann", "Who?", 3, None).to_list()
     []
     """
-    from memlab.memories.http_memory import HttpMemory
-
     if isinstance(system, Memory):
         return system
     if not isinstance(system, str):

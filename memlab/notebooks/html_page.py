@@ -10,7 +10,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from memlab.figures._text import hide_model_files
+from memlab.evaluate.printing import hide_model_files
 from memlab.figures.export import write_files_atomically
 from memlab.figures.gallery import STYLE, render_markdown
 

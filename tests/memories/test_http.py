@@ -19,7 +19,7 @@ from memlab import memories
 from memlab.config import TOKEN_VARIABLE
 from memlab.errors import DataError
 from memlab.memories import TURNS, HttpMemory, PipelineMemory, collect
-from memlab.memories.http_memory import Server
+from memlab.memories.http_server import Server
 from memlab.records import Dataset
 
 ROOT = Path(__file__).parents[2]

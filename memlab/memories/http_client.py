@@ -1,0 +1,116 @@
+"""A memory at an address: its verbs as JSON over HTTP, by the contract of ``docs/memory-openapi.json``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from memlab.config import TOKEN_VARIABLE
+from memlab.errors import DataError
+from memlab.memories.returned_rows import Unanswered, call_with_timeout
+from memlab.terminal import shorten_line
+
+LARGEST_BYTES = 16_000_000
+"""The largest answer and the largest request, in bytes."""
+TURNS_PER_REQUEST = 500
+"""Turns of one request."""
+
+
+def read_bearer_token(token: str | None = None) -> str:
+    """Check a token, by default the environment variable :data:`memlab.config.TOKEN_VARIABLE`; empty where it is unset.
+
+    :raises DataError: when no header can carry it; does not show it.
+    """
+    token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
+    if not re.fullmatch(r"[!-~]*", token):
+        raise DataError(f"the token holds white space, or more than ASCII; set {TOKEN_VARIABLE} without")
+    return token
+
+
+class HttpMemory:
+    """A memory that answers at an address, by the contract of ``docs/memory-openapi.json``.
+
+    A redirect is an error, so that nothing goes elsewhere; answers are read uncompressed, to :data:`LARGEST_BYTES`
+    bytes.
+
+    :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage`` may be.
+    :param token: sent as a bearer token, see :func:`read_bearer_token`.
+    :param timeout: seconds for one request, to the last byte of its answer.
+    :raises DataError: when it is no address, or the token cannot be sent.
+    """
+
+    def __init__(self, url: str, *, token: str | None = None, timeout: float = 600.0) -> None:
+        import httpx
+
+        try:
+            address = httpx.URL(url) if re.fullmatch(r"https?://[!-~]+", url) else httpx.URL()
+        except httpx.InvalidURL:
+            address = httpx.URL()
+        if not address.host or (address.port or 80) > 65535 or address.userinfo or address.query or address.fragment:
+            raise DataError(f"{shorten_line(url, 80)!r} is no address of a memory; expected http://HOST:PORT")
+        self.url, self._token, self._timeout = url.rstrip("/"), read_bearer_token(token), timeout
+        self.settings = {"url": self.url}
+        headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+        self._client = httpx.Client(headers=headers, timeout=timeout, follow_redirects=False, trust_env=False)
+
+    def reset(self, scope: str) -> None:
+        self._post("reset", {"scope": scope})
+
+    def ingest(self, scope: str, turns: pl.DataFrame) -> None:
+        for part in turns.iter_slices(TURNS_PER_REQUEST):
+            rows = [row | {"time": row["time"] and row["time"].isoformat()} for row in part.iter_rows(named=True)]
+            self._post("ingest", {"scope": scope, "turns": rows})
+
+    def wait(self) -> None:
+        self._post("wait", {})
+
+    def search(self, scope: str, query: str, k: int, now: datetime | None) -> Any:
+        asked = now and now.isoformat()
+        return self._post("search", {"scope": scope, "queries": [query], "k": k, "now": [asked]})
+
+    def usage(self, scope: str) -> Any:
+        return self._post("usage", {"scope": scope}, optional=True)
+
+    def _post(self, verb: str, body: dict[str, Any], *, optional: bool = False) -> Any:
+        place = f"{self.url}/{verb}"
+        # A header may trickle too, which no time-out of a single read ends.
+        status, content = call_with_timeout(self._timeout, place, lambda: self._exchange(place, body))[0]
+        if 300 <= status < 400:
+            raise Unanswered(f"{place} redirects elsewhere, which is not followed; give the address itself")
+        if optional and status == 404:
+            return {}
+        text = content.decode("utf-8", "replace")
+        if status >= 400:
+            raise Unanswered(f"{place} answers {status}: {self._clean(text)}")
+        try:
+            return json.loads(text) if text.strip() else {}
+        except (ValueError, RecursionError):
+            raise Unanswered(f"{place} answers with no JSON: {self._clean(text)}") from None
+
+    def _exchange(self, place: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        import httpx
+
+        until = time.monotonic() + self._timeout
+        received = bytearray()
+        try:
+            with self._client.stream("POST", place, json=body) as response:
+                for chunk in response.iter_raw():
+                    received += chunk
+                    if len(received) > LARGEST_BYTES:
+                        raise Unanswered(f"{place} answers with more than {LARGEST_BYTES:,} bytes")
+                    if time.monotonic() > until:
+                        raise httpx.ReadTimeout("a chunk at a time")
+        except httpx.TimeoutException:
+            raise Unanswered(f"{place} gave no whole answer within {self._timeout:g} s") from None
+        except httpx.HTTPError as error:
+            raise Unanswered(f"{place}: {self._clean(f'{type(error).__name__}: {error}')}") from None
+        return response.status_code, bytes(received)
+
+    def _clean(self, text: str) -> str:
+        return shorten_line(text.replace(self._token, "•••") if self._token else text, 200)
