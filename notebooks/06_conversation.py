@@ -21,8 +21,8 @@
 #
 # - As asked, complete recall is 53.0% [45.9%, 60.1%]; in the form that stands alone 80.9% [75.4%, 86.3%]. Ordinals lose
 #   most ("the second one"): 21.1% as asked, 89.5% in the form that stands alone.
-# - Rewritten by the model it is 81.4% [75.4%, 86.9%], a share of 1.007 of the form that stands alone; with the words of
-#   the last exchange appended 73.8% [67.2%, 79.8%], a share of 0.912.
+# - Rewritten by the model it is 81.4% [75.4%, 86.9%], a share of 1.007 of the form that stands alone. With the words of
+#   the last exchange appended it is about nine tenths of that form; one question more or less, by the processor.
 # - Raising the sessions in play by 15 % wins 1 and loses 2 of the 183.
 #
 # ![Complete recall by kind of follow-up](../figures/gallery/sample-follow-up-recall.png)

@@ -56,7 +56,8 @@ def notebooks(
         memlab.figures.write_gallery(chosen.figures, notebooks=source)
     page = write_results_page(chosen.results, chosen.figures, directory)
     for found in findings(min(done))[:1]:
-        echo(f"found in {notebook_dataset(min(done))}: {found}")
+        read = notebook_dataset(min(done))  # none where a notebook is about the sample alone
+        echo(f"found{read and f' in {read}'}: {found}")
     echo(f"open:  {page}")
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import operator
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatch
-from functools import partial
-from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +27,6 @@ NOTEBOOKS = sorted(SOURCE.glob("[0-9]*.ipynb"))
 NUMBER = r"[-+<]?\d[\d,]*(?:\.\d+)?"
 BY_UMAP = ("01_cluster_map",)
 """What depends on UMAP's layout, which differs between machines and numbers of threads."""
-BY_TIES = ("06_conversation",)
-"""Where the last digits of a vector, which differ between processors, order two turns around place 10."""
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -188,19 +184,16 @@ def test_the_demo_ran_it_on_the_sample_and_found_what_its_opening_says(path: Pat
     stated, computed = (
         {n.strip(",") for n in re.findall(NUMBER, text)} for text in ("\n".join(findings(sources[0])), answer)
     )
-    near = _near if path.stem in BY_UMAP else partial(_near, slacks={1: 1.2, 3: 0.012}) if path.stem in BY_TIES else eq
+    near = _near if path.stem in BY_UMAP else operator.eq
     missing = {number for number in stated if not any(near(number, other) for other in computed)}
     assert not missing, f"not in the answer:\n{answer}"
 
 
-def _near(number: str, other: str, slacks: Mapping[int, float] | None = None) -> bool:
-    """Within a slack by the number of places, which both have: eight points of a percentage, and a fifth of all else.
-
-    Two questions of 183 are 1.1 points.
-    """
+def _near(number: str, other: str) -> bool:
+    """Within eight points of a percentage (one place), and a fifth of all else; both are written to as many places."""
     a, b = (float(text.replace(",", "").lstrip("<")) for text in (number, other))
     places, theirs = (len(text.partition(".")[2]) for text in (number, other))
-    slack = slacks.get(places, 0) if slacks else {0: max(1.5, abs(a) / 5), 1: 8.0}.get(places, abs(a) / 5)
+    slack = {0: max(1.5, abs(a) / 5), 1: 8.0}.get(places, abs(a) / 5)
     return places == theirs and abs(a - b) <= slack
 
 
