@@ -12,7 +12,8 @@ __version__ = "0.1.0"
 
 _EXPORTS: dict[str, str] = {
     **dict.fromkeys(
-        ("DataError", "ExportError", "MemlabError", "ModelError", "PipelineError", "StoreError"), "memlab.errors"
+        ("DataError", "ExportError", "MemlabError", "ModelError", "PipelineError", "StoreError"),
+        "memlab.errors",
     ),
     "Bench": "memlab.retrieve",
     **dict.fromkeys(
@@ -23,7 +24,10 @@ _EXPORTS: dict[str, str] = {
     **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
     "clusterer": "memlab.registry",
     "explore": "memlab.explorer",
-    **dict.fromkeys(("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"), "memlab.records"),
+    **dict.fromkeys(
+        ("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"),
+        "memlab.records",
+    ),
     "run_from_scores": "memlab.records",
     "sample": "memlab.datasets.sample",
     "load": "memlab.datasets",

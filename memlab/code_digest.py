@@ -21,10 +21,11 @@ _PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 def source_digest(function: Callable[..., Any]) -> str:
     """Give a digest of the source of a function and of what it uses of its own module.
 
-    The digest covers the text of the function, of the functions and classes of the same module that it names, directly
-    or through each other, and the values of plain variables that they name: numbers, text, arrays, and lists, tuples,
-    sets and dicts of these. It covers neither imports from other modules nor other objects, such as a frame: give these
-    as a parameter or a file. A list that the function itself fills changes the digest each time.
+    The digest covers the text of the function, of the functions and classes of the same module that
+    it names, directly or through each other, and the values of plain variables that they name:
+    numbers, text, arrays, and lists, tuples, sets and dicts of these. It covers neither imports
+    from other modules nor other objects, such as a frame: give these as a parameter or a file. A
+    list that the function itself fills changes the digest each time.
 
     :raises PipelineError: when there is no source to read, as at a bare prompt.
 
@@ -50,7 +51,9 @@ def _collect_sources(function: Any, parts: list[str], seen: set[int]) -> None:
         elif inspect.isclass(value) and value.__module__ == _module_name(function):
             parts.append(inspect.getsource(value))
         elif isinstance(value, np.ndarray) and value.dtype != object:
-            parts.append(f"{name}={value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}")
+            parts.append(
+                f"{name}={value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
+            )
         elif is_plain(value):
             stable = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
             parts.append(f"{name}={stable!r}")
@@ -94,7 +97,8 @@ def is_plain(value: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def _source_text(code: CodeType) -> str:
-    # Read when the function is registered; a file that is edited later does not change what is running.
+    # Read when the function is registered; a file that is edited later does not change what is
+    # running.
     linecache.checkcache(code.co_filename)
     try:
         return textwrap.dedent(inspect.getsource(code)).rstrip()

@@ -48,8 +48,9 @@ class LLMSettings(BaseModel, extra="forbid"):
 class IndexSettings(BaseModel, extra="forbid"):
     """The table ``[index]``: what is made of a session once it is closed; see :mod:`memlab.indexing`.
 
-    :param service: what makes it: ``recorded`` (answers that were written down, see :func:`memlab.llm.ask`),
-        ``extractive`` (no model), or the name of a service of ``[llm.services]``.
+    :param service: what makes it: ``recorded`` (answers that were written down, see
+        :func:`memlab.llm.ask`), ``extractive`` (no model), or the name of a service of
+        ``[llm.services]``.
     :param version: raise it to make everything anew.
     :param min_turns: a session with fewer turns has its facts read, and no summary.
     :param batch: sessions that are written at once.
@@ -84,11 +85,15 @@ class Settings(BaseModel, extra="forbid"):
     :param store: directory or object-store URI of the LanceDB store.
     :param encoder: ``minilm``, ``hashing``, ``endpoint:NAME``, a directory or a hub id.
     :param header: fields of the contextual header: scope, time, participants.
-    :param pipelines: what ``memlab evaluate`` compares; the first is the baseline. None: controls and the best.
-    :param plugins: modules that add stages, encoders, measures or formats, found from the current directory too.
+    :param pipelines: what ``memlab evaluate`` compares; the first is the baseline. None: controls
+        and the best.
+    :param plugins: modules that add stages, encoders, measures or formats, found from the current
+        directory too.
     :param on_error: stop at a bad record, or put it aside and go on.
-    :param gap_minutes: the silence that ends a session of a chat log that does not name its sessions.
-    :param language: of the conversations, such as ``de``; ``None`` for what a chat log says, else English.
+    :param gap_minutes: the silence that ends a session of a chat log that does not name its
+        sessions.
+    :param language: of the conversations, such as ``de``; ``None`` for what a chat log says, else
+        English.
     :param seed: of everything that draws.
     :param figures: where figures are exported to.
     :param results: where evaluations and executed notebooks go.
@@ -119,13 +124,17 @@ class Settings(BaseModel, extra="forbid"):
     confidence: dict[str, Any] = {}
 
 
-def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = ".") -> tuple[Settings, dict[str, str]]:
+def settings(
+    flags: Mapping[str, Any] | None = None, *, directory: str | Path = "."
+) -> tuple[Settings, dict[str, str]]:
     """Read the settings, and the source of each.
 
     :param flags: what the command line gave; ``None`` values count as not given.
     :param directory: where ``memlab.toml`` is looked for.
-    :returns: the settings, and for each one ``default``, ``memlab.toml``, the name of a variable, or ``flag``.
-    :raises DataError: for a file that is no TOML, an unknown name or a wrong value, naming it and its source.
+    :returns: the settings, and for each one ``default``, ``memlab.toml``, the name of a variable,
+        or ``flag``.
+    :raises DataError: for a file that is no TOML, an unknown name or a wrong value, naming it and
+        its source.
 
     >>> from memlab.config import settings
     >>> in_force, origin = settings({"seed": 3}, directory="/nowhere")
@@ -151,7 +160,9 @@ def settings(flags: Mapping[str, Any] | None = None, *, directory: str | Path = 
         place = "settings are"
         if first["loc"][:2] == ("llm", "services") and len(first["loc"]) > 2:
             known, place = ", ".join(ServiceSettings.model_fields), "a table of [llm.services] has"
-        raise DataError(f"setting {name!r} (from {source}): {first['msg']}{shown}; {place} {known}") from None
+        raise DataError(
+            f"setting {name!r} (from {source}): {first['msg']}{shown}; {place} {known}"
+        ) from None
 
 
 def _merge_tables(before: Any, value: Any) -> Any:
@@ -166,8 +177,13 @@ def _read_file(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number of thousands of digits, deep nesting
-        raise DataError(f"{path} is not valid TOML: {error}; mend that line or remove the file") from error
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # no TOML, no UTF-8, a number of thousands of digits, deep nesting
+        raise DataError(
+            f"{path} is not valid TOML: {error}; mend that line or remove the file"
+        ) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -177,20 +193,26 @@ def _read_environment() -> dict[str, Any]:
     mine = [v for v in os.environ if v.startswith(PREFIX) and v not in RESERVED_VARIABLES]
     unknown = [v for v in mine if v.split("__")[0] not in known]
     if unknown:
-        raise DataError(f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}")
+        raise DataError(
+            f"variable {sorted(unknown)[0]} names no setting; there are {', '.join(sorted(known))}"
+        )
     try:
         # Its values alone are wanted: `settings` says of each where it came from.
         return EnvSettingsSource(Settings, env_prefix=PREFIX, env_nested_delimiter="__")()  # type: ignore[arg-type]
-    except Exception as error:  # pydantic-settings raises its own kinds for a variable that is no JSON
-        raise DataError(f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON") from error
+    except (
+        Exception
+    ) as error:  # pydantic-settings raises its own kinds for a variable that is no JSON
+        raise DataError(
+            f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON"
+        ) from error
 
 
 def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
     """Write values into a table of a settings file, such as ``[confidence]``, and leave the rest as it is.
 
     :param tables: numbers, texts and tables by name; an empty table is taken out of the file.
-    :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be changed alone:
-        nothing is written.
+    :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be
+        changed alone: nothing is written.
     """
     from memlab.files import open_atomically
 
@@ -214,7 +236,9 @@ def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
     new = tomlkit.dumps(document)
     if tomllib.loads(new) != expected:
         by_hand = tomlkit.dumps({under: tables})
-        raise DataError(f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}")
+        raise DataError(
+            f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}"
+        )
     with open_atomically(path.resolve()) as stream:
         stream.write(new.encode())
     return path

@@ -1,7 +1,8 @@
 """Parallel work on a Ray cluster: a function is called for each part by workers, and results come back in order.
 
-Only the calling process writes results. Workers compute, and at most fill caches: the parts of a worker that dies are
-computed elsewhere, and a run whose head died continues where its store says that it stopped.
+Only the calling process writes results. Workers compute, and at most fill caches: the parts of a
+worker that dies are computed elsewhere, and a run whose head died continues where its store says
+that it stopped.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ PARTS_PER_CORE = 2
 MAX_RETRIES = 5
 
 
-def parallel_map(function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local") -> Iterator[R]:
+def parallel_map(
+    function: Callable[..., R], parts: Iterable[P], *shared: Any, engine: str = "local"
+) -> Iterator[R]:
     """Call ``function(part, *shared)`` for each part; give the results in the order of the parts, as they come.
 
-    :param function: a Python function of a module that the workers can import too; one that gives the same when it is
-        called again.
+    :param function: a Python function of a module that the workers can import too; one that gives
+        the same when it is called again.
     :param parts: read a little ahead of the results.
     :param shared: what all calls take, sent once.
-    :param engine: ``local``, one part after the other in this process, or ``ray``: on the cluster that ``RAY_ADDRESS``
-        names or that runs on this machine, else on one that is started with this machine's cores.
+    :param engine: ``local``, one part after the other in this process, or ``ray``: on the cluster
+        that ``RAY_ADDRESS`` names or that runs on this machine, else on one that is started with
+        this machine's cores.
     :raises DataError: for another engine.
     :raises ModelError: without Ray, or when a part has killed every worker that it was given to.
 
@@ -60,7 +64,9 @@ def core_count() -> int:
     return max(1, int(_connect_ray().cluster_resources().get("CPU", 1)))
 
 
-def _map_on_ray(function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]) -> Iterator[R]:
+def _map_on_ray(
+    function: Callable[..., R], parts: Iterable[P], shared: tuple[Any, ...]
+) -> Iterator[R]:
     ray = _connect_ray()
     task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(function)
     sent = [ray.put(each) for each in shared]

@@ -56,7 +56,9 @@ def require_extra(extra: str, what: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         missing = str(error.name).partition(".")[0]
         command = f'pip install "memlab[{extra}]"'
-        raise ModelError(f"{what} needs {missing}, which is not installed; run: {command}") from error
+        raise ModelError(
+            f"{what} needs {missing}, which is not installed; run: {command}"
+        ) from error
 
 
 def check_at_least(minimum: float, **values: float) -> None:

@@ -18,8 +18,8 @@ from memlab.errors import ExportError
 def open_atomically(path: Path) -> Iterator[BinaryIO]:
     """Open a file for writing that gets its name only when it is complete.
 
-    A full disk or an interruption leaves what was there before, and no partial file beside it; what a process that was
-    killed left in the folder is removed.
+    A full disk or an interruption leaves what was there before, and no partial file beside it; what
+    a process that was killed left in the folder is removed.
 
     :raises ExportError: when the folder or the file cannot be written.
     """
@@ -44,7 +44,8 @@ def lock_path(path: Path, *, alone: bool = False, wait: bool = False) -> Iterato
     """Lock a folder, or a file, which is made; the system unlocks it when the process ends.
 
     :param alone: an exclusive lock; otherwise several processes share it.
-    :param wait: wait for the exclusive lock; otherwise it is not taken where another process has one.
+    :param wait: wait for the exclusive lock; otherwise it is not taken where another process has
+        one.
     :returns: whether it is locked; never where the file system has no locks.
     """
     handle, held = -1, False
@@ -54,7 +55,11 @@ def lock_path(path: Path, *, alone: bool = False, wait: bool = False) -> Iterato
         # Network file systems lock files, not folders, and alone only what can be written.
         as_file = os.O_CREAT | (os.O_RDWR if alone else os.O_RDONLY)
         handle = os.open(path, os.O_RDONLY if path.is_dir() else as_file, 0o666)
-        fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | (fcntl.LOCK_NB if alone and not wait else 0))
+        fcntl.flock(
+            handle,
+            (fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            | (fcntl.LOCK_NB if alone and not wait else 0),
+        )
         held = True
     try:
         yield held
@@ -69,7 +74,11 @@ def remove_stale_partials(folder: Path) -> None:
     """Remove temporary files whose process has ended, here or on another machine."""
     for path in folder.glob(".*.partial"):
         process = path.suffixes[-2][1:] if len(path.suffixes) > 1 else ""
-        if process.isdecimal() and not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
+        if (
+            process.isdecimal()
+            and not Path(f"/proc/{process}").exists()
+            and Path("/proc/self").exists()
+        ):
             with lock_path(path, alone=True) as held:
                 if held:
                     remove(path)

@@ -43,10 +43,13 @@ def search(
     :param scope: whose memory is asked; all of them by default.
     :param k: how many messages at most.
     :param pipeline: :data:`memlab.retrieve.DEFAULT` by default.
-    :param encoder: see :func:`memlab.embed.load`; by default that of the settings, as the contextual header is.
-    :param history: the messages before the question, which :func:`memlab.conversation.rewrite` makes stand alone.
+    :param encoder: see :func:`memlab.embed.load`; by default that of the settings, as the
+        contextual header is.
+    :param history: the messages before the question, which :func:`memlab.conversation.rewrite`
+        makes stand alone.
     :param service: the model that does so.
-    :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and ``turn_id``.
+    :returns: ``rank`` (from 1), ``score``, ``time``, ``speaker``, ``text``, ``session_id`` and
+        ``turn_id``.
     :raises DataError: for a question without a word, or an unknown scope.
 
     >>> import memlab
@@ -72,7 +75,12 @@ def search(
             benches[key] = Bench.of(own, encoder=encoder, header=header)
         bench = benches[key].with_queries(asked)
     else:
-        name = choose_one(data.datasets()["name"].to_list(), data.chosen(), "dataset", "memlab ingest FILE fills it")
+        name = choose_one(
+            data.datasets()["name"].to_list(),
+            data.chosen(),
+            "dataset",
+            "memlab ingest FILE fills it",
+        )
         chosen_scope = _choose_scope(data.scopes(name), scope)
         asked = question_frame(question, chosen_scope)
         bench = question_bench(data, name, asked, encoder=embed.load(encoder), header=header)
@@ -93,7 +101,9 @@ def question_frame(question: str, scope: str) -> pl.DataFrame:
         question.encode()
     except UnicodeEncodeError as error:
         fault = f"{question[error.start]!r} at {error.start}"
-        raise DataError(f"the question is not valid text: {fault}; write it in the terminal's encoding") from None
+        raise DataError(
+            f"the question is not valid text: {fault}; write it in the terminal's encoding"
+        ) from None
     if not any(letter.isalnum() for letter in question):
         raise DataError(f"the question {question!r} holds no word; ask for something that was said")
     return pl.DataFrame({"scope": [scope], "text": [question]})
@@ -128,16 +138,21 @@ def question_bench(
     scope = asked["scope"][0]
     if not header and candidates.uses_candidates(store, dataset, scope, encoder):
         language = language or store.datasets().filter(name=dataset)["language"][0]
-        return candidates.read_candidate_bench(store, dataset, asked, encoder=encoder, language=language or "en")
+        return candidates.read_candidate_bench(
+            store, dataset, asked, encoder=encoder, language=language or "en"
+        )
     data = store.dataset(dataset, scopes=[scope]) if scope else join_scopes(store.dataset(dataset))
     data = replace(data, language=language or data.language)
-    return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(asked)
+    return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(
+        asked
+    )
 
 
 def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     """Give the ranking of one question with the texts and times of its turns or sessions, without non-matches.
 
-    A turn without a time has that of its session. At session level ``speaker`` and ``turn_id`` are null.
+    A turn without a time has that of its session. At session level ``speaker`` and ``turn_id`` are
+    null.
     """
     matches = pl.col("score").abs() > _ZERO_SCORE
     # Standardised scores are 0 where all are equal, as those of a memory of one message.
@@ -145,13 +160,24 @@ def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:
     found = run.frame.filter(matches | all_equal).select("rank", "score", "doc_id")
     sessions = bench.sessions.select("session_id", start="start")
     if run.level == "session":
-        known = sessions.select("session_id", doc_id="session_id", time="start", speaker=None, turn_id=None)
-        texts = run.text_of(found["doc_id"].to_list()) if run.text_of and found.height else [""] * found.height
+        known = sessions.select(
+            "session_id", doc_id="session_id", time="start", speaker=None, turn_id=None
+        )
+        texts = (
+            run.text_of(found["doc_id"].to_list())
+            if run.text_of and found.height
+            else [""] * found.height
+        )
         found = found.with_columns(text=pl.Series(texts, dtype=pl.String))
     else:
         text = pl.when(pl.col("text") == "").then("caption").otherwise("text")
         known = bench.turns.join(sessions, on="session_id", how="left").select(
-            "session_id", "speaker", "turn_id", doc_id="turn_id", time=pl.coalesce("timestamp", "start"), text=text
+            "session_id",
+            "speaker",
+            "turn_id",
+            doc_id="turn_id",
+            time=pl.coalesce("timestamp", "start"),
+            text=text,
         )
     joined = found.join(known, on="doc_id", how="left", maintain_order="left")
     return joined.select("rank", "score", "time", "speaker", "text", "session_id", "turn_id")

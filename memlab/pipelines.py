@@ -27,13 +27,30 @@ from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.llm.recording import recordings_digest
 from memlab.records import LEVELS, Level, Run
-from memlab.registry import STAGE_INPUTS, clusterers, is_retriever, parameter_types, stage, stage_parameters, stages
+from memlab.registry import (
+    STAGE_INPUTS,
+    clusterers,
+    is_retriever,
+    parameter_types,
+    stage,
+    stage_parameters,
+    stages,
+)
 from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import divide_bench
 from memlab.terminal import shorten_line
 
-__all__ = ["MAX_REMEMBERED", "Pipeline", "Stage", "Transforms", "apply_transforms", "pipeline", "stage", "stages"]
+__all__ = [
+    "MAX_REMEMBERED",
+    "Pipeline",
+    "Stage",
+    "Transforms",
+    "apply_transforms",
+    "pipeline",
+    "stage",
+    "stages",
+]
 
 MAX_REMEMBERED = 16
 
@@ -63,7 +80,15 @@ class Stage:
         """Give the stage and the stages within its parameters, including defaults."""
         types = parameter_types(stages[self.name])
         texts = [self.value(name) for name, hint in types.items() if hint is Transforms]
-        return [self, *(inner for text in texts for each in _parse_transforms(text) for inner in each.nested())]
+        return [
+            self,
+            *(
+                inner
+                for text in texts
+                for each in _parse_transforms(text)
+                for inner in each.nested()
+            ),
+        ]
 
 
 @dataclass(frozen=True)
@@ -78,9 +103,9 @@ class Pipeline:
     def run(self, bench: Bench, *, level: Level = "turn") -> Run:
         """Rank the documents of a level for every query of the bench.
 
-        A retriever alone ranks session documents at session level. Later stages choose among turns, so with them
-        sessions come in the order in which the chosen turns bring them, unless the last stage ranks sessions itself:
-        unless it has a parameter ``level``.
+        A retriever alone ranks session documents at session level. Later stages choose among turns,
+        so with them sessions come in the order in which the chosen turns bring them, unless the
+        last stage ranks sessions itself: unless it has a parameter ``level``.
 
         :raises DataError: when a stage's parameter has a value that it cannot use.
         """
@@ -101,7 +126,11 @@ class Pipeline:
         about = {**bench.provenance, "pipeline": str(self), "level": level}
         if spent.tokens or spent.unanswered:
             about["llm"] = spent.describe()
-        return replace(run, name=str(self), provenance=about | {k: v for k, v in self.dependencies().items() if v})
+        return replace(
+            run,
+            name=str(self),
+            provenance=about | {k: v for k, v in self.dependencies().items() if v},
+        )
 
     def _run_parts(self, parts: Iterator[Bench], bench: Bench, level: Level) -> Run:
         """Run on each part of a bench with large scopes, and join the rankings."""
@@ -116,14 +145,20 @@ class Pipeline:
         if "llm" in about:
             about["llm"] = spent.describe()  # of all parts
         order = bench.queries.select("query_id").with_row_index("row")
-        frame = pl.concat(frames).join(order, on="query_id", maintain_order="left").sort("row", "rank").drop("row")
+        frame = (
+            pl.concat(frames)
+            .join(order, on="query_id", maintain_order="left")
+            .sort("row", "rank")
+            .drop("row")
+        )
         return Run(frame, level, str(self), about)
 
     def dependencies(self) -> dict[str, dict[str, str]]:
         """Give digests of what decides a ranking besides its text: model files and code of plug-ins.
 
-        :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no path. ``stages``: the
-            stages, and the clusterers that they name in ``clustering``, that are not memlab's own.
+        :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no
+            path. ``stages``: the stages, and the clusterers that they name in ``clustering``, that
+            are not memlab's own.
 
         >>> from memlab import pipeline
         >>> pipeline("hybrid | mmr").dependencies()
@@ -133,11 +168,16 @@ class Pipeline:
         paths = {str(each.parameters["model"]) for each in every if "model" in each.parameters}
         digests = {each.name: stages.digest(each.name) for each in every}
         named = {each.value("clustering") for each in every}
-        digests |= {f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers}
+        digests |= {
+            f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers
+        }
         files = {path: digest(Path(path)) for path in sorted(paths) if os.path.exists(path)}
         if any(each.value("service") == llm.RECORDED for each in every):
             files["recorded answers"] = recordings_digest()
-        return {"files": files, "stages": {name: source for name, source in sorted(digests.items()) if source}}
+        return {
+            "files": files,
+            "stages": {name: source for name, source in sorted(digests.items()) if source},
+        }
 
     def _run_stages(self, bench: Bench, level: Level) -> tuple[Run, llm.ModelSpending]:
         """Run the stages, or reuse the run of the same stages on the same bench; give it with what it spent."""
@@ -148,7 +188,9 @@ class Pipeline:
             *before, last = self.stages
             options = {"level": level} if last.ranks_sessions else {}
             first, earlier = (
-                Pipeline(tuple(before))._run_stages(bench, "turn") if before else (None, llm.ModelSpending())
+                Pipeline(tuple(before))._run_stages(bench, "turn")
+                if before
+                else (None, llm.ModelSpending())
             )
             with llm.track_spending() as spent:
                 run = _call_stage(last, *((bench,) if first is None else (first, bench)), **options)
@@ -169,7 +211,9 @@ def _call_stage(stage: Stage, *inputs: Any, **level: Any) -> Run:
     except (TypeError, OverflowError) as error:
         if not is_own_code(stages[stage.name]):
             raise  # of code that is not memlab's, which its traceback shows
-        raise PipelineError(f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})") from error
+        raise PipelineError(
+            f"stage {str(stage)!r}: a parameter has the wrong type or size ({error})"
+        ) from error
     if not isinstance(run, Run):
         raise PipelineError(
             f"stage {str(stage)!r} gave {type(run).__name__}; a stage gives a Run: run_from_scores makes one"
@@ -199,7 +243,8 @@ def apply_transforms(text: str, run: Run, bench: Bench) -> Run:
 def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
     """Blend a reranker with the ranking; documents that were ranked high keep more of their score.
 
-    :param reranker: a stage that reranks, as it would be written in a pipeline: ``"light(half_life_hours=24.0)"``.
+    :param reranker: a stage that reranks, as it would be written in a pipeline:
+        ``"light(half_life_hours=24.0)"``.
 
     >>> import memlab
     >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
@@ -211,7 +256,8 @@ def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
 def pipeline(text: str | Pipeline) -> Pipeline:
     """Parse a pipeline, such as ``"best | mmr(lambda_=0.7)"``.
 
-    :raises PipelineError: for text that is no pipeline, an unknown stage or an unknown parameter; says which are known.
+    :raises PipelineError: for text that is no pipeline, an unknown stage or an unknown parameter;
+        says which are known.
 
     >>> import memlab
     >>> str(memlab.pipeline(" hybrid ( k = 200 )|mmr"))
@@ -224,26 +270,36 @@ def pipeline(text: str | Pipeline) -> Pipeline:
     if isinstance(text, Pipeline):
         return text
     if not isinstance(text, str):
-        raise PipelineError(f"a pipeline is text such as 'hybrid(k=200) | mmr', not {type(text).__name__}")
+        raise PipelineError(
+            f"a pipeline is text such as 'hybrid(k=200) | mmr', not {type(text).__name__}"
+        )
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if re.search(r"\blambda\s*=", text):
-            raise PipelineError(f"{shorten_line(text)!r}: lambda is a word of Python; write lambda_=…") from None
-        fault = f"is not a pipeline ({error}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
+            raise PipelineError(
+                f"{shorten_line(text)!r}: lambda is a word of Python; write lambda_=…"
+            ) from None
+        fault = (
+            f"is not a pipeline ({error}); join stages with |: 'hybrid(k=200) | mmr(lambda_=0.7)'"
+        )
         raise PipelineError(f"{shorten_line(text)!r} {fault}") from error
     nodes: list[ast.expr] = []
     while isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.BitOr):
         nodes.append(tree.right)
         tree = tree.left
     nodes.append(tree)
-    return Pipeline(tuple(_parse_stage(node, first=i == 0) for i, node in enumerate(reversed(nodes))))
+    return Pipeline(
+        tuple(_parse_stage(node, first=i == 0) for i, node in enumerate(reversed(nodes)))
+    )
 
 
 def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     if not isinstance(call.func, ast.Name):
-        raise PipelineError(f"{_node_text(node)!r} is not a stage; a stage is name or name(key=value, …)")
+        raise PipelineError(
+            f"{_node_text(node)!r} is not a stage; a stage is name or name(key=value, …)"
+        )
     name = call.func.id
     function = stages.get(name)
     if function is None or is_retriever(function) != first:
@@ -257,10 +313,16 @@ def _parse_stage(node: ast.expr, *, first: bool) -> Stage:
         if keyword.arg in parameters:
             raise PipelineError(f"stage {name!r}: {keyword.arg} is given twice; keep one")
         if keyword.arg not in allowed:
-            raise PipelineError(f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}")
+            raise PipelineError(
+                f"stage {name!r} has no parameter {keyword.arg!r}; it has {', '.join(allowed)}"
+            )
         value = _parse_literal(keyword.value, f"stage {name!r}: {keyword.arg}")
-        parameters[keyword.arg] = _check_type(value, function, keyword.arg, f"stage {name!r}: {keyword.arg}")
-    if missing := [p for p in allowed if p not in parameters and named[p].default is named[p].empty]:
+        parameters[keyword.arg] = _check_type(
+            value, function, keyword.arg, f"stage {name!r}: {keyword.arg}"
+        )
+    if missing := [
+        p for p in allowed if p not in parameters and named[p].default is named[p].empty
+    ]:
         raise PipelineError(f"stage {name!r} needs {missing[0]}: write {name}({missing[0]}=…)")
     return Stage(name, parameters)
 
@@ -269,7 +331,11 @@ def _unknown_stage_message(name: str, *, first: bool) -> str:
     known = [each for each, function in stages.items() if is_retriever(function) == first]
     listed = f"{'a pipeline begins with' if first else 'after the first come'} {', '.join(known)}"
     if name in stages:
-        rule = "retrieves nothing and cannot come first" if first else "retrieves and can only come first"
+        rule = (
+            "retrieves nothing and cannot come first"
+            if first
+            else "retrieves and can only come first"
+        )
         return f"stage {name!r} {rule}, as in 'hybrid | mmr'; {listed}"
     near = difflib.get_close_matches(name, known, 1)
     return f"no stage is called {name!r}{f' (did you mean {near[0]!r}?)' if near else ''}; {listed}"
@@ -282,8 +348,12 @@ def _check_type(value: Any, function: Callable[..., Run], parameter: str, where:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError:
         written = stage_parameters(function)[parameter].annotation
-        expected = "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
-        raise PipelineError(f"{where} is {shorten_line(repr(value))}; expected {expected}") from None
+        expected = (
+            "str" if get_origin(hint) is Annotated else inspect.formatannotation(written).strip("'")
+        )
+        raise PipelineError(
+            f"{where} is {shorten_line(repr(value))}; expected {expected}"
+        ) from None
     return value
 
 
@@ -295,7 +365,9 @@ def _parse_literal(node: ast.expr, where: str) -> Any:
             return value
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         pass
-    raise PipelineError(f"{where}={_node_text(node)} is not a literal; give a number, quoted text or a list of them")
+    raise PipelineError(
+        f"{where}={_node_text(node)} is not a literal; give a number, quoted text or a list of them"
+    )
 
 
 def _node_text(node: ast.expr) -> str:

@@ -1,8 +1,9 @@
 """Registries of stages, encoders, clusterers, measures and formats: memlab's own and those of plug-ins.
 
-Each kind has a registry: a mapping of names to functions that a decorator fills. A package brings its own through
-entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``, ``memlab.clusterers``,
-``memlab.measures``, ``memlab.formats``) it names a module that registers what stands in it, or one function.
+Each kind has a registry: a mapping of names to functions that a decorator fills. A package brings
+its own through entry points: under the registry's group (``memlab.stages``, ``memlab.encoders``,
+``memlab.clusterers``, ``memlab.measures``, ``memlab.formats``) it names a module that registers
+what stands in it, or one function.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     ['best', 'blend', 'bm25']
     """
 
-    def __init__(self, kind: str, group: str, check: Callable[[str, Callable[..., Any]], None]) -> None:
+    def __init__(
+        self, kind: str, group: str, check: Callable[[str, Callable[..., Any]], None]
+    ) -> None:
         self.kind, self.group, self._check = kind, group, check
         self._functions: dict[str, Callable[..., Any]] = {}
         self._packages_read = False
@@ -48,7 +51,8 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
 
         A function that is defined again, as a notebook cell does, takes the place of what it was.
 
-        :raises PipelineError: when the function does not fit, its source cannot be read, or the name is taken.
+        :raises PipelineError: when the function does not fit, its source cannot be read, or the
+            name is taken.
         """
         if function is None:
             return lambda later: self.register(later, name=name)
@@ -56,7 +60,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         before = self._functions.get(called)
         if before is not None and _qualified_name(before) != _qualified_name(function):
             taken = ".".join(_qualified_name(before))
-            raise PipelineError(f"{self.kind} {called!r} is {taken} already; give yours another name: name='…'")
+            raise PipelineError(
+                f"{self.kind} {called!r} is {taken} already; give yours another name: name='…'"
+            )
         self[called] = function
         return function
 
@@ -68,7 +74,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
         if not inspect.isfunction(function) or function.__name__ == "<lambda>":
             what = "a lambda" if inspect.isfunction(function) else type(function).__name__
-            raise PipelineError(f"{self.kind} {name!r} is {what}; write it as a function: def {name or 'mine'}(…)")
+            raise PipelineError(
+                f"{self.kind} {name!r} is {what}; write it as a function: def {name or 'mine'}(…)"
+            )
         if not name.isidentifier() or keyword.iskeyword(name):
             raise PipelineError(f"{name!r} cannot name a {self.kind}; choose letters, digits and _")
         self._check(name, function)
@@ -151,27 +159,39 @@ def _check_stage(name: str, function: Callable[..., Any]) -> None:
             f"stage {name!r} takes ({', '.join(parameters)}); a retriever takes bench first, any other run and bench: "
             f"def {name}(run, bench, *, k=10)"
         )
-    loose = [n for n, kind in kinds.items() if n not in data and kind is not inspect.Parameter.KEYWORD_ONLY]
+    loose = [
+        n
+        for n, kind in kinds.items()
+        if n not in data and kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
     if loose:
         raise PipelineError(
             f"stage {name!r}: {loose[0]} is written by name: put * before it, as in def {name}(…, *, k=10)"
         )
 
 
-def _argument_check(kind: str, *allowed: tuple[str, ...]) -> Callable[[str, Callable[..., Any]], None]:
+def _argument_check(
+    kind: str, *allowed: tuple[str, ...]
+) -> Callable[[str, Callable[..., Any]], None]:
     def check(name: str, function: Callable[..., Any]) -> None:
         positional = tuple(
-            n for n, p in inspect.signature(function).parameters.items() if p.kind is not inspect.Parameter.KEYWORD_ONLY
+            n
+            for n, p in inspect.signature(function).parameters.items()
+            if p.kind is not inspect.Parameter.KEYWORD_ONLY
         )
         if positional not in allowed:
             written = " or ".join(f"def {name}({', '.join(names)})" for names in allowed)
-            raise PipelineError(f"{kind} {name!r} takes ({', '.join(positional)}); write it as {written}")
+            raise PipelineError(
+                f"{kind} {name!r} takes ({', '.join(positional)}); write it as {written}"
+            )
 
     return check
 
 
 stages = Registry("stage", "memlab.stages", _check_stage)
-encoders = Registry("encoder", "memlab.encoders", _argument_check("encoder", ("texts",), ("argument",)))
+encoders = Registry(
+    "encoder", "memlab.encoders", _argument_check("encoder", ("texts",), ("argument",))
+)
 clusterers = Registry("clusterer", "memlab.clusterers", _argument_check("clusterer", ("vectors",)))
 measures = Registry("measure", "memlab.measures", _argument_check("measure", ("judged", "k")))
 formats = Registry("format", "memlab.formats", _argument_check("format", ("path",), ("source",)))

@@ -1,7 +1,7 @@
 """Sessions: their boundaries in a stream of messages, and their rows.
 
-A session ends where a silence is longer than a gap, thirty minutes by default, as in web analytics. Messages whose
-source names the session are never regrouped.
+A session ends where a silence is longer than a gap, thirty minutes by default, as in web analytics.
+Messages whose source names the session are never regrouped.
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ GAP = timedelta(minutes=30)
 def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     """Assign every message to a session, with its place in it.
 
-    Per scope, messages are put into order of time. A message that names its session stays there. The others start a
-    new session, ``s0001``, ``s0002`` … (names that the scope uses already are left out), where the silence since the
-    last of them is strictly longer than the gap. Equal times keep the order of the rows. A message without a time
-    stays with the one before it in the rows (among those of its own named session, or among the unnamed ones), the
-    first ones with the one after; a scope with no times at all is one session.
+    Per scope, messages are put into order of time. A message that names its session stays there.
+    The others start a new session, ``s0001``, ``s0002`` … (names that the scope uses already are
+    left out), where the silence since the last of them is strictly longer than the gap. Equal times
+    keep the order of the rows. A message without a time stays with the one before it in the rows
+    (among those of its own named session, or among the unnamed ones), the first ones with the one
+    after; a scope with no times at all is one session.
 
-    :param messages: columns ``scope`` and ``timestamp`` (any time zone; one without a zone is taken as UTC), and
-        ``session`` where messages may name theirs (null where they do not); other columns are kept.
+    :param messages: columns ``scope`` and ``timestamp`` (any time zone; one without a zone is taken
+        as UTC), and ``session`` where messages may name theirs (null where they do not); other
+        columns are kept.
     :param gap: the longest silence within a session.
-    :returns: the messages with ``session`` (String), ``n`` (Int32, place in the session, from 1) and ``timestamp`` in
-        UTC, sorted by scope (first appearance), start of the session and ``n``.
+    :returns: the messages with ``session`` (String), ``n`` (Int32, place in the session, from 1)
+        and ``timestamp`` in UTC, sorted by scope (first appearance), start of the session and
+        ``n``.
     :raises DataError: when a column is missing or the gap is negative.
 
     >>> import polars as pl
@@ -45,7 +48,9 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     if gap < timedelta(0):
         raise DataError(f"gap is {gap}, expected a length of time that is not negative")
     if missing := {"scope", "timestamp"} - set(messages.columns):
-        raise DataError(f"messages have no column {sorted(missing)[0]!r}; they have {messages.columns}")
+        raise DataError(
+            f"messages have no column {sorted(missing)[0]!r}; they have {messages.columns}"
+        )
     kept = [c for c in messages.columns if c not in ("session", "n")]
     named = "session" if "session" in messages.columns else pl.lit(None, pl.String)
     timed = _times_in_utc(messages).with_columns(session=named).with_row_index("_row")
@@ -59,7 +64,9 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     )
     order = _sort_sessions(
         split.group_by(group).agg(
-            start=pl.col("_time").min(), first=pl.col("_row").min(), scope_first=pl.col("_scope").min()
+            start=pl.col("_time").min(),
+            first=pl.col("_row").min(),
+            scope_first=pl.col("_scope").min(),
         )
     ).with_row_index("_place")
     placed = split.join(order.select(*group, "_place"), on=group, how="left")
@@ -75,7 +82,11 @@ def _times_in_utc(messages: pl.DataFrame) -> pl.DataFrame:
         raise DataError(
             f"column 'timestamp' is {dtype}, expected Datetime; parse it with str.to_datetime or from_epoch"
         )
-    zoned = time.dt.replace_time_zone("UTC") if dtype.time_zone is None else time.dt.convert_time_zone("UTC")
+    zoned = (
+        time.dt.replace_time_zone("UTC")
+        if dtype.time_zone is None
+        else time.dt.convert_time_zone("UTC")
+    )
     return messages.with_columns(zoned.cast(TIMESTAMP))
 
 
@@ -83,7 +94,9 @@ def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
     """Number the sessions of messages that name none; a name that the scope uses already is skipped."""
     taken = set(ordered.select("scope", "session").unique().rows())
     new = ordered.filter(pl.col("session").is_null()).select(
-        "_row", "scope", place=(pl.col("_time").diff() > gap).fill_null(False).cum_sum().over("scope")
+        "_row",
+        "scope",
+        place=(pl.col("_time").diff() > gap).fill_null(False).cum_sum().over("scope"),
     )
     names, last = [], Counter[str]()
     for scope, place in new.select("scope", "place").unique(maintain_order=True).iter_rows():
@@ -91,8 +104,14 @@ def _name_sessions(ordered: pl.DataFrame, gap: timedelta) -> pl.DataFrame:
         while (scope, f"s{last[scope]:04d}") in taken:
             last[scope] += 1
         names.append((scope, place, f"s{last[scope]:04d}"))
-    types: dict[str, Any] = {"scope": new.schema["scope"], "place": new.schema["place"], "_new": pl.String}
-    of_row = new.join(pl.DataFrame(names, schema=types, orient="row"), on=["scope", "place"]).select("_row", "_new")
+    types: dict[str, Any] = {
+        "scope": new.schema["scope"],
+        "place": new.schema["place"],
+        "_new": pl.String,
+    }
+    of_row = new.join(
+        pl.DataFrame(names, schema=types, orient="row"), on=["scope", "place"]
+    ).select("_row", "_new")
     joined = ordered.join(of_row, on="_row", how="left", maintain_order="left")
     return joined.with_columns(session=pl.coalesce("session", "_new")).drop("_new")
 
@@ -110,8 +129,8 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
 
     :param turns: rows of :class:`~memlab.records.Turn`, in order of place within each session.
     :param summaries: session id to summary.
-    :returns: rows of :class:`~memlab.records.Session`, by scope (first appearance) and start; equal starts keep the
-        order of appearance.
+    :returns: rows of :class:`~memlab.records.Session`, by scope (first appearance) and start; equal
+        starts keep the order of appearance.
     :raises DataError: when ``summaries`` names a session that the turns do not have.
 
     >>> from memlab.records import Turn, frame
@@ -136,9 +155,13 @@ def sessions_of(turns: pl.DataFrame, *, summaries: Mapping[str, str] | None = No
     )
     summary_of = dict(summaries or {})
     if unknown := summary_of.keys() - set(rows["session_id"] if summary_of else ()):
-        raise DataError(f"a summary is given for session {min(unknown)!r}, which has no turns; drop it")
+        raise DataError(
+            f"a summary is given for session {min(unknown)!r}, which has no turns; drop it"
+        )
     summary = pl.col("session_id").replace_strict(summary_of, default=None, return_dtype=pl.String)
-    status = pl.when(pl.col("summary").is_null()).then(pl.lit("closed")).otherwise(pl.lit("summarized"))
+    status = (
+        pl.when(pl.col("summary").is_null()).then(pl.lit("closed")).otherwise(pl.lit("summarized"))
+    )
     return (
         _sort_sessions(rows.with_columns(summary=summary))
         .with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("scope"), status=status)

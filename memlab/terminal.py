@@ -39,8 +39,12 @@ def issue_lines(data: Dataset) -> list[str]:
             counted.setdefault(action, []).append(found)
         else:
             issues.append(f"  {where}: {shorten_line(found)}: {action}")
-    lines = issues[:_MOST_ISSUES] + [f"  … and {len(issues) - _MOST_ISSUES:,} more"] * (len(issues) > _MOST_ISSUES)
-    summary = "; ".join(f"{action}: {', '.join(found)}" for action, found in sorted(counted.items(), reverse=True))
+    lines = issues[:_MOST_ISSUES] + [f"  … and {len(issues) - _MOST_ISSUES:,} more"] * (
+        len(issues) > _MOST_ISSUES
+    )
+    summary = "; ".join(
+        f"{action}: {', '.join(found)}" for action, found in sorted(counted.items(), reverse=True)
+    )
     return [f"  {escape_line(summary)}", *lines] if summary else lines
 
 
@@ -55,7 +59,9 @@ def count_noun(n: int, plural: str) -> str:
 
 def escape_line(text: str) -> str:
     """Escape line breaks and control characters of a text from outside, such as a file name or an id."""
-    return re.sub(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text)
+    return re.sub(
+        rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text
+    )
 
 
 def escape_controls(text: str) -> str:
@@ -66,7 +72,9 @@ def escape_controls(text: str) -> str:
     'one\\n\\\\x1b]0;title\\\\x07'
     """
     return re.sub(
-        rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_BIDI_CONTROLS}]", lambda m: repr(m[0])[1:-1], text
+        rf"(?!\x1b\[A)[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_BIDI_CONTROLS}]",
+        lambda m: repr(m[0])[1:-1],
+        text,
     )
 
 
@@ -85,7 +93,9 @@ def escape_markdown(text: str) -> str:
     """
     plain = re.sub(r"(?<=\])(?=[(:\[])|(?=[\\|*`$])", r"\\", " ".join(text.split()))
     plain = re.sub(r"^(?=[#>~])", r"\\", re.sub(r"&(?=#?\w+;)", "&amp;", plain))
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", plain)  # where it could begin a tag; <0.001 is a number
+    return re.sub(
+        r"<(?=[A-Za-z/!?])", "&lt;", plain
+    )  # where it could begin a tag; <0.001 is a number
 
 
 def mask_secrets(text: str) -> str:

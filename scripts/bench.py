@@ -1,7 +1,8 @@
 """How fast memlab is beside what one would pick instead: `python scripts/bench.py [DATASET] [--only WORD …]`.
 
-Both sides of a row take turns in one process, so that a busy machine slows both; times are medians, and the first call
-is not counted. The table is printed row by row. Vectors are kept from run to run: only the first rows are of encoding.
+Both sides of a row take turns in one process, so that a busy machine slows both; times are medians,
+and the first call is not counted. The table is printed row by row. Vectors are kept from run to
+run: only the first rows are of encoding.
 """
 
 from __future__ import annotations
@@ -33,13 +34,35 @@ from sentence_transformers import SentenceTransformer
 from sklearn.mixture import GaussianMixture
 from umap import UMAP
 
-from memlab import Bench, Dataset, MemoryStore, datasets, embed, evaluate, pipeline, records, retrieve, summaries
+from memlab import (
+    Bench,
+    Dataset,
+    MemoryStore,
+    datasets,
+    embed,
+    evaluate,
+    pipeline,
+    records,
+    retrieve,
+    summaries,
+)
 from memlab.text.analysis import tokenize
 
 SAMPLE = Path(__file__).parents[1] / "data" / "sample" / "sample.jsonl"
 LARGE, DIM = 100_000, 384
-PACKAGES = "numpy", "torch", "sentence-transformers", "lancedb", "bm25s", "ir_measures", "scikit-learn", "umap-learn"
-Rows = Iterator[tuple[Any, ...]]  # work, what it is compared with, n, seconds of memlab, of the other side or None
+PACKAGES = (
+    "numpy",
+    "torch",
+    "sentence-transformers",
+    "lancedb",
+    "bm25s",
+    "ir_measures",
+    "scikit-learn",
+    "umap-learn",
+)
+Rows = Iterator[
+    tuple[Any, ...]
+]  # work, what it is compared with, n, seconds of memlab, of the other side or None
 
 
 def medians(calls: list[tuple[Any, ...]], *ways: Callable[..., Any]) -> list[float]:
@@ -56,8 +79,14 @@ def largest(data: Dataset, store: MemoryStore) -> Bench:
 
 def encode(data: Dataset, _: MemoryStore) -> Rows:
     """Encode turns as texts, and their tokens in the context of the turn before."""
-    other, every = SentenceTransformer(str(embed.models.minilm_path()), device="cpu"), data.turns["text"].to_list()
-    model, pairs = other[0].auto_model, {"padding": True, "truncation": True, "max_length": 256, "return_tensors": "pt"}
+    other, every = (
+        SentenceTransformer(str(embed.models.minilm_path()), device="cpu"),
+        data.turns["text"].to_list(),
+    )
+    model, pairs = (
+        other[0].auto_model,
+        {"padding": True, "truncation": True, "max_length": 256, "return_tensors": "pt"},
+    )
     rows = np.linspace(1, len(every) - 1, min(256, len(every))).astype(int)
     spread, before = [every[i] for i in rows], [every[i - 1] for i in rows[::2]]
     texts = spread[::2]
@@ -66,7 +95,9 @@ def encode(data: Dataset, _: MemoryStore) -> Rows:
         for start in range(0, len(texts), 32):
             some = slice(start, start + 32)
             with torch.inference_mode():
-                model(**other.tokenizer(before[some], texts[some], **pairs)).last_hidden_state.numpy()
+                model(
+                    **other.tokenizer(before[some], texts[some], **pairs)
+                ).last_hidden_state.numpy()
 
     for name in ("minilm", "minilm:bf16"):
         ours = partial(embed.load(name).encode, spread, progress=False)
@@ -74,15 +105,24 @@ def encode(data: Dataset, _: MemoryStore) -> Rows:
         yield f"encode turns, `{name}`", "sentence-transformers", f"{len(spread)} turns", *times
         read = partial(embed.load(name).encode_tokens, texts, before=before, progress=False)
         times = medians([()] * 4, read, theirs)
-        yield f"token vectors, `{name}`", "transformers, batches of 32", f"{len(texts)} turns", *times
+        yield (
+            f"token vectors, `{name}`",
+            "transformers, batches of 32",
+            f"{len(texts)} turns",
+            *times,
+        )
 
 
 def question(data: Dataset, store: MemoryStore) -> Rows:
     """Ask each question of the largest scope once, by one of the pipelines in turn; its encoding is included."""
     bench, pipelines = largest(data, store), ("combsum", "late", "best", "best | learned")
-    asked = bench.queries.select("scope", "text").unique(maintain_order=True).head(41 * len(pipelines))
+    asked = (
+        bench.queries.select("scope", "text").unique(maintain_order=True).head(41 * len(pipelines))
+    )
     for first, text in enumerate(pipelines):
-        queries = [(bench.with_queries(asked[row]),) for row in range(first, asked.height, len(pipelines))]
+        queries = [
+            (bench.with_queries(asked[row]),) for row in range(first, asked.height, len(pipelines))
+        ]
         yield (
             f"one question, `{text}`",
             "",
@@ -95,7 +135,10 @@ def question(data: Dataset, store: MemoryStore) -> Rows:
 def questions(data: Dataset, store: MemoryStore) -> Rows:
     """Rank the turns for all questions, whose vectors are there."""
     bench, depth = Bench.of(data, store=store), 200
-    vectors, asked = bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])], bench.query_vectors
+    vectors, asked = (
+        bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])],
+        bench.query_vectors,
+    )
 
     def ours() -> None:
         fresh = replace(bench, vectors=vectors)
@@ -107,7 +150,9 @@ def questions(data: Dataset, store: MemoryStore) -> Rows:
         for (scope,), turns in bench.turns.with_row_index("row").group_by("scope"):
             queries, index = bench.queries.with_row_index("row").filter(scope=scope), bm25s.BM25()
             index.index(tokenize(turns["text"].to_list()), show_progress=False)
-            words = np.array([index.get_scores(words) for words in tokenize(queries["text"].to_list())])
+            words = np.array(
+                [index.get_scores(words) for words in tokenize(queries["text"].to_list())]
+            )
             similar = asked[queries["row"]] @ vectors[turns["row"]].T
             orders = [np.argsort(-scores, kind="stable")[:, :depth] for scores in (similar, words)]
             fused = np.zeros_like(words)
@@ -123,24 +168,41 @@ def questions(data: Dataset, store: MemoryStore) -> Rows:
 def measures(data: Dataset, store: MemoryStore) -> Rows:
     """Evaluate a ranking ten times, with a bootstrap of each mean."""
     run = retrieve.bm25(Bench.of(data, store=store), k=100)
-    truth = records.qrels(data.questions, "turn", data.turns).frame.select("query_id", "doc_id", "relevance")
-    scored = starmap(ir_measures.ScoredDoc, run.frame.select("query_id", "doc_id", "score").iter_rows())
+    truth = records.qrels(data.questions, "turn", data.turns).frame.select(
+        "query_id", "doc_id", "relevance"
+    )
+    scored = starmap(
+        ir_measures.ScoredDoc, run.frame.select("query_id", "doc_id", "score").iter_rows()
+    )
     ranked = ir_measures.util.RunConverter(scored).as_dict_of_dict()
-    relevant = ir_measures.util.QrelsConverter(starmap(ir_measures.Qrel, truth.iter_rows())).as_dict_of_dict()
+    relevant = ir_measures.util.QrelsConverter(
+        starmap(ir_measures.Qrel, truth.iter_rows())
+    ).as_dict_of_dict()
     wanted = [ir_measures.parse_measure(text) for text in ("R@10", "Success@10", "nDCG@10", "RR")]
     n, rng = len(relevant), np.random.default_rng(0)
 
     def ours() -> None:
         for _ in range(10):
-            evaluate.evaluate(run, data, measures=["recall@10", "recall_any@10", "ndcg@10", "mrr"]).summary()
+            evaluate.evaluate(
+                run, data, measures=["recall@10", "recall_any@10", "ndcg@10", "mrr"]
+            ).summary()
 
     def theirs() -> None:
         for _ in range(10):
-            found = sorted(ir_measures.iter_calc(wanted, relevant, ranked), key=lambda each: str(each.measure))
+            found = sorted(
+                ir_measures.iter_calc(wanted, relevant, ranked), key=lambda each: str(each.measure)
+            )
             values = np.reshape([each.value for each in found], (len(wanted), n))
-            np.quantile(values[:, rng.integers(0, n, (2_000, n))].mean(axis=2), [0.025, 0.975], axis=1)
+            np.quantile(
+                values[:, rng.integers(0, n, (2_000, n))].mean(axis=2), [0.025, 0.975], axis=1
+            )
 
-    yield "measures and bootstrap", "ir_measures, numpy", f"{n:,} queries × 10", *medians([()] * 4, ours, theirs)
+    yield (
+        "measures and bootstrap",
+        "ir_measures, numpy",
+        f"{n:,} queries × 10",
+        *medians([()] * 4, ours, theirs),
+    )
 
 
 def large(_: Dataset, __: MemoryStore) -> Rows:
@@ -149,14 +211,26 @@ def large(_: Dataset, __: MemoryStore) -> Rows:
     drawn = rng.standard_normal((LARGE, DIM), dtype=np.float32)
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
 
-    def encode(texts: Any, **_: Any) -> np.ndarray:  # at no cost, so that only the store is measured
+    def encode(
+        texts: Any, **_: Any
+    ) -> np.ndarray:  # at no cost, so that only the store is measured
         start = rng.integers(LARGE - len(texts) + 1)
         return drawn[start : start + len(texts)]
 
-    encoder = SimpleNamespace(identity=embed.base.EncoderIdentity("random", "random", dim=DIM), dim=DIM, encode=encode)
-    message = {"scope": "all", "sender": "user", "role": "user", "timestamp": "2024-01-01T00:00:00Z"}
+    encoder = SimpleNamespace(
+        identity=embed.base.EncoderIdentity("random", "random", dim=DIM), dim=DIM, encode=encode
+    )
+    message = {
+        "scope": "all",
+        "sender": "user",
+        "role": "user",
+        "timestamp": "2024-01-01T00:00:00Z",
+    }
     words = rng.integers(0, 4_000, (LARGE, 15)).astype(str).tolist()
-    rows = [message | {"session": f"s{i // 20}", "id": f"{i}", "text": " ".join(row)} for i, row in enumerate(words)]
+    rows = [
+        message | {"session": f"s{i // 20}", "id": f"{i}", "text": " ".join(row)}
+        for i, row in enumerate(words)
+    ]
     data = datasets.chatlog.dataset(rows, "random")
 
     def ours(folder: str) -> None:
@@ -170,29 +244,50 @@ def large(_: Dataset, __: MemoryStore) -> Rows:
         lancedb.connect(folder).create_table("turns", schema=table.schema).add(table)
 
     with TemporaryDirectory(ignore_cleanup_errors=True) as work:
-        yield "ingest with vectors", "bare LanceDB add", n, *medians([(f"{work}/{i}",) for i in range(3)], ours, theirs)
+        yield (
+            "ingest with vectors",
+            "bare LanceDB add",
+            n,
+            *medians([(f"{work}/{i}",) for i in range(3)], ours, theirs),
+        )
         made = MemoryStore.open(f"{work}/0/ours")
         made.search.create_indexes(encoder)
         table, column = made.table("turns"), made.vectors.column(encoder)
 
         def search(query: np.ndarray) -> None:
-            made.search.by_vector(query[None], column=column, dataset="random", scopes=["all"], k=10)
+            made.search.by_vector(
+                query[None], column=column, dataset="random", scopes=["all"], k=10
+            )
 
         def bare(query: np.ndarray) -> None:
-            found = table.search(query, vector_column_name=column).distance_type("cosine").where("scope = 'all'")
+            found = (
+                table.search(query, vector_column_name=column)
+                .distance_type("cosine")
+                .where("scope = 'all'")
+            )
             found.limit(10).select(["turn_id", "_distance"]).to_arrow()
 
         queries = rng.standard_normal((101, 1, DIM), dtype=np.float32)
-        yield "one indexed query, p50", "bare LanceDB call", n, *medians(list(queries), search, bare)
+        yield (
+            "one indexed query, p50",
+            "bare LanceDB call",
+            n,
+            *medians(list(queries), search, bare),
+        )
 
 
 def tree(data: Dataset, store: MemoryStore) -> Rows:
     """Grow the tree of one scope; the port chooses groups as the paper does, the rest of the tree is the same."""
     bench = largest(data, store)
-    turns, vectors = bench.turns, bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])]
+    turns, vectors = (
+        bench.turns,
+        bench.turn_vectors[bench.documents("turn").at(bench.turns["turn_id"])],
+    )
 
     def ours(first: int) -> None:
-        summaries.build_raptor_tree(turns.head(first), encoder="hashing:384", vectors=vectors[:first])
+        summaries.build_raptor_tree(
+            turns.head(first), encoder="hashing:384", vectors=vectors[:first]
+        )
 
     theirs = patch("memlab.summaries.raptor.mixture_memberships", published)(ours)
     times = medians([(60,), (turns.height,)], ours, theirs)
@@ -205,23 +300,41 @@ def published(rows: np.ndarray, *, reduce: str = "umap", seed: int = 0) -> Any:
     def groups(some: np.ndarray, neighbors: int) -> list[np.ndarray]:
         if len(some) <= 11:
             return [np.arange(len(some))]
-        points = UMAP(neighbors, 10, metric="cosine", random_state=seed, n_jobs=1).fit_transform(some)
-        mixtures = [GaussianMixture(n, random_state=seed).fit(points) for n in range(1, min(50, len(some)))]
+        points = UMAP(neighbors, 10, metric="cosine", random_state=seed, n_jobs=1).fit_transform(
+            some
+        )
+        mixtures = [
+            GaussianMixture(n, random_state=seed).fit(points) for n in range(1, min(50, len(some)))
+        ]
         best = min(mixtures, key=lambda mixture: mixture.bic(points))
         return [np.flatnonzero(column > 0.1) for column in best.predict_proba(points).T]
 
     outer = groups(rows, int((len(rows) - 1) ** 0.5))
-    chosen = [members[inner] for members in outer for inner in groups(rows[members], 10) if len(inner)]
-    row, column = np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(each) for each in chosen])
+    chosen = [
+        members[inner] for members in outer for inner in groups(rows[members], 10) if len(inner)
+    ]
+    row, column = (
+        np.concatenate(chosen),
+        np.repeat(np.arange(len(chosen)), [len(each) for each in chosen]),
+    )
     return csr_array((np.ones(len(row)), (row, column)), shape=(len(rows), len(chosen)))
 
 
 def start(_: Dataset, __: MemoryStore) -> Rows:
     """Search from a shell; the first call, which is not counted, embeds the memory."""
-    data, run = datasets.load(SAMPLE).take(["owen"]), partial(subprocess.run, check=True, capture_output=True)
+    data, run = (
+        datasets.load(SAMPLE).take(["owen"]),
+        partial(subprocess.run, check=True, capture_output=True),
+    )
     with TemporaryDirectory() as work:
         MemoryStore.open(work).ingest(data)
-        verb = [str(Path(sys.executable).with_name("memlab")), "search", data.questions["text"][0], "--store", work]
+        verb = [
+            str(Path(sys.executable).with_name("memlab")),
+            "search",
+            data.questions["text"][0],
+            "--store",
+            work,
+        ]
         times = medians([()] * 6, partial(run, verb), partial(run, [sys.executable, "-c", "pass"]))
     yield "`memlab search`, cold", "empty interpreter", "5 starts", *times
 
@@ -231,12 +344,16 @@ ROWS = {rows.__name__: rows for rows in (encode, question, questions, measures, 
 
 def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("dataset", nargs="?", type=Path, default=SAMPLE, help="LoCoMo's file; the sample by default")
+    reader.add_argument(
+        "dataset", nargs="?", type=Path, default=SAMPLE, help="LoCoMo's file; the sample by default"
+    )
     reader.add_argument("--only", nargs="+", choices=ROWS, default=ROWS, help="some of the rows")
     chosen = reader.parse_args()
     data, store = datasets.load(chosen.dataset), MemoryStore.open("results/bench")
     cpu = Path("/proc/cpuinfo").read_text().partition("model name\t: ")[2].partition("\n")[0]
-    print(f"{chosen.dataset.name}; {cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version}")
+    print(
+        f"{chosen.dataset.name}; {cpu}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {sys.version}"
+    )
     print(*(f"{name} {version(name)}" for name in PACKAGES), sep=", ", end="\n\n")
     print("| work | against | n | memlab | other | ratio |\n|:---|:---|:---|---:|---:|---:|")
     for name in chosen.only:

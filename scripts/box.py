@@ -19,7 +19,10 @@ from memlab.rerank.learned import BUNDLED_MODEL
 
 SUM = {"turn": 0.5, "session": 1.0}
 """How much of the untrained sum it keeps, of 0, .25, .5, 1, 2 and 4: see the card."""
-MEASURES = {"turn": ("recall_all@5", "recall_all@10", "recall_all@20"), "session": ("recall_all@5", "recall_all@10")}
+MEASURES = {
+    "turn": ("recall_all@5", "recall_all@10", "recall_all@20"),
+    "session": ("recall_all@5", "recall_all@10"),
+}
 GROUPS = {"all": None, "≥ 2 sessions": pl.col("n_evidence_sessions") >= 2}
 
 
@@ -33,12 +36,19 @@ def made(folder: Path, out: Path, store: str) -> None:
     model = train(lists)
     scores = held_out_scores(lists)
     replace(model, about={**model.about, "data": about, "scores": scores, "sum": SUM}).save(out)
-    print(f"{out}: {model.about['questions']} questions of {len(lists)} conversations; held out: {scores}")
+    print(
+        f"{out}: {model.about['questions']} questions of {len(lists)} conversations; held out: {scores}"
+    )
 
 
 def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
     """Set the model beside the untrained sum."""
-    texts = ("best", f"best | learned(model={model.as_posix()!r})" if model != BUNDLED_MODEL else "best | learned")
+    texts = (
+        "best",
+        f"best | learned(model={model.as_posix()!r})"
+        if model != BUNDLED_MODEL
+        else "best | learned",
+    )
     done = memlab.run(texts, data, encoder="minilm", store=store)
     unit = "scope" if len(data.scopes) > 4 else "query"
     rows = []
@@ -48,8 +58,20 @@ def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
                 table = compare(done.at(level), measure=measure, where=where, unit=unit)
                 first, last = table.row(0, named=True), table.row(-1, named=True)
                 change = f"{last['difference']:+.3f} [{last['low']:+.3f}, {last['high']:+.3f}]"
-                rows.append((f"{level}s, {group}", measure, last["n"], first["mean"], last["mean"], change, last["p"]))
-    return pl.DataFrame(rows, schema=["what", "measure", "n", "best", "learned", "change [95 %]", "p"], orient="row")
+                rows.append(
+                    (
+                        f"{level}s, {group}",
+                        measure,
+                        last["n"],
+                        first["mean"],
+                        last["mean"],
+                        change,
+                        last["p"],
+                    )
+                )
+    return pl.DataFrame(
+        rows, schema=["what", "measure", "n", "best", "learned", "change [95 %]", "p"], orient="row"
+    )
 
 
 def main() -> None:
@@ -57,7 +79,9 @@ def main() -> None:
     parser.add_argument("--talk", default="data/train", help="conversations to learn from")
     parser.add_argument("--out", type=Path, help="make the model again, here")
     parser.add_argument("--on", nargs="*", default=[], help="files to measure it on")
-    parser.add_argument("--pool", type=int, default=48, help="sessions a question of a LongMemEval file")
+    parser.add_argument(
+        "--pool", type=int, default=48, help="sessions a question of a LongMemEval file"
+    )
     parser.add_argument("--store", default=".memlab/box")
     chosen = parser.parse_args()
     if chosen.out:

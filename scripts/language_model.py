@@ -18,7 +18,11 @@ from memlab.evaluate import Report, Table
 from memlab.figures import curves, export
 
 ROOT = Path(__file__).parents[1]
-TALK = {"sample": "sample/sample.jsonl", "long chats": "heldout/long.jsonl", "messengers": "heldout/messages.jsonl"}
+TALK = {
+    "sample": "sample/sample.jsonl",
+    "long chats": "heldout/long.jsonl",
+    "messengers": "heldout/messages.jsonl",
+}
 MEASURES = ["recall_all@5", "recall_all@10", "recall_all@20", "precision_returned"]
 PRICED = "1,000 questions at 3/15"
 
@@ -35,22 +39,46 @@ def main() -> None:
     points = []
     for talk, file in TALK.items():
         data = memlab.load(ROOT / "data" / file)
-        done = memlab.run(texts, data, store=given.store, name=f"model-{data.name}", measures=MEASURES)
+        done = memlab.run(
+            texts, data, store=given.store, name=f"model-{data.name}", measures=MEASURES
+        )
         costs, tested = done.costs(), done.compare("recall_all@10")
         turns, sessions = done.at("turn"), done.at("session")
         print(f"\n**{talk}**\n")
-        print(Table([_row(*each) for each in zip(turns, sessions, tested.to_dicts(), costs.to_dicts(), strict=True)]))
+        print(
+            Table(
+                [
+                    _row(*each)
+                    for each in zip(
+                        turns, sessions, tested.to_dicts(), costs.to_dicts(), strict=True
+                    )
+                ]
+            )
+        )
         for report, cost in zip(turns, costs.to_dicts(), strict=True):
             if report.name in (texts[0], *together) and not cost["unanswered"]:
                 point = report.summary(measures="recall_all@10").drop("ceiling", "chance")
                 name = f"{talk} (n = {report.per_query.height})"
-                points.append(point.with_columns(system=pl.lit(name), k=pl.lit(float(cost[PRICED]))))
-    fig = curves.recall_curves(pl.concat(points), measure="recall_all@10", axis="price of 1,000 questions", log_x=False)
+                points.append(
+                    point.with_columns(system=pl.lit(name), k=pl.lit(float(cost[PRICED])))
+                )
+    fig = curves.recall_curves(
+        pl.concat(points), measure="recall_all@10", axis="price of 1,000 questions", log_x=False
+    )
     caption = "Complete recall against the price of a language model, three kinds of talk (95 % intervals)."
-    export(fig, "language-model", data=pl.concat(points), caption=caption, provenance={}, directory=given.picture)
+    export(
+        fig,
+        "language-model",
+        data=pl.concat(points),
+        caption=caption,
+        provenance={},
+        directory=given.picture,
+    )
 
 
-def _row(turns: Report, sessions: Report, tested: dict[str, Any], cost: dict[str, Any]) -> dict[str, Any]:
+def _row(
+    turns: Report, sessions: Report, tested: dict[str, Any], cost: dict[str, Any]
+) -> dict[str, Any]:
     several = turns.per_query.filter(pl.col("n_evidence_sessions") >= 2)
     row = {"pipeline": turns.name}
     row |= {f"@{k}": turns.per_query[f"recall_all@{k}"].mean() for k in (10, 20)}

@@ -40,10 +40,20 @@ JUNK = (b"[" * 2_000, b"9" * 5_000, b'"' * 99, b"\\ud800", b"\0", b"null", b"1e9
 def mutated(raw: bytes, rng: random.Random) -> bytes:
     """Change one to three places: a value of JSON or some bytes are dropped, doubled or made of junk."""
     for _ in range(rng.randint(1, 3)):
-        values = [m.span() for m in re.finditer(rb'(?<=: )("[^"]*"|[\w.]+|\[[^\[\]]*\])', raw[:100_000])]
+        values = [
+            m.span() for m in re.finditer(rb'(?<=: )("[^"]*"|[\w.]+|\[[^\[\]]*\])', raw[:100_000])
+        ]
         first = rng.randrange(min(len(raw), rng.choice((9, 500, len(raw)))) + 1)
-        start, end = rng.choice(values) if values and rng.random() < 0.4 else (first, first + rng.choice((0, 1, 3, 12)))
-        raw = raw[:start] + rng.choice((*JUNK, raw[start:end] * 2, rng.randbytes(end - start))) + raw[end:]
+        start, end = (
+            rng.choice(values)
+            if values and rng.random() < 0.4
+            else (first, first + rng.choice((0, 1, 3, 12)))
+        )
+        raw = (
+            raw[:start]
+            + rng.choice((*JUNK, raw[start:end] * 2, rng.randbytes(end - start)))
+            + raw[end:]
+        )
     return raw if rng.random() < 0.9 else raw[: rng.randrange(len(raw) + 1)]
 
 
@@ -62,11 +72,15 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
                 file.write(path, rng.choice((path.name, f"../{path.name}")))
             archive.write_bytes(rng.choice((bytes, mutate))(archive.read_bytes()))
             path = archive
-        datasets.load(path, on_error=rng.choice(("raise", "quarantine")), quarantine_dir=path.parent)
+        datasets.load(
+            path, on_error=rng.choice(("raise", "quarantine")), quarantine_dir=path.parent
+        )
 
     def rows(path: Path) -> None:
         with suppress(ValueError, RecursionError):
-            select_usable_rows(list_returned_rows(json.loads(path.read_bytes()), 10), {"1": "a/s/1"}, 10)
+            select_usable_rows(
+                list_returned_rows(json.loads(path.read_bytes()), 10), {"1": "a/s/1"}, 10
+            )
 
     def store(path: Path) -> None:
         place = shutil.copytree(stored, path.with_name("copy"))
@@ -77,7 +91,9 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         opened.search.by_text(["tea"], dataset=data.name, scopes=["owen"], k=3)
 
     readers: dict[str, Callable[[Path], Any]] = {
-        "run.trec": lambda path: memories.run_to_returned_texts(evaluate.read_run(path, "turn"), data, "x"),
+        "run.trec": lambda path: memories.run_to_returned_texts(
+            evaluate.read_run(path, "turn"), data, "x"
+        ),
         "ids.json": lambda path: memories.read_ranking(path, data),
         "texts.jsonl": lambda path: memories.read_ranking(path, data),
         "rows.json": rows,
@@ -89,10 +105,19 @@ def inputs(count: int, rng: random.Random, work: Path) -> Counter[str]:
         BUNDLED_MODEL.name: Model.load,
         "store": store,
     }
-    folders = Path(__file__).with_name("formats"), Path(__file__).parents[1] / "tests" / "datasets" / "exports"
-    seeds = [BUNDLED_MODEL, work / "store", *(path for folder in folders for path in sorted(folder.rglob("*.*")))]
+    folders = (
+        Path(__file__).with_name("formats"),
+        Path(__file__).parents[1] / "tests" / "datasets" / "exports",
+    )
+    seeds = [
+        BUNDLED_MODEL,
+        work / "store",
+        *(path for folder in folders for path in sorted(folder.rglob("*.*"))),
+    ]
     faults: Counter[str] = Counter(foreign=0, hangs=0)
-    signal.signal(signal.SIGALRM, signal.default_int_handler)  # no code under test catches KeyboardInterrupt
+    signal.signal(
+        signal.SIGALRM, signal.default_int_handler
+    )  # no code under test catches KeyboardInterrupt
     for number in range(count):
         seed = seeds[number % len(seeds)]
         shutil.rmtree(work / "in", ignore_errors=True)
@@ -117,11 +142,18 @@ GOOD = {
              b'"usage": {"prompt_tokens": 1, "completion_tokens": 1}}',
     "embeddings": b'{"data": [{"index": 0, "embedding": [1.0, 0.0]}]}',
 }  # fmt: skip
-Mode = Callable[[bytes, bytes, str], Iterable[bytes]]  # parts of an answer, of a good one, the request, an address
+Mode = Callable[
+    [bytes, bytes, str], Iterable[bytes]
+]  # parts of an answer, of a good one, the request, an address
 
 
 def sent(body: bytes, *headers: str, status: str = "200 OK") -> list[bytes]:
-    lines = (f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers)
+    lines = (
+        f"HTTP/1.1 {status}",
+        "Content-Type: application/json",
+        f"Content-Length: {len(body)}",
+        *headers,
+    )
     return ["\r\n".join((*lines, "", "")).encode() + body]
 
 
@@ -195,7 +227,9 @@ def listen(answer: Callable[[bytes], Iterable[bytes]]) -> tuple[str, list[bytes]
                 head = b"".join(takewhile(bytes.strip, self.rfile))
                 got.append(head.partition(b"\r\n")[0])
                 size = re.search(rb"(?i)content-length: *(\d+)", head)
-                for part in answer(head + b"\r\n" + (self.rfile.read(int(size[1])) if size else b"")):
+                for part in answer(
+                    head + b"\r\n" + (self.rfile.read(int(size[1])) if size else b"")
+                ):
                     self.wfile.write(part)
 
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
@@ -213,10 +247,17 @@ def ask(kind: str, mode: str, url: str) -> Counter[str]:
     """Ask a server once; count what is wrong with what comes of it."""
     data = sample(["owen"], turns=60)
     data = Dataset("one", data.format, data.turns, data.sessions, data.questions.head(1))
-    service = llm.Service("torture", f"{url}/v1", "m", api_key_env="TORTURE_KEY", timeout=3, max_retries=0)
-    memory, request = memories.HttpMemory(url, timeout=3), llm.Request("t", 1, ("x",), "Summarise.", Session)
+    service = llm.Service(
+        "torture", f"{url}/v1", "m", api_key_env="TORTURE_KEY", timeout=3, max_retries=0
+    )
+    memory, request = (
+        memories.HttpMemory(url, timeout=3),
+        llm.Request("t", 1, ("x",), "Summarise.", Session),
+    )
     calls: dict[str, Callable[[], Any]] = {
-        "memory": lambda: memories.collect(memory, data, name="m", k=5, timeout=3).problems.to_dicts(),
+        "memory": lambda: memories.collect(
+            memory, data, name="m", k=5, timeout=3
+        ).problems.to_dicts(),
         "model": lambda: llm.ask([request], service),
         "embeddings": lambda: llm.embed_texts(service, ["tea"]).shape,
     }
@@ -227,7 +268,9 @@ def ask(kind: str, mode: str, url: str) -> Counter[str]:
     except BaseException as error:
         told, foreign = f"{type(error).__name__}: {error}", not isinstance(error, MemlabError)
     took, size = time.perf_counter() - begun, peak()
-    limit = 8 if kind == "embeddings" else 11  # three seconds a call, of which the others make two, and five
+    limit = (
+        8 if kind == "embeddings" else 11
+    )  # three seconds a call, of which the others make two, and five
     found = Counter(foreign=foreign, late=took > limit, large=size > 1 << 30, leaked=KEY in told)
     if found.total():
         print(f"{kind}, {mode}: {took:.1f} s, {size / 1e6:.0f} MB, {told[:500]!r}")
@@ -239,11 +282,17 @@ def servers(count: int, rng: random.Random, work: Path) -> Counter[str]:
     faults: Counter[str] = Counter(foreign=0, late=0, large=0, leaked=0, arrived=0)
     os.environ["TORTURE_KEY"] = os.environ["MEMLAB_MEMORY_TOKEN"] = KEY
     address, arrived = listen(lambda _: sent(b""))
-    first = re.compile(rb"POST \S*/(reset|ingest|wait)\b")  # what a memory does before its first search goes well
+    first = re.compile(
+        rb"POST \S*/(reset|ingest|wait)\b"
+    )  # what a memory does before its first search goes well
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         for kind, good in GOOD.items():
             for name, mode in [("first", MODES["good"]), *MODES.items()]:
-                url, _ = listen(lambda got, m=mode, g=good: sent(b"{}") if first.match(got) else m(g, got, address))
+                url, _ = listen(
+                    lambda got, m=mode, g=good: (
+                        sent(b"{}") if first.match(got) else m(g, got, address)
+                    )
+                )
                 found = pool.apply_async(ask, (kind, name, url)).get(120)
                 faults.update(found if name != "first" else {})  # what is imported takes seconds
     faults["arrived"] = len(arrived)

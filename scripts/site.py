@@ -1,7 +1,8 @@
 """Build the site of the documentation: README, docs and the API reference, searchable without a network.
 
-``python scripts/site.py`` stages the pages in ``build/pages``, where their links lead to copies of what they name, adds
-a page of reference for each package, and calls mkdocs. Warnings of mkdocs are errors, so that no link is broken.
+``python scripts/site.py`` stages the pages in ``build/pages``, where their links lead to copies of
+what they name, adds a page of reference for each package, and calls mkdocs. Warnings of mkdocs are
+errors, so that no link is broken.
 """
 
 from __future__ import annotations
@@ -41,8 +42,13 @@ def as_markdown(docstring: str) -> str:
     parts = re.split(r"\n\s*\n", ROLE.sub(r"`\1`", docstring).replace("``", "`"))
     fields = [part for part in parts if part.startswith(":")]
     text = [part for part in parts if not part.startswith(":")]
-    kinds = [("pycon" if part[:3] == ">>>" else "text" if part[:3] == "===" else "", part) for part in text]
-    return "\n\n".join([f"```{kind}\n{part}\n```" if kind else part for kind, part in kinds] + fields)
+    kinds = [
+        ("pycon" if part[:3] == ">>>" else "text" if part[:3] == "===" else "", part)
+        for part in text
+    ]
+    return "\n\n".join(
+        [f"```{kind}\n{part}\n```" if kind else part for kind, part in kinds] + fields
+    )
 
 
 def as_html(code: re.Match[str]) -> str:
@@ -66,7 +72,10 @@ def stage() -> None:
             lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
             shown = [BAR.sub(as_html, line) if line.startswith("|") else line for line in lines]
             copy.write_text("".join(shown), encoding="utf-8")
-            waiting += [(path.parent / target).resolve() for target in LINK.findall(path.read_text(encoding="utf-8"))]
+            waiting += [
+                (path.parent / target).resolve()
+                for target in LINK.findall(path.read_text(encoding="utf-8"))
+            ]
 
 
 def reference() -> None:
@@ -78,7 +87,9 @@ def reference() -> None:
         if name.startswith("_") or name == "cli":
             continue
         path = "memlab" if name == "memlab" else f"memlab.{name}"
-        first = (module.docstring.value if module.docstring else "").split("\n\n")[0].replace("\n", " ")
+        first = (
+            (module.docstring.value if module.docstring else "").split("\n\n")[0].replace("\n", " ")
+        )
         (PAGES / "api" / f"{path}.md").write_text(f"# {path}\n\n::: {path}\n", encoding="utf-8")
         rows.append(f"| [`{path}`]({path}.md) | {first} |")
     (PAGES / "api" / "index.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -91,7 +102,12 @@ if __name__ == "__main__":
     shutil.copy(ROOT / "scripts" / "iframe-worker.js", PAGES / "assets")
     (PAGES / "assets" / "wide.css").write_text(STYLE, encoding="utf-8")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
-    built = subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, stderr=subprocess.PIPE)
+    built = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, stderr=subprocess.PIPE
+    )
     said = built.stderr.decode().splitlines()
-    print("\n".join(line for line in said if built.returncode and not line.startswith("INFO")), file=sys.stderr)
+    print(
+        "\n".join(line for line in said if built.returncode and not line.startswith("INFO")),
+        file=sys.stderr,
+    )
     sys.exit(built.returncode)

@@ -1,7 +1,8 @@
 """What memlab withstands: writers of one scope, kills, mutated inputs, malicious servers, hostile text, large scopes.
 
-`python scripts/torture.py --writers 20 --kills 90 --inputs 20000 --servers 1 --texts 1 --large 200000` prints a row for
-each part, all zeros where memlab held; a part with count 0 is left out. Everything is drawn from `--seed`.
+`python scripts/torture.py --writers 20 --kills 90 --inputs 20000 --servers 1 --texts 1 --large
+200000` prints a row for each part, all zeros where memlab held; a part with count 0 is left out.
+Everything is drawn from `--seed`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,18 @@ from memlab.store import MemoryStore
 from memlab.store.schemas import INDEX_TABLES, TABLES
 
 ROOT = Path(__file__).parents[1]
-SAMPLE = [json.loads(line) for line in (ROOT / "data/sample/sample.jsonl").read_text("utf-8").splitlines()[1:]]
-MESSAGE = {"scope": "a", "session": "s", "sender": "Ann", "role": "user", "text": "I like tea.", "id": "1"}
+SAMPLE = [
+    json.loads(line)
+    for line in (ROOT / "data/sample/sample.jsonl").read_text("utf-8").splitlines()[1:]
+]
+MESSAGE = {
+    "scope": "a",
+    "session": "s",
+    "sender": "Ann",
+    "role": "user",
+    "text": "I like tea.",
+    "id": "1",
+}
 KILLED, HASHING = -signal.SIGALRM, "--encoder hashing:64 --store store"
 IMPORTED = ["lancedb", "memlab.cli", "sklearn.ensemble", "torch", "transformers.modeling_layers"]
 
@@ -47,7 +58,9 @@ def _verb(folder: Path, arguments: list[str], seconds: float) -> None:
     for stream in (1, 2):
         os.dup2(os.open(f"{folder}.out", os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
     sys.argv = ["memlab", *arguments]
-    signal.setitimer(signal.ITIMER_REAL, seconds)  # nobody handles this signal: it kills the process
+    signal.setitimer(
+        signal.ITIMER_REAL, seconds
+    )  # nobody handles this signal: it kills the process
     try:
         memlab()
     finally:
@@ -57,11 +70,14 @@ def _verb(folder: Path, arguments: list[str], seconds: float) -> None:
 def run(folder: Path, verb: str, seconds: float = 3600) -> tuple[int, str]:
     """Run a verb in a process that has imported what is slow to import, and kill it after some seconds.
 
-    Gives its exit code, ``KILLED`` where it was, and what it printed, with the most memory that it took at the end.
+    Gives its exit code, ``KILLED`` where it was, and what it printed, with the most memory that it
+    took at the end.
     """
     out = Path(f"{folder}.out")
     out.write_text("")
-    process = multiprocessing.get_context("forkserver").Process(target=_verb, args=(folder, shlex.split(verb), seconds))
+    process = multiprocessing.get_context("forkserver").Process(
+        target=_verb, args=(folder, shlex.split(verb), seconds)
+    )
     process.start()
     process.join()
     if process.exitcode not in (0, KILLED):
@@ -76,7 +92,11 @@ def writers(count: int, rng: random.Random, work: Path) -> Counter[str]:
 
     def write(number: int, writer: int) -> None:
         place = work / (name := f"{number}-{writer}")
-        rows = [MESSAGE | {"scope": s, "id": f"{name}-{i}"} for s in ("a", "b", f"own{writer}") for i in range(60)]
+        rows = [
+            MESSAGE | {"scope": s, "id": f"{name}-{i}"}
+            for s in ("a", "b", f"own{writer}")
+            for i in range(60)
+        ]
         place.mkdir()
         (place / "log.jsonl").write_text("\n".join(map(json.dumps, rows)))
         code, _ = run(place, "ingest log.jsonl --into log --encoder hashing:64 --store ../store")
@@ -116,14 +136,25 @@ VERBS = (  # that are killed, in a folder whose store has the messages
 def state(folder: Path) -> dict[str, Any]:
     """Give what a folder holds: columns of tables in order of their keys, files by name; caches and clocks apart."""
     # what is drawn of times and sizes is another each time
-    files = [p for p in folder.rglob("*") if p.is_file() and "trade-off" not in p.name and "store" not in p.parts]
+    files = [
+        p
+        for p in folder.rglob("*")
+        if p.is_file() and "trade-off" not in p.name and "store" not in p.parts
+    ]
     whole: dict[str, Any] = {str(path.relative_to(folder)): path.read_bytes() for path in files}
     store = MemoryStore.open(folder / "store")
     for name in set(store.database.names()).intersection(TABLES):
-        rows = pl.DataFrame(pl.from_arrow(store.table(name).to_arrow())).select(~pl.selectors.datetime())
-        if name in ("runs", "rankings"):  # named by the store's versions too: a write that was cut off is one more
+        rows = pl.DataFrame(pl.from_arrow(store.table(name).to_arrow())).select(
+            ~pl.selectors.datetime()
+        )
+        if name in (
+            "runs",
+            "rankings",
+        ):  # named by the store's versions too: a write that was cut off is one more
             rows = rows.drop("key", "run_id", "provenance", strict=False)
-        if name in INDEX_TABLES:  # rows of an attempt that was cut off count for nothing, and go after a day
+        if (
+            name in INDEX_TABLES
+        ):  # rows of an attempt that was cut off count for nothing, and go after a day
             counted = store.table("index_states").to_arrow()["generation"].to_pylist()
             rows = rows.filter(pl.col("generation").is_in(counted))
         rows = rows.sort("key" if "key" in rows.columns else rows.columns)
@@ -137,7 +168,11 @@ def kills(count: int, rng: random.Random, work: Path) -> Counter[str]:
     struck, undisturbed, ready = 0, [], work / "ready"
     ready.mkdir()
     mine = [row for row in SAMPLE if row["scope"] == "owen"]
-    kept = [row for row in mine if all(id[:2] in ("1.", "2.", "3.") for id in row.get("evidence", [row.get("id", "")]))]
+    kept = [
+        row
+        for row in mine
+        if all(id[:2] in ("1.", "2.", "3.") for id in row.get("evidence", [row.get("id", "")]))
+    ]
     (ready / "log.jsonl").write_text("\n".join(map(json.dumps, kept)))
     run(ready, f"ingest log.jsonl {HASHING}")
     for number, verb in enumerate(VERBS[:count]):
@@ -171,7 +206,9 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Put hostile text in every field, and open all reports, figure pages and executed notebooks in Chromium."""
     faults: Counter[str] = Counter(arrivals=0, escapes=0, formulas=0, paths=0)
     address, got = listen(lambda _: sent(b""))
-    bad = json.loads((ROOT / "scripts" / "formats" / "hostile.json").read_text().replace("ADDRESS", address))
+    bad = json.loads(
+        (ROOT / "scripts" / "formats" / "hostile.json").read_text().replace("ADDRESS", address)
+    )
     rows: list[dict[str, Any]] = [
         MESSAGE | {"scope": h, "session": h + rng.choice(bad), "sender": h, "caption": h, "id": f"{h}{i}",
                    "text": f"{h} I moved to {rng.choice(bad)}.", "timestamp": 1.7e9 + 86400 * i}
@@ -187,21 +224,45 @@ def texts(count: int, rng: random.Random, work: Path) -> Counter[str]:
              f"compare {log} --encoder hashing:64 --system bm25 --system dense --out page",
              f"notebooks {log} --source {ROOT}/notebooks --out books --set timed=3 --set n_seeds=1"]  # fmt: skip
     kinds = zip(("summaries", "topics", "entities", "timeline"), bad, strict=False)
-    verbs += ["figures", *(f"list {kind} --store store --scope {shlex.quote(scope)}" for kind, scope in kinds)]
+    verbs += [
+        "figures",
+        *(f"list {kind} --store store --scope {shlex.quote(scope)}" for kind, scope in kinds),
+    ]
     ended = [run(work, verb) for verb in verbs]
-    faults["refused"] = sum(bool(code) for verb, (code, _) in zip(verbs, ended, strict=True) if verb[:4] != "list")
-    faults["escapes"] = len(re.findall("\x1b\\]|\x1b\\[31|\x07|\u202e", "".join(text for _, text in ended)))
-    subprocess.run([sys.executable, "-m", "nbconvert", "--to=html", *work.glob("books/*.ipynb")], check=True)
-    for path in [path for path in work.rglob("*.[chjm]*") if path.is_file() and "store" not in path.parts]:
+    faults["refused"] = sum(
+        bool(code) for verb, (code, _) in zip(verbs, ended, strict=True) if verb[:4] != "list"
+    )
+    faults["escapes"] = len(
+        re.findall("\x1b\\]|\x1b\\[31|\x07|\u202e", "".join(text for _, text in ended))
+    )
+    subprocess.run(
+        [sys.executable, "-m", "nbconvert", "--to=html", *work.glob("books/*.ipynb")], check=True
+    )
+    for path in [
+        path for path in work.rglob("*.[chjm]*") if path.is_file() and "store" not in path.parts
+    ]:
         text = path.read_text(errors="replace")
         faults["paths"] += any(f"{folder}/" in text for folder in (work, Path.home()))
         if path.suffix == ".csv":
             cells = [cell for row in csv.reader(text.splitlines()) for cell in row]
             faults["formulas"] += any(re.match(r"[=@\t\r]|[+-](?![\d.])", cell) for cell in cells)
         if path.suffix == ".html":
-            options = ("--headless", "--no-sandbox", "--disable-gpu", "--timeout=8000", "--dump-dom")
-            command = [find_browser_path(), *options, f"--user-data-dir={work}.chromium", path.as_uri()]
-            assert b"<html" in subprocess.run(command, capture_output=True, timeout=120).stdout, path
+            options = (
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--timeout=8000",
+                "--dump-dom",
+            )
+            command = [
+                find_browser_path(),
+                *options,
+                f"--user-data-dir={work}.chromium",
+                path.as_uri(),
+            ]
+            assert b"<html" in subprocess.run(command, capture_output=True, timeout=120).stdout, (
+                path
+            )
             print(f"{path.name}: {len(got)} arrivals")
     faults["arrivals"] = len(got)
     return faults
@@ -211,7 +272,10 @@ def large(count: int, rng: random.Random, work: Path) -> Counter[str]:
     """Evaluate one scope of so many turns with 2,700 questions, and weeks of 50,000 with 827."""
     faults: Counter[str] = Counter(large=0)
     said = [row["text"] for row in SAMPLE if "text" in row]
-    for turns, questions, line in (count, 2_700, "bm25"), (min(count, 50_000), 827, "tree(over='weeks')"):
+    for turns, questions, line in (
+        (count, 2_700, "bm25"),
+        (min(count, 50_000), 827, "tree(over='weeks')"),
+    ):
         rows: list[dict[str, Any]] = [
             MESSAGE | {"id": f"{i}", "session": f"{i // 20}", "text": f"{said[i % len(said)]} {i // len(said)}",
                        "timestamp": 1.6e9 + 900 * i} for i in range(turns)]  # fmt: skip
@@ -238,11 +302,18 @@ def main() -> None:
     multiprocessing.get_context("forkserver").set_forkserver_preload(IMPORTED)
     for name, part in PARTS.items():
         if count := chosen[name]:
-            with TemporaryDirectory(prefix=f"torture-{name}-", ignore_cleanup_errors=True) as folder:
+            with TemporaryDirectory(
+                prefix=f"torture-{name}-", ignore_cleanup_errors=True
+            ) as folder:
                 (work := Path(folder) / "work").mkdir()
-                begun, faults = time.perf_counter(), part(count, random.Random(chosen["seed"]), work)
+                begun, faults = (
+                    time.perf_counter(),
+                    part(count, random.Random(chosen["seed"]), work),
+                )
             failed |= any(faults.values())
-            print(f"{name} {count}: {dict(faults)}; {time.perf_counter() - begun:.0f} s", flush=True)
+            print(
+                f"{name} {count}: {dict(faults)}; {time.perf_counter() - begun:.0f} s", flush=True
+            )
     sys.exit(failed)
 
 

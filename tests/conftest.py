@@ -19,7 +19,8 @@ from stand_in import StandIn
 
 # Two processes run at a time, each with a core: threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# jsonschema, which nbformat imports, builds 38 parsers of addresses where it finds this: two seconds.
+# jsonschema, which nbformat imports, builds 38 parsers of addresses where it finds this: two
+# seconds.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 # No test may depend on how busy the machine is.

@@ -13,7 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 # Written there for people: rooms from left to right, those between two arrows beside each other.
-_DRAWN = re.findall(r"^    (.*)", (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8"), re.MULTILINE)
+_DRAWN = re.findall(
+    r"^    (.*)", (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8"), re.MULTILINE
+)
 LINE = [tuple(map(str.strip, rooms.split(","))) for rooms in "".join(_DRAWN).split("→")]
 PLACE = {room: i for i, rooms in enumerate(LINE) for room in rooms}
 DOORS = {

@@ -17,7 +17,13 @@ from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing:64")
 ASIDE = (*HASHING, "--on-error", "quarantine")
-MESSAGE = {"scope": "ann", "session": "s1", "sender": "Ann", "text": "I saw the dentist.", "id": "m1"}
+MESSAGE = {
+    "scope": "ann",
+    "session": "s1",
+    "sender": "Ann",
+    "text": "I saw the dentist.",
+    "id": "m1",
+}
 UNMEASURED = {"scope": "ann", "question": "Whom did I see?"}
 QUESTION = UNMEASURED | {"evidence": ["m1"]}
 
@@ -33,7 +39,9 @@ def message(done: Any) -> str:
     return str(done.messages[0].removeprefix("memlab: "))
 
 
-def test_names_of_files_that_are_missing_not_utf8_or_steer_the_terminal(memlab_cli: Any, tmp_path: Path) -> None:
+def test_names_of_files_that_are_missing_not_utf8_or_steer_the_terminal(
+    memlab_cli: Any, tmp_path: Path
+) -> None:
     missing = message(memlab_cli("ingest", "a\nb\x1b[31m", *HASHING, cwd=tmp_path))
     assert missing.startswith(r"a\nb\x1b[31m: cannot be read")
     assert not list(tmp_path.iterdir()), "no store is made for a file that is not there"
@@ -47,7 +55,12 @@ def test_names_of_files_that_are_missing_not_utf8_or_steer_the_terminal(memlab_c
 
 
 def test_quarantine_keeps_going_and_reports(memlab_cli: Any, tmp_path: Path) -> None:
-    bad = ['{"scope": "ann", "te', MESSAGE | {"id": "m2", "text": 5}, QUESTION | {"evidence": ["m9"]}, *["{"] * 20]
+    bad = [
+        '{"scope": "ann", "te',
+        MESSAGE | {"id": "m2", "text": 5},
+        QUESTION | {"evidence": ["m9"]},
+        *["{"] * 20,
+    ]
     text = lines(MESSAGE, *bad, MESSAGE | {"id": "m3", "text": "The florist was closed."}, QUESTION)
     (tmp_path / "talk.jsonl").write_text(text)
     for _ in range(2):
@@ -56,20 +69,38 @@ def test_quarantine_keeps_going_and_reports(memlab_cli: Any, tmp_path: Path) -> 
         assert "talk (chatlog): 2 turns in 1 session of 1 scope, 1 question" in done.out
         assert re.search(r"^  talk\.jsonl: line 3: .*: quarantined$", done.out, re.MULTILINE)
         assert "… and 15 more" in done.out, "many are counted, not all printed"
-    side = (tmp_path / ".memlab" / "quarantine" / "talk.jsonl.quarantine.jsonl").read_text().splitlines()
-    assert sorted(json.loads(line)["record"] for line in side) == sorted(f"line {n}" for n in range(2, 25)), "once"
+    side = (
+        (tmp_path / ".memlab" / "quarantine" / "talk.jsonl.quarantine.jsonl")
+        .read_text()
+        .splitlines()
+    )
+    assert sorted(json.loads(line)["record"] for line in side) == sorted(
+        f"line {n}" for n in range(2, 25)
+    ), "once"
     assert "ann/m3" in memlab_cli("search", "florist", *HASHING, cwd=tmp_path).out.splitlines()[0]
     assert (tmp_path / "talk.jsonl").read_text() == text
 
 
-NAMES = ["'; DROP TABLE turns; --", "a/b", "a%2Fb", "100 % sure", "../../etc", "日本 🦷", "new\nline", "x" * 500]
+NAMES = [
+    "'; DROP TABLE turns; --",
+    "a/b",
+    "a%2Fb",
+    "100 % sure",
+    "../../etc",
+    "日本 🦷",
+    "new\nline",
+    "x" * 500,
+]
 
 
 def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None:
     records: list[Any] = []
     for n, name in enumerate(NAMES):
         said = {"scope": name, "session": name, "sender": name}
-        records += [said | {"text": f"The florist of street {n}.", "id": name}, said | {"text": "Nothing else."}]
+        records += [
+            said | {"text": f"The florist of street {n}.", "id": name},
+            said | {"text": "Nothing else."},
+        ]
         asked = {"scope": name, "question": "Where is the florist?", "evidence": [name]}
         records += [asked | {"query_id": f"{name} {n}", "type": name}]
     (tmp_path / "talk.jsonl").write_text(lines(*records))
@@ -78,9 +109,15 @@ def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None
     assert held.fingerprint() == datasets.load(tmp_path / "talk.jsonl").fingerprint()
     # A memory is found by its name as it was given, else as memlab prints it.
     for given, name in ((NAMES[0], NAMES[0]), ("a%2Fb", "a%2Fb"), ("a%252Fb", "a%2Fb")):
-        done = memlab_cli("search", "florist", "--scope", given, "--pipeline", "bm25", *HASHING, cwd=tmp_path)
-        assert done.out.splitlines()[0].endswith(f"  {encode_id_part(name)}/{encode_id_part(name)}"), done.err
-    done = memlab_cli("evaluate", "talk.jsonl", *HASHING, "--pipeline", "bm25", "--out", "out", cwd=tmp_path)
+        done = memlab_cli(
+            "search", "florist", "--scope", given, "--pipeline", "bm25", *HASHING, cwd=tmp_path
+        )
+        assert done.out.splitlines()[0].endswith(
+            f"  {encode_id_part(name)}/{encode_id_part(name)}"
+        ), done.err
+    done = memlab_cli(
+        "evaluate", "talk.jsonl", *HASHING, "--pipeline", "bm25", "--out", "out", cwd=tmp_path
+    )
     assert done.code == 0, done.err
     judged = list(ir_measures.read_trec_qrels(str(tmp_path / "out" / "qrels.turn.trec")))
     run = list(ir_measures.read_trec_run(str(tmp_path / "out" / "bm25.turn.trec")))
@@ -90,7 +127,9 @@ def test_any_name_goes_in_and_comes_out(memlab_cli: Any, tmp_path: Path) -> None
     assert {path.name for path in tmp_path.iterdir()} == {"talk.jsonl", ".memlab", "out"}
 
 
-def test_what_cannot_be_measured_is_said_before_anything_is_encoded(memlab_cli: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_measured_is_said_before_anything_is_encoded(
+    memlab_cli: Any, tmp_path: Path
+) -> None:
     evaluate = ("evaluate", "talk.jsonl", *HASHING, "--pipeline", "bm25", "--out", "out")
     for questions, said in (
         ([], "has 0 questions"),
@@ -101,7 +140,12 @@ def test_what_cannot_be_measured_is_said_before_anything_is_encoded(memlab_cli: 
         assert not (tmp_path / ".memlab" / "store").exists()
     for level, question, said, qrels in (
         ("turn", QUESTION, "turns, all questions with evidence (n = 1)", "ann/q1 0 ann/m1 1\n"),
-        ("session", UNMEASURED | {"evidence_sessions": ["s1"]}, "sessions alone are measured", "ann/q1 0 ann/s1 1\n"),
+        (
+            "session",
+            UNMEASURED | {"evidence_sessions": ["s1"]},
+            "sessions alone are measured",
+            "ann/q1 0 ann/s1 1\n",
+        ),
     ):
         (tmp_path / "talk.jsonl").write_text(lines(MESSAGE, UNMEASURED, question))
         assert said in memlab_cli(*evaluate, cwd=tmp_path).out
@@ -113,13 +157,23 @@ HUGE, LONG = "9" * 30, "x" * 5_000
 
 
 def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> None:
-    said = MESSAGE | {"text": "I live in Oslo. My door code is 12u34.", "timestamp": "2026-03-01T09:00:00Z"}
+    said = MESSAGE | {
+        "text": "I live in Oslo. My door code is 12u34.",
+        "timestamp": "2026-03-01T09:00:00Z",
+    }
     (tmp_path / "log.jsonl").write_text(lines(said, QUESTION))
     for verb in (("ingest", "log.jsonl"), ("index",)):
         assert memlab_cli(*verb, *HASHING, "--store", "store", cwd=tmp_path).code == 0
     for command in (
-        *((*verb, at) for verb in (("index", "--now"), ("facts", "--as-of"), ("facts", "--since")) for at in EXTREMES),
-        *((*verb, HUGE) for verb in (("recall", "Where?", "--k"), ("search", "Where?", "--k"), ("facts", "--k"))),
+        *(
+            (*verb, at)
+            for verb in (("index", "--now"), ("facts", "--as-of"), ("facts", "--since"))
+            for at in EXTREMES
+        ),
+        *(
+            (*verb, HUGE)
+            for verb in (("recall", "Where?", "--k"), ("search", "Where?", "--k"), ("facts", "--k"))
+        ),
         ("facts", "--undo", "\ud800", "\x00"),
         *((verb, LONG) for verb in ("ingest", "evaluate", "compare", "figures", "notebooks")),
         ("evaluate", "log.jsonl", "--pipeline", f"bm25 | learned(model='{LONG}')"),
@@ -129,6 +183,8 @@ def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> 
         done = memlab_cli(*command, *options, cwd=tmp_path)
         assert done.code in (0, 2), command
         assert len(done.messages) == (done.code == 2) or "Usage" in done.err, (command, done.err)
-    assert "door code is 12u34" in memlab_cli("facts", *HASHING, "--store", "store", cwd=tmp_path).out
+    assert (
+        "door code is 12u34" in memlab_cli("facts", *HASHING, "--store", "store", cwd=tmp_path).out
+    )
     for option in ("--encoder", "--store"):
         assert memlab_cli("info", option, LONG, cwd=tmp_path).code in (0, 2)

@@ -33,12 +33,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = ("Abbot", "Berger", "Castro", "Dupont", "Eriksen", "Fischer", "Gomez")
     message = {"scope": "small", "session": "s0", "sender": "Ann", "text": "Hello."}
     lines: list[dict[str, Any]] = [
-        message | {"session": f"s{n % 2}", "id": f"{n % 2}.{n // 2 + 1}", "text": f"I saw the dentist {name}."}
+        message
+        | {
+            "session": f"s{n % 2}",
+            "id": f"{n % 2}.{n // 2 + 1}",
+            "text": f"I saw the dentist {name}.",
+        }
         for n, name in enumerate(names)
     ]
-    lines.append({"scope": "small", "question": "Which dentist?", "evidence": ["s0/1", "s1/2"], "type": "single"})
+    lines.append(
+        {
+            "scope": "small",
+            "question": "Which dentist?",
+            "evidence": ["s0/1", "s1/2"],
+            "type": "single",
+        }
+    )
     lines.append(unanswerable := {"scope": "small", "question": "Which car?", "abstention": True})
-    for name, text, rows in (("talk", rest, lines), ("silent", "", [message]), ("asked", "", [message, unanswerable])):
+    for name, text, rows in (
+        ("talk", rest, lines),
+        ("silent", "", [message]),
+        ("asked", "", [message, unanswerable]),
+    ):
         (place / f"{name}.jsonl").write_text(text + "".join(json.dumps(row) + "\n" for row in rows))
     return place
 
@@ -54,7 +70,10 @@ def ingested(folder: Path, memlab_cli: Callable[..., Any]) -> Path:
         assert f"talk: {encoded:,} turns newly encoded by hashing" in done.out
         versions.append(MemoryStore.open(store).versions())
     assert versions[0] == versions[1]
-    assert MemoryStore.open(store).dataset("talk").fingerprint() == datasets.load(folder / "talk.jsonl").fingerprint()
+    assert (
+        MemoryStore.open(store).dataset("talk").fingerprint()
+        == datasets.load(folder / "talk.jsonl").fingerprint()
+    )
     return store
 
 
@@ -75,7 +94,9 @@ def test_help(memlab_cli: Any, tmp_path: Path, verb: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("bogus",), ("ingest",), ("search", "x", "--k", "0")])
-def test_wrong_usage_is_exit_code_2(memlab_cli: Any, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_exit_code_2(
+    memlab_cli: Any, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
     done = memlab_cli(*arguments, cwd=tmp_path)
     assert done.code == 2
     assert "Usage" in done.out + done.err
@@ -85,35 +106,70 @@ def test_the_installed_command_in_a_process_of_its_own(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("memlab")), "ingest", "none.jsonl", *HASHING]
     bad = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert bad.returncode == 2
-    assert re.fullmatch(r"memlab: none\.jsonl: cannot be read \(No such file or directory\).*\n", bad.stderr)
-    assert [path.name for path in tmp_path.iterdir()] == [], "a refused command leaves no store behind"
+    assert re.fullmatch(
+        r"memlab: none\.jsonl: cannot be read \(No such file or directory\).*\n", bad.stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [], (
+        "a refused command leaves no store behind"
+    )
 
 
-def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(memlab_cli: Any, ingested: Path) -> None:
+def test_search_shows_the_best_first_and_leaves_the_store_as_it_is(
+    memlab_cli: Any, ingested: Path
+) -> None:
     before = MemoryStore.open(ingested).versions()
     asked = ("search", "dentist Eriksen", "--scope", "small", *HASHING, "--store", ingested)
     for level, shape in (("turn", r"small/\d\.\d"), ("session", r"small/s\d")):
         done = memlab_cli(*asked, "--level", level, "--k", 2, cwd=ingested.parent)
         assert (done.code, done.err) == (0, "")
-        assert re.findall(rf"^ *(\d+)  -?\d\.\d{{4}}  undated  {shape}$", done.out, re.MULTILINE) == ["1", "2"]
+        assert re.findall(
+            rf"^ *(\d+)  -?\d\.\d{{4}}  undated  {shape}$", done.out, re.MULTILINE
+        ) == ["1", "2"]
     best = memlab_cli(*asked, "--pipeline", "bm25", cwd=ingested.parent).out.splitlines()
     assert best[0].endswith("small/0.3")
     assert best[1].strip() == "Ann: I saw the dentist Eriksen."
     assert MemoryStore.open(ingested).versions() == before
 
 
-def test_a_history_makes_a_follow_up_stand_alone(memlab_cli: Any, ingested: Path, tmp_path: Path) -> None:
+def test_a_history_makes_a_follow_up_stand_alone(
+    memlab_cli: Any, ingested: Path, tmp_path: Path
+) -> None:
     history = tmp_path / "history.json"
     history.write_text(json.dumps([{"role": "user", "content": "Who is the dentist Eriksen?"}]))
-    asked = ("search", "And where is he?", "--scope", "small", *HASHING, "--store", ingested, "--history", history)
-    assert "searched for: And where is he? (dentist Eriksen)" in memlab_cli(*asked, cwd=tmp_path).err
+    asked = (
+        "search",
+        "And where is he?",
+        "--scope",
+        "small",
+        *HASHING,
+        "--store",
+        ingested,
+        "--history",
+        history,
+    )
+    assert (
+        "searched for: And where is he? (dentist Eriksen)" in memlab_cli(*asked, cwd=tmp_path).err
+    )
     history.write_text("no JSON")
     assert memlab_cli(*asked, cwd=tmp_path).code == 2
 
 
-@pytest.mark.parametrize("query", ["'; DROP TABLE turns; --", "NOT AND OR (", 'a*b^2 ~field:x "nul\x00 日本 🦷'])
+@pytest.mark.parametrize(
+    "query", ["'; DROP TABLE turns; --", "NOT AND OR (", 'a*b^2 ~field:x "nul\x00 日本 🦷']
+)
 def test_any_text_can_be_searched_for(memlab_cli: Any, ingested: Path, query: str) -> None:
-    asked = ("search", "--scope", "small", "--pipeline", "hybrid", *HASHING, "--store", ingested, "--", query)
+    asked = (
+        "search",
+        "--scope",
+        "small",
+        "--pipeline",
+        "hybrid",
+        *HASHING,
+        "--store",
+        ingested,
+        "--",
+        query,
+    )
     done = memlab_cli(*asked, cwd=ingested.parent)
     assert (done.code, done.err) == (0, "")
     assert "small/" in done.out or "no turn" in done.out, "every turn is ranked, or none matches"
@@ -123,11 +179,25 @@ def test_search_means_what_was_ingested_last_not_what_was_evaluated(
     memlab_cli: Any, ingested: Path, tmp_path: Path
 ) -> None:
     options = (*HASHING, "--store", shutil.copytree(ingested, tmp_path / "store"))
-    for verb, *rest in (("ingest", "silent"), ("ingest", "talk"), ("evaluate", "asked", "--pipeline", "bm25")):
+    for verb, *rest in (
+        ("ingest", "silent"),
+        ("ingest", "talk"),
+        ("evaluate", "asked", "--pipeline", "bm25"),
+    ):
         memlab_cli(verb, f"{rest[0]}.jsonl", *rest[1:], *options, cwd=ingested.parent)
-    evaluated = ("evaluate", "talk.jsonl", "--pipeline", "bm25", *HASHING, "--store", tmp_path / "evaluated")
+    evaluated = (
+        "evaluate",
+        "talk.jsonl",
+        "--pipeline",
+        "bm25",
+        *HASHING,
+        "--store",
+        tmp_path / "evaluated",
+    )
     memlab_cli(*evaluated, "--out", tmp_path / "out", cwd=ingested.parent)
-    done = memlab_cli("search", "dentist Eriksen", *HASHING, "--store", tmp_path / "evaluated", cwd=tmp_path)
+    done = memlab_cli(
+        "search", "dentist Eriksen", *HASHING, "--store", tmp_path / "evaluated", cwd=tmp_path
+    )
     assert "small/0.3" in done.out
     assert done.err == "all 3 scopes of talk; --scope names one\n"
     done = memlab_cli("search", "dentist Eriksen", "--scope", "small", *options, cwd=tmp_path)
@@ -151,7 +221,9 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
     assert (info.code, info.err) == (0, "")
     assert re.search(r"memlab \S+, Python \d", info.out)
     assert re.search(r"talk +┆ chatlog", info.out)
-    assert "there is no store at nowhere" in memlab_cli("info", "--store", "nowhere", cwd=folder).out
+    assert (
+        "there is no store at nowhere" in memlab_cli("info", "--store", "nowhere", cwd=folder).out
+    )
     assert not (folder / "nowhere").exists()
 
 
@@ -167,22 +239,43 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ("search x --scope small --level word", "level is 'word'; choose turn or session"),
         ("search x --scope small --pipeline hybrid|mrr", "did you mean 'mmr'?"),
         ("search x --scope small --store nowhere", "there is no store at nowhere"),
-        ("search x --scope small --store talk.jsonl", "store talk.jsonl is a file; expected a directory"),
+        (
+            "search x --scope small --store talk.jsonl",
+            "store talk.jsonl is a file; expected a directory",
+        ),
         ("search x --scope small --encoder nothing", "no encoder 'nothing'"),
         ("search \udcff --scope small", "the question is not valid text: '\\udcff' at 0"),
         ("evaluate talk.jsonl --pipeline bm25 --pipeline bm25()", "none twice"),
-        ("evaluate talk.jsonl --pipeline bm25 --out talk.jsonl", "talk.jsonl/bm25.turn.trec: cannot be written"),
+        (
+            "evaluate talk.jsonl --pipeline bm25 --out talk.jsonl",
+            "talk.jsonl/bm25.turn.trec: cannot be written",
+        ),
         ("evaluate talk.jsonl --pool 5", "pool=5 is for LongMemEval files, this one is chatlog"),
         ("evaluate talk.jsonl --scope nobody", "no scope 'nobody'"),
-        ("evaluate talk.jsonl --cross-validate turns", "cross_validate is 'turns'; what there is: 'scope'"),
-        ("evaluate talk.jsonl --pipeline hybrid|learned(model='no')", "no model 'no'; make one: memlab tr"),
-        ("evaluate talk.jsonl --pipeline hybrid|learned --encoder minilm", "the model that comes with memlab was tr"),
-        ("train asked.jsonl", "no question of 'asked' names a turn as evidence; there is nothing to learn from"),
+        (
+            "evaluate talk.jsonl --cross-validate turns",
+            "cross_validate is 'turns'; what there is: 'scope'",
+        ),
+        (
+            "evaluate talk.jsonl --pipeline hybrid|learned(model='no')",
+            "no model 'no'; make one: memlab tr",
+        ),
+        (
+            "evaluate talk.jsonl --pipeline hybrid|learned --encoder minilm",
+            "the model that comes with memlab was tr",
+        ),
+        (
+            "train asked.jsonl",
+            "no question of 'asked' names a turn as evidence; there is nothing to learn from",
+        ),
         ("train talk.jsonl", "late interaction needs token embeddings"),
         ("fetch nope", "'nope'; choose one of locomo, longmemeval"),
         ("figures elsewhere", "no directory elsewhere"),
         ("notebooks talk.jsonl", "holds no notebook"),
-        ("notebooks talk.jsonl --set n_scopes", "--set 'n_scopes' is no assignment; write it as name=value"),
+        (
+            "notebooks talk.jsonl --set n_scopes",
+            "--set 'n_scopes' is no assignment; write it as name=value",
+        ),
     ],
 )
 def test_refusals_are_one_line(
@@ -190,8 +283,14 @@ def test_refusals_are_one_line(
 ) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     verb, *rest = line.split(" ")
-    defaults = {"--encoder": "hashing", "--store": "store"} if verb in ("search", "facts", "evaluate", "train") else {}
-    more = [word for option, value in defaults.items() if option not in rest for word in (option, value)]
+    defaults = (
+        {"--encoder": "hashing", "--store": "store"}
+        if verb in ("search", "facts", "evaluate", "train")
+        else {}
+    )
+    more = [
+        word for option, value in defaults.items() if option not in rest for word in (option, value)
+    ]
     assert said in refusal(memlab_cli(verb, *rest, *more, cwd=ingested.parent))
 
 
@@ -201,27 +300,57 @@ def test_convert_writes_what_evaluate_reads_and_datasets_lists_licences(
     assert "CC BY-NC 4.0" in memlab_cli("datasets", cwd=tmp_path).out
     done = memlab_cli("convert", folder / "talk.jsonl", tmp_path / "mine", cwd=tmp_path)
     assert (done.code, sorted(p.name for p in tmp_path.iterdir())) == (0, ["mine"])
-    asked, again = datasets.load(folder / "talk.jsonl").questions, datasets.load(tmp_path / "mine").questions
+    asked, again = (
+        datasets.load(folder / "talk.jsonl").questions,
+        datasets.load(tmp_path / "mine").questions,
+    )
     cited = asked.filter(asked["evidence"].list.len() > 0)
     assert {*again["text"]} >= {*cited["text"]}
 
 
 def test_corrections_stand_beside_the_original(memlab_cli: Any, tmp_path: Path) -> None:
     said = ("I painted a lake.", "I ran a race.")
-    turns = [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": text} for n, text in enumerate(said, 1)]
+    turns = [
+        {"speaker": "Mel", "dia_id": f"D1:{n}", "text": text} for n, text in enumerate(said, 1)
+    ]
     talk = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": turns}
-    asked = {"question": "Which race did Mel run?", "answer": "x", "evidence": ["D1:1"], "category": 4}
-    (tmp_path / "locomo.json").write_text(json.dumps([{"sample_id": "a", "conversation": talk, "qa": [asked]}]))
-    error = {"question": asked["question"], "cited_evidence": ["D1:1"], "correct_evidence": ["D1:2"]}
+    asked = {
+        "question": "Which race did Mel run?",
+        "answer": "x",
+        "evidence": ["D1:1"],
+        "category": 4,
+    }
+    (tmp_path / "locomo.json").write_text(
+        json.dumps([{"sample_id": "a", "conversation": talk, "qa": [asked]}])
+    )
+    error = {
+        "question": asked["question"],
+        "cited_evidence": ["D1:1"],
+        "correct_evidence": ["D1:2"],
+    }
     (tmp_path / "errors.json").write_text(json.dumps([error]))
-    measured = ("evaluate", "locomo.json", "--pipeline", "bm25", *HASHING, "--out", "out", "--corrections")
+    measured = (
+        "evaluate",
+        "locomo.json",
+        "--pipeline",
+        "bm25",
+        *HASHING,
+        "--out",
+        "out",
+        "--corrections",
+    )
     done = memlab_cli(*measured, "errors.json", cwd=tmp_path)
     assert done.code == 0, done.err
     assert "errors.json: the evidence of 1 of 1 questions is corrected" in done.out
-    judged = [(tmp_path / "out" / at / "qrels.turn.trec").read_text().split()[2] for at in ("", "corrected")]
+    judged = [
+        (tmp_path / "out" / at / "qrels.turn.trec").read_text().split()[2]
+        for at in ("", "corrected")
+    ]
     assert judged == ["a/session_1/1", "a/session_1/2"]
     (tmp_path / "errors.json").write_text("[{}]")
-    assert "error 0: question: found nothing" in refusal(memlab_cli(*measured, "errors.json", cwd=tmp_path))
+    assert "error 0: question: found nothing" in refusal(
+        memlab_cli(*measured, "errors.json", cwd=tmp_path)
+    )
 
 
 def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path) -> None:
@@ -231,14 +360,21 @@ def test_figures_and_notebooks_of_small_folders(memlab_cli: Any, tmp_path: Path)
     assert "Nothing has been exported yet" in (tmp_path / "figures" / "index.html").read_text()
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_a.ipynb").write_text("{")
-    assert "00_a.ipynb: could not be run" in refusal(memlab_cli("notebooks", "x.jsonl", cwd=tmp_path))
+    assert "00_a.ipynb: could not be run" in refusal(
+        memlab_cli("notebooks", "x.jsonl", cwd=tmp_path)
+    )
 
 
 def test_values_set_for_notebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.json").write_text("[]")
     given = ["n=None", "files=['a.json', 'b']", "text=hybrid(k=3) | mmr", "quoted='7'"]
-    expected = {"n": None, "files": [str(tmp_path / "a.json"), "b"], "text": "hybrid(k=3) | mmr", "quoted": "7"}
+    expected = {
+        "n": None,
+        "files": [str(tmp_path / "a.json"), "b"],
+        "text": "hybrid(k=3) | mmr",
+        "quoted": "7",
+    }
     assert read_assignments(given) == expected
     for wrong in ("n", "=3", "a-b=3"):
         with pytest.raises(DataError, match="is no assignment"):

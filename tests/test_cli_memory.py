@@ -26,7 +26,19 @@ STATED = [
     (3, "Ann", "bought", "a kayak"),
 ]
 FACTS = [
-    Fact(f"home-f{i}", "home", who, *what, "stated", [f"home/{n}.1"], DAYS[n - 1], None, who, None, f"home/s{n}")
+    Fact(
+        f"home-f{i}",
+        "home",
+        who,
+        *what,
+        "stated",
+        [f"home/{n}.1"],
+        DAYS[n - 1],
+        None,
+        who,
+        None,
+        f"home/s{n}",
+    )
     for i, (n, who, *what) in enumerate(STATED)
 ]
 
@@ -35,7 +47,11 @@ FACTS = [
 def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., Any]) -> Path:
     """A store with two memories of three sessions of 2023, of which the first has facts."""
     place = tmp_path_factory.mktemp("memory")
-    said = [f"== {scope} {day:%Y-%m-%d}\nAnn: Hello\nBo: Hello" for scope in ("home", "work") for day in DAYS]
+    said = [
+        f"== {scope} {day:%Y-%m-%d}\nAnn: Hello\nBo: Hello"
+        for scope in ("home", "work")
+        for day in DAYS
+    ]
     write(place / "talk.jsonl", dialogue("\n".join(said)))
     done = memlab_cli("ingest", "talk.jsonl", *HASHING, cwd=place)
     assert done.code == 0, done.err
@@ -48,11 +64,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory, memlab_cli: Callable[..., A
         )
         for n, day in enumerate(DAYS, 1)
     ]  # fmt: skip
-    towns = [Entity(f"e{n}", "home", f"home/s{n}", "Bergen", "place", "", [f"home/{n}.1"]) for n in (1, 3)]
-    parts = {"facts": frame(Fact, FACTS), "summaries": frame(Summary, summaries), "entities": frame(Entity, towns)}
-    states = [IndexState(f"home/s{n}", "home", "indexed", "1", "", "g", 1, None, "x", DAYS[0]) for n in (1, 2, 3)]
+    towns = [
+        Entity(f"e{n}", "home", f"home/s{n}", "Bergen", "place", "", [f"home/{n}.1"])
+        for n in (1, 3)
+    ]
+    parts = {
+        "facts": frame(Fact, FACTS),
+        "summaries": frame(Summary, summaries),
+        "entities": frame(Entity, towns),
+    }
+    states = [
+        IndexState(f"home/s{n}", "home", "indexed", "1", "", "g", 1, None, "x", DAYS[0])
+        for n in (1, 2, 3)
+    ]
     knowledge = MemoryStore.open(place / "store").knowledge
-    knowledge.commit("talk", parts=parts, states=frame(IndexState, states), events=frame(IndexEvent))
+    knowledge.commit(
+        "talk", parts=parts, states=frame(IndexState, states), events=frame(IndexEvent)
+    )
     return place
 
 
@@ -71,9 +99,15 @@ def test_facts_that_hold_the_latest_first(ask: Any) -> None:
     lines = ask("facts").splitlines()
     assert lines[0].startswith("now: 2023-07-20, the last time in the memory (home ended ")
     assert lines[1] == "4 facts; 1 no longer hold: --all shows them"
-    assert lines[2:5] == ["1.00  since 2023-07-20", "      Ann lives in Bergen", "      home-f3: home/3.1"]
+    assert lines[2:5] == [
+        "1.00  since 2023-07-20",
+        "      Ann lives in Bergen",
+        "      home-f3: home/3.1",
+    ]
     assert "Oslo" not in "".join(lines)
-    assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in ask("facts", "--all", "--predicate", "living in")
+    assert "[superseded until 2023-07-20]\n      Ann lives in Oslo" in ask(
+        "facts", "--all", "--predicate", "living in"
+    )
     assert "… and 3 more; --k prints them" in ask("facts", "--k", 1)
     assert "baker" not in ask("facts", "--person", "ann")
     assert "2 facts" in ask("facts", "--since", "2023-07-20")
@@ -102,7 +136,9 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
     assert "home/3.1 (Ann): Hello" in ask("facts", "--log", "--evidence", "--session", "s3")
     assert "0 supersessions" in ask("facts", "--log", "--since", "2023-07-21")
     assert json.loads(ask("facts", "--log", "--json"))["old"] == "home-f0"
-    assert "home-f3 ends home-f0 no longer counts" in ask("facts", "--undo", "home-f0", "home-f3", "--why", "two homes")
+    assert "home-f3 ends home-f0 no longer counts" in ask(
+        "facts", "--undo", "home-f0", "home-f3", "--why", "two homes"
+    )
     assert "5 facts" in ask("facts")
     assert "home-f3 ends home-f0: two homes" in ask("facts", "--log")
     assert "home-f3 ends home-f0 counts again" in ask("facts", "--redo", "home-f0", "home-f3")
@@ -112,12 +148,17 @@ def test_the_log_and_undo_and_redo(ask: Any, folder: Path, memlab_cli: Any) -> N
 def test_recall(ask: Any) -> None:
     lines = ask("recall", "Where does Ann live?", "--k", 2).splitlines()
     assert lines[1] == "the question names: Ann"
-    assert re.match(r"  1  0\.\d+  vector 0\.\d+  graph 1\.00  confidence 1\.00  2023-07-20", lines[2])
+    assert re.match(
+        r"  1  0\.\d+  vector 0\.\d+  graph 1\.00  confidence 1\.00  2023-07-20", lines[2]
+    )
     assert lines[3].strip() == "Ann lives in Bergen"
     assert "Oslo" in ask("recall", "Where does Ann live?", "--all")
     shown = ask("recall", "Why?", "--k", 1, "--sessions", 2)
     assert "nothing that the graph knows" in shown
-    assert [rank for rank, _ in re.findall(r"^  (\d)  0\.\d+  \S+  (home/\S+)$", shown, re.M)] == ["1", "2"]
+    assert [rank for rank, _ in re.findall(r"^  (\d)  0\.\d+  \S+  (home/\S+)$", shown, re.M)] == [
+        "1",
+        "2",
+    ]
     then = ask("recall", "Why?", "--as-of", "2023-06-12", "--sessions", 9)
     assert re.findall("spoke in (home/s.)", then) == ["home/s1", "home/s2"]
 
@@ -139,17 +180,26 @@ def test_lists_of_a_session_and_a_time_and_as_json(ask: Any) -> None:
     rows = [json.loads(line) for line in ask("list", "topics", "--json", "--k", 1).splitlines()]
     assert len(rows) == 3
     assert all({"at", "session_id", "text", "evidence"} <= row.keys() for row in rows)
-    assert ask("list", "topics", "--session", "s1", "--json") == ask("list", "topics", "--session", "home/s1", "--json")
+    assert ask("list", "topics", "--session", "s1", "--json") == ask(
+        "list", "topics", "--session", "home/s1", "--json"
+    )
     out = ask("list", "timeline", "--since", "2023-06-01")
-    assert out.index("supersession Ann lives in Oslo → Ann lives in Bergen (another value)") < out.index("2023-06-10")
+    assert out.index(
+        "supersession Ann lives in Oslo → Ann lives in Bergen (another value)"
+    ) < out.index("2023-06-10")
     assert "summary      They spoke in home/s2." in out
-    assert "1 entity" in ask("list", "entities", "--session", "s1")  # which a later session names too
+    assert "1 entity" in ask(
+        "list", "entities", "--session", "s1"
+    )  # which a later session names too
     assert "2023-05-01" not in out
 
 
 def test_a_dry_run_of_the_index_prints_what_it_would_cost(folder: Path, memlab_cli: Any) -> None:
     done = memlab_cli("index", "--dry-run", *HASHING, cwd=folder)
-    assert [cell.strip() for cell in done.out.splitlines()[-1].split("|")][1:3] == ["talk", "12"]  # facts and endings
+    assert [cell.strip() for cell in done.out.splitlines()[-1].split("|")][1:3] == [
+        "talk",
+        "12",
+    ]  # facts and endings
 
 
 @pytest.mark.parametrize(
@@ -161,12 +211,20 @@ def test_a_dry_run_of_the_index_prints_what_it_would_cost(folder: Path, memlab_c
         (("facts", "--scope", "home", "--undo", "home-f1", "home-f2"), "the log has no row"),
         (("facts", "--scope", "home", "--redo", "home-f1", "home-f2"), "was not undone"),
         (("list", "questions", "--scope", "home"), "is indexed, and nothing was found"),
-        (("list", "actions", "--scope", "home", "--session", "s9"), "has no session 's9'; it has home/s1, home/s2"),
+        (
+            ("list", "actions", "--scope", "home", "--session", "s9"),
+            "has no session 's9'; it has home/s1, home/s2",
+        ),
         (("rollup", "--scope", "home"), "name one period"),
-        (("recall", "a\udcffb", "--scope", "home"), "the question is not valid text: '\\udcff' at 1"),
+        (
+            ("recall", "a\udcffb", "--scope", "home"),
+            "the question is not valid text: '\\udcff' at 1",
+        ),
     ],
 )
-def test_refusals_are_one_line(folder: Path, memlab_cli: Any, arguments: tuple[str, ...], message: str) -> None:
+def test_refusals_are_one_line(
+    folder: Path, memlab_cli: Any, arguments: tuple[str, ...], message: str
+) -> None:
     options = HASHING if arguments[0] != "rollup" else HASHING[2:]
     done = memlab_cli(*arguments, *options, cwd=folder)
     assert done.code == 2, (done.out, done.err)

@@ -22,7 +22,9 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
 
 
-def in_force(folder: Path, text: str | None = None, **flags: Any) -> tuple[Settings, dict[str, str]]:
+def in_force(
+    folder: Path, text: str | None = None, **flags: Any
+) -> tuple[Settings, dict[str, str]]:
     if text is not None:
         (folder / FILE).write_text(text, encoding="utf-8")
     return settings(flags, directory=folder)
@@ -62,14 +64,18 @@ def test_every_setting_can_come_from_the_file(tmp_path: Path) -> None:
     assert set(origins.values()) == {"memlab.toml"}
 
 
-def test_variables_hold_lists_as_json_and_services_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_hold_lists_as_json_and_services_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMLAB_PIPELINES", '["bm25", "dense"]')
     monkeypatch.setenv("MEMLAB_LLM__SERVICES__LOCAL__TIMEOUT", "5")
     monkeypatch.setenv("MEMLAB_LLM__SERVICES__OTHER", '{"base_url": "http://x/v1", "model": "n"}')
     found, origins = in_force(tmp_path, SERVICE)
     assert found.pipelines == ("bm25", "dense")
     local, other = found.llm.services["local"], found.llm.services["other"]
-    assert (local.base_url, local.model, local.timeout) == ("http://127.0.0.1:1/v1", "m", 5.0), "the file's table stays"
+    assert (local.base_url, local.model, local.timeout) == ("http://127.0.0.1:1/v1", "m", 5.0), (
+        "the file's table stays"
+    )
     assert other.model == "n"
     assert origins["pipelines"] == "MEMLAB_PIPELINES"
     assert origins["llm"] == "MEMLAB_LLM"
@@ -85,7 +91,11 @@ def test_variables_hold_lists_as_json_and_services_in_parts(tmp_path: Path, monk
         (SERVICE + "timeout = 0\n", "", "setting 'llm.services.local.timeout'"),
         # A key is not repeated.
         ("[llm.services.local]\nmodel = ['sk-secret']", "", "setting 'llm.services.local"),
-        ("", "MEMLAB_SEDE=1", "variable MEMLAB_SEDE names no setting; there are MEMLAB_CONFIDENCE, MEMLAB_ENCODER"),
+        (
+            "",
+            "MEMLAB_SEDE=1",
+            "variable MEMLAB_SEDE names no setting; there are MEMLAB_CONFIDENCE, MEMLAB_ENCODER",
+        ),
         ("", "MEMLAB_PIPELINES=bm25", "write lists and tables as JSON"),
         ("", "MEMLAB_LLM__SERVICE__X__MODEL=m", "setting 'llm.service' (from MEMLAB_LLM)"),
     ],
@@ -106,7 +116,9 @@ def test_a_wrong_flag_and_a_folder_in_place_of_the_file(tmp_path: Path) -> None:
     assert "cannot be read: Is a directory" in refused(tmp_path)
 
 
-def test_info_prints_every_setting_with_its_origin_and_no_secret(memlab_cli: Any, tmp_path: Path) -> None:
+def test_info_prints_every_setting_with_its_origin_and_no_secret(
+    memlab_cli: Any, tmp_path: Path
+) -> None:
     (tmp_path / FILE).write_text(
         'figures = "pictures"\n[llm.services.hosted]\nmodel = "m"\napi_key_env = "HOSTED_KEY"\n'
         'base_url = "https://ann:sk-inside@host.invalid/v1"\n'
@@ -115,14 +127,21 @@ def test_info_prints_every_setting_with_its_origin_and_no_secret(memlab_cli: Any
     done = memlab_cli("info", *store, cwd=tmp_path, HOSTED_KEY="sk-outside", MEMLAB_SEED="3")
     assert done.code == 0, done.err
     printed = {line.split()[0]: line.split()[-1] for line in done.out.splitlines() if line.strip()}
-    origins = {"store": "flag", "encoder": "default", "seed": "MEMLAB_SEED", "figures": "memlab.toml"}
+    origins = {
+        "store": "flag",
+        "encoder": "default",
+        "seed": "MEMLAB_SEED",
+        "figures": "memlab.toml",
+    }
     assert origins.items() <= printed.items()
     assert set(Settings.model_fields) - {"llm"} <= printed.keys()
     assert "service hosted: m at https://…@host.invalid/v1 memlab.toml" in done.out
     assert "sk-" not in done.out + done.err
 
 
-def test_python_obeys_the_settings_as_the_command_line_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_obeys_the_settings_as_the_command_line_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = memlab.sample(turns=60)
     (tmp_path / "memlab.toml").write_text('encoder = "hashing:32"\nheader = ["time"]\n')
     monkeypatch.chdir(tmp_path)

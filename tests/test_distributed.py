@@ -28,7 +28,9 @@ from memlab.records import Dataset
 from memlab.store import MemoryStore
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="the extra memlab[ray] is not installed")
+needs_ray = pytest.mark.skipif(
+    not find_spec("ray"), reason="the extra memlab[ray] is not installed"
+)
 
 
 def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -40,7 +42,9 @@ def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_
 
     monkeypatch.setitem(memlab.stages, "kept_here", kept_here)
     data, own = memlab.sample(["owen"], turns=60), memlab.embed.load("hashing:64")
-    with pytest.raises(DataError, match="takes a store that its workers reach, and an encoder by its name"):
+    with pytest.raises(
+        DataError, match="takes a store that its workers reach, and an encoder by its name"
+    ):
         memlab.run("bm25", data, engine="ray", encoder=own, store=tmp_path)
     with pytest.raises(DataError, match="stage kept_here is not of memlab"):
         memlab.run("bm25 | kept_here", data, engine="ray", encoder="hashing:64", store=tmp_path)
@@ -56,7 +60,12 @@ def cluster() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_worker_niceness", "0")  # else they wait for the other tests
-        about = {"num_cpus": 4, "log_to_driver": False, "logging_level": "ERROR", "include_dashboard": False}
+        about = {
+            "num_cpus": 4,
+            "log_to_driver": False,
+            "logging_level": "ERROR",
+            "include_dashboard": False,
+        }
         with suppress(Exception):  # Ray gives a node 30 s to start, a busy machine may need more
             ray.init(**about)
         if not ray.is_initialized():
@@ -73,7 +82,10 @@ def talk() -> Dataset:
 
 def _rows(store: MemoryStore, name: str) -> list[list[dict[str, Any]]]:
     """Give the facts, which rules seldom find, and the summaries of a dataset, in one order."""
-    tables = [store.knowledge.rows(kind, name).sort(pl.all()).to_dicts() for kind in ("facts", "summaries")]
+    tables = [
+        store.knowledge.rows(kind, name).sort(pl.all()).to_dicts()
+        for kind in ("facts", "summaries")
+    ]
     assert tables[1]
     return tables
 
@@ -81,43 +93,75 @@ def _rows(store: MemoryStore, name: str) -> list[list[dict[str, Any]]]:
 @pytest.mark.slow
 def test_results_come_in_order_and_an_error_as_it_was_raised(cluster: None) -> None:
     names = [f"part {n}" for n in range(40)]
-    assert list(parallel_map(os.path.join, names, "end", engine="ray")) == [f"{name}/end" for name in names]
+    assert list(parallel_map(os.path.join, names, "end", engine="ray")) == [
+        f"{name}/end" for name in names
+    ]
     with pytest.raises(TypeError, match="expected str"):
         list(parallel_map(os.path.join, [1], "end", engine="ray"))
 
 
 @pytest.mark.nightly
-def test_same_rows_and_ranks_as_on_one_machine(cluster: None, talk: Dataset, tmp_path: Path) -> None:
+def test_same_rows_and_ranks_as_on_one_machine(
+    cluster: None, talk: Dataset, tmp_path: Path
+) -> None:
     pipelines = ["bm25", "best", "best | mmr"]
     stores = [MemoryStore.open(tmp_path / engine) for engine in distributed.ENGINES]
     done = [
-        memlab.run(pipelines, talk, store=at, engine=by) for by, at in zip(distributed.ENGINES, stores, strict=True)
+        memlab.run(pipelines, talk, store=at, engine=by)
+        for by, at in zip(distributed.ENGINES, stores, strict=True)
     ]
     for here, there in zip(*(each.runs for each in done), strict=True):
-        assert (here.name, here.level, here.provenance["code"]) == (there.name, there.level, there.provenance["code"])
+        assert (here.name, here.level, here.provenance["code"]) == (
+            there.name,
+            there.level,
+            there.provenance["code"],
+        )
         both = here.frame.join(there.frame, on=["query_id", "doc_id"], suffix="_there")
         # Texts that are read together round each other's vectors, and one bit of a token can turn.
-        assert both.filter(pl.col("rank") == pl.col("rank_there")).height >= 0.98 * here.frame.height
+        assert (
+            both.filter(pl.col("rank") == pl.col("rank_there")).height >= 0.98 * here.frame.height
+        )
     for engine, store in zip(distributed.ENGINES, stores, strict=True):
         index(store, talk.name, service="recorded", now=NOW, engine=engine)
     assert _rows(stores[0], talk.name) == _rows(stores[1], talk.name)
-    assert memlab.run(pipelines, talk, store=stores[1]).cells["read"].all(), "one machine reads what workers ranked"
+    assert memlab.run(pipelines, talk, store=stores[1]).cells["read"].all(), (
+        "one machine reads what workers ranked"
+    )
 
 
 @pytest.mark.nightly
 @needs_ray
-def test_a_store_in_a_bucket(talk: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+def test_a_store_in_a_bucket(
+    talk: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(
+        ip_address="127.0.0.1", port=0, verbose=False
+    )
     server.start()
     try:
         where = "http://{}:{}".format(*server.get_host_and_port())
-        keys = {"AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+        keys = {
+            "AWS_ACCESS_KEY_ID": "someone",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1",
+        }
         for name, value in (keys | {"AWS_ENDPOINT": where, "AWS_ALLOW_HTTP": "true"}).items():
             monkeypatch.setenv(name, value)
-        importlib.import_module("boto3").client("s3", endpoint_url=where).create_bucket(Bucket="talk")
+        importlib.import_module("boto3").client("s3", endpoint_url=where).create_bucket(
+            Bucket="talk"
+        )
         data = memlab.datasets.load(write(tmp_path / "talk.jsonl", talk))
         common = ["--store", "s3://talk/memory", "--encoder", "hashing:64"]
-        measured = ["evaluate", "talk.jsonl", "--pipeline", "bm25", "--out", "out", "--engine", "ray"]
+        measured = [
+            "evaluate",
+            "talk.jsonl",
+            "--pipeline",
+            "bm25",
+            "--out",
+            "out",
+            "--engine",
+            "ray",
+        ]
         for verb in (["ingest", "talk.jsonl"], ["index"], measured):
             command = [sys.executable, "-c", "from memlab.cli import main; main()", *verb, *common]
             done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

@@ -1,12 +1,13 @@
 """What README and docs tell a reader to do can be done: links, pictures, names, and every block of Python and sh.
 
-The blocks of a page are run in their order, the Python ones in one namespace. The pages share a folder with two
-conversations of the sample, cut short, its exports, and a store that keeps what a page encoded and indexed. An encoder
-that hashes words stands in for MiniLM, curves are searched for in one step, and no browser draws. With the slow tests a
-browser draws, a page has a folder of its own, and the README's searches are real; with the nightly ones all is real,
-and the sample whole. Above a block, ``<!-- slow: why -->`` or ``<!-- nightly: why -->`` leaves it to these tests; of
-``<!-- not run: why -->`` only the commands and their options are checked. A block of Python that begins with
-``# name.py`` is that file.
+The blocks of a page are run in their order, the Python ones in one namespace. The pages share a
+folder with two conversations of the sample, cut short, its exports, and a store that keeps what a
+page encoded and indexed. An encoder that hashes words stands in for MiniLM, curves are searched for
+in one step, and no browser draws. With the slow tests a browser draws, a page has a folder of its
+own, and the README's searches are real; with the nightly ones all is real, and the sample whole.
+Above a block, ``<!-- slow: why -->`` or ``<!-- nightly: why -->`` leaves it to these tests; of
+``<!-- not run: why -->`` only the commands and their options are checked. A block of Python that
+begins with ``# name.py`` is that file.
 """
 
 from __future__ import annotations
@@ -39,13 +40,20 @@ from memlab.registry import STAGE_INPUTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
-    path.relative_to(ROOT).as_posix(): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    path.relative_to(ROOT).as_posix(): path
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 }
-BLOCK = re.compile(r"(?:^<!-- (slow|nightly|not run): [^\n]+ -->\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?:^<!-- (slow|nightly|not run): [^\n]+ -->\n)?^```(\w*)\n(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 LINK = re.compile(r"(!?)\[[^\]]*\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 SAMPLE = Path("data", "sample", "sample.jsonl")
 EXPORTS = ("chatgpt/conversations.json", "whatsapp/whatsapp-chat-with-jos.txt")
-ELSEWHERE = ("docs/providers/claude-ai.md", "docs/chatgpt-data-export-format.md")  # of other projects
+ELSEWHERE = (
+    "docs/providers/claude-ai.md",
+    "docs/chatgpt-data-export-format.md",
+)  # of other projects
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 pages = pytest.mark.parametrize("page", PAGES)
@@ -95,11 +103,15 @@ def test_links_names_commands_and_blocks_can_be_followed(page: str) -> None:
     for name in set(re.findall(r"`(memlab(?:\.\w+)+)", text)) - {"memlab.toml"}:
         value: Any = memlab
         for part in name.split(".")[1:]:
-            value = getattr(value, part, None) or importlib.import_module(f"{value.__name__}.{part}")
+            value = getattr(value, part, None) or importlib.import_module(
+                f"{value.__name__}.{part}"
+            )
     for command in re.findall(r"`memlab ([a-z][^`]*)`", text):
         check_command(["memlab", *shlex.split(command.replace("…", ""))])
     for block in blocks(page):
-        assert block.language in ("python", "sh", "toml", "json"), f"{block.where}: name the block's language"
+        assert block.language in ("python", "sh", "toml", "json"), (
+            f"{block.where}: name the block's language"
+        )
         if block.language == "python":
             compile(block.text, block.where, "exec")
         for words in block.commands() if block.language == "sh" else ():
@@ -113,7 +125,9 @@ def check_command(words: list[str]) -> None:
         targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert [word for word in rest if "=" not in word and word not in targets] == [], words
     elif program == "pip":
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
+        ]
         assert rest[1].removeprefix("memlab[").removesuffix("]") in extras, words
     elif words != ["source", ".venv/bin/activate"]:
         assert program == "memlab", f"{words}: only memlab, make and pip are checked"
@@ -124,25 +138,40 @@ def check_command(words: list[str]) -> None:
 def test_pages_are_short_and_found_by_index_site_and_messages() -> None:
     lines = {page: path.read_text(encoding="utf-8").count("\n") for page, path in PAGES.items()}
     assert sum(lines.values()) - lines["docs/evaluation/language-model.md"] <= 1_500
-    index, site = (ROOT / "docs" / "README.md").read_text("utf-8"), (ROOT / "mkdocs.yml").read_text("utf-8")
+    index, site = (
+        (ROOT / "docs" / "README.md").read_text("utf-8"),
+        (ROOT / "mkdocs.yml").read_text("utf-8"),
+    )
     names = [page.removeprefix("docs/") for page in PAGES if page != "README.md"]
     assert [name for name in names if f"({name})" not in index] == ["README.md"]
     assert [name for name in names if f": docs/{name}\n" not in site] == []
     assert "(docs/README.md)" in PAGES["README.md"].read_text(encoding="utf-8")
-    for path in (*(ROOT / "memlab").rglob("*.py"), *ROOT.glob("notebooks/*.py"), *ROOT.glob("data/*.md")):
-        for named in re.findall(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|json)", path.read_text(encoding="utf-8")):
+    for path in (
+        *(ROOT / "memlab").rglob("*.py"),
+        *ROOT.glob("notebooks/*.py"),
+        *ROOT.glob("data/*.md"),
+    ):
+        for named in re.findall(
+            r"(?<![\w/.-])docs/[\w/-]+\.(?:md|json)", path.read_text(encoding="utf-8")
+        ):
             assert (ROOT / named).exists() or named in ELSEWHERE, f"{path}: {named}"
 
 
 def test_every_stage_and_parameter_is_described() -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", PAGES["docs/pipelines.md"].read_text("utf-8"), re.MULTILINE))
+    rows = dict(
+        re.findall(
+            r"^\| `(\w+)` \| (.*) \|$", PAGES["docs/pipelines.md"].read_text("utf-8"), re.MULTILINE
+        )
+    )
     missing = []
     for name in memlab.stages:
         parameters = inspect.signature(memlab.stages[name]).parameters.values()
         for each in [each for each in parameters if each.name not in STAGE_INPUTS]:
             shown = re.search(rf"`{each.name}(?:=([^`]*))?`", rows.get(name, ""))
             default = shown and shown[1] and eval(shown[1])  # what the page says
-            if not shown or (each.default is not each.empty and shown[1] and default != each.default):
+            if not shown or (
+                each.default is not each.empty and shown[1] and default != each.default
+            ):
                 missing.append(f"{name}({each.name}={each.default!r})")
     assert missing == []
 
@@ -158,7 +187,10 @@ def test_every_setting_is_described() -> None:
 
     service = {name: field.default for name, field in config.ServiceSettings.model_fields.items()}
     values = config.Settings().model_dump()
-    values |= {"confidence": ConfidenceSettings().model_dump(), "llm": values["llm"] | {"services": {"NAME": service}}}
+    values |= {
+        "confidence": ConfidenceSettings().model_dump(),
+        "llm": values["llm"] | {"services": {"NAME": service}},
+    }
     assert table.keys() == dict(flat(values)).keys()
     for key, default in flat(values):
         if isinstance(default, (str, int, float)):
@@ -177,8 +209,16 @@ def run(memlab_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Call
     def run_page(page: str, folder: Path, *marks: str) -> None:
         monkeypatch.chdir(folder)
         monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
-        monkeypatch.setattr(importlib.import_module("memlab.datasets.sample"), "_FILE", folder / SAMPLE)
-        for added in (memlab.stages, memlab.encoders, memlab.measures, memlab.formats, memlab.clusterers):
+        monkeypatch.setattr(
+            importlib.import_module("memlab.datasets.sample"), "_FILE", folder / SAMPLE
+        )
+        for added in (
+            memlab.stages,
+            memlab.encoders,
+            memlab.measures,
+            memlab.formats,
+            memlab.clusterers,
+        ):
             monkeypatch.setattr(added, "_functions", dict(added._functions))
         namespace: dict[str, Any] = {"__name__": "page"}
         for block in blocks(page):
@@ -196,7 +236,9 @@ def run(memlab_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Call
         elif block.language == "sh":
             for words in block.commands():
                 done = memlab_cli(*words[1:], cwd=Path.cwd()) if words[0] == "memlab" else None
-                assert not done or done.code == 0, f"{block.where}: {shlex.join(words)}\n{done.err[-2000:]}"
+                assert not done or done.code == 0, (
+                    f"{block.where}: {shlex.join(words)}\n{done.err[-2000:]}"
+                )
         elif block.language == "json":
             Path("own.jsonl").write_text(block.text, encoding="utf-8")
             assert datasets.load("own.jsonl").questions.height, block.where
@@ -209,19 +251,27 @@ def run(memlab_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Call
 
 
 @pages
-def test_blocks_run(page: str, run: Callable[..., None], shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_run(
+    page: str, run: Callable[..., None], shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
     monkeypatch.setattr("memlab.figures.export", lambda *data, **words: None)
-    monkeypatch.setattr("scipy.optimize.differential_evolution", partial(differential_evolution, maxiter=1))
+    monkeypatch.setattr(
+        "scipy.optimize.differential_evolution", partial(differential_evolution, maxiter=1)
+    )
     run(page, shared)
 
 
 @pytest.mark.slow
-def test_the_searches_of_the_readme_find_the_answers(memlab_cli: Callable[..., Any], tmp_path: Path) -> None:
+def test_the_searches_of_the_readme_find_the_answers(
+    memlab_cli: Callable[..., Any], tmp_path: Path
+) -> None:
     with_the_sample(tmp_path)
     block = next(block for block in blocks("README.md") if "memlab search" in block.text)
     said = [memlab_cli(*words[1:], cwd=tmp_path).out for words in block.commands()]
-    assert [answer in out for answer, out in zip(("65", "165", "Tuesday"), said[1::2], strict=True)] == [True] * 3
+    assert [
+        answer in out for answer, out in zip(("65", "165", "Tuesday"), said[1::2], strict=True)
+    ] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -249,13 +299,23 @@ def with_the_sample(folder: Path, *, whole: bool = False) -> Path:
         data = replace(part, turns=data.turns.filter(pl.col("session_id").is_in(list(kept))))
     (folder / SAMPLE).parent.mkdir(parents=True)
     write(folder / SAMPLE, data)
-    for name in ("data/facts", "data/sample/follow-ups.jsonl", "strategies.txt", "notebooks", "tests"):
+    for name in (
+        "data/facts",
+        "data/sample/follow-ups.jsonl",
+        "strategies.txt",
+        "notebooks",
+        "tests",
+    ):
         (folder / name).symlink_to(ROOT / name)
     talks, chat = (ROOT / "data" / "sample" / "exports" / name for name in EXPORTS)
-    bought = [each for each in json.loads(talks.read_text("utf-8")) if "bookcase" in json.dumps(each)]
+    bought = [
+        each for each in json.loads(talks.read_text("utf-8")) if "bookcase" in json.dumps(each)
+    ]
     lines = chat.read_text(encoding="utf-8").splitlines(keepends=True)
     at = next(n for n, line in enumerate(lines) if "165" in line)
-    for name, text in zip(EXPORTS, (json.dumps(bought), "".join(lines[at - 20 : at + 10])), strict=True):
+    for name, text in zip(
+        EXPORTS, (json.dumps(bought), "".join(lines[at - 20 : at + 10])), strict=True
+    ):
         shorter = folder / "data" / "sample" / "exports" / name
         shorter.parent.mkdir(parents=True)
         shorter.write_text(text, encoding="utf-8")

@@ -16,6 +16,8 @@ def test_no_exported_name_becomes_a_module_once_its_submodules_are_imported() ->
     submodules = {module.name for module in pkgutil.iter_modules(memlab.__path__)}
     for name, value in before.items():
         assert getattr(memlab, name) is value, name
-        assert isinstance(value, ModuleType) or name not in submodules, f"memlab.{name} is a name and a submodule"
+        assert isinstance(value, ModuleType) or name not in submodules, (
+            f"memlab.{name} is a name and a submodule"
+        )
     assert callable(memlab.replay)
     assert callable(memlab.run)

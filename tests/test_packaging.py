@@ -36,7 +36,9 @@ OPTIONAL = {
 
 def test_pins_are_installed_and_those_of_conda() -> None:
     lines = (ROOT / "environment.yml").read_text().splitlines()
-    conda = _pins([line.strip().removeprefix("- ") for line in lines if line.strip().startswith("- ")])
+    conda = _pins(
+        [line.strip().removeprefix("- ") for line in lines if line.strip().startswith("- ")]
+    )
     python = {"python": PROJECT["requires-python"].removeprefix(">=")}
     assert conda == _pins(sum((OPTIONAL[name] for name in EXTRAS), REQUIRED)) | python
     declared = sum(OPTIONAL.values(), REQUIRED)
@@ -53,7 +55,9 @@ def packages_of() -> dict[str, set[str]]:
 
 
 def test_what_the_package_imports_is_declared(packages_of: dict[str, set[str]]) -> None:
-    declared = set(_pins(sum((lines for name, lines in OPTIONAL.items() if name != "dev"), REQUIRED)))
+    declared = set(
+        _pins(sum((lines for name, lines in OPTIONAL.items() if name != "dev"), REQUIRED))
+    )
     # sentence-transformers is built on the one, httpx on the other, and they give the floors
     declared |= {"transformers", "anyio"}
     imported = set()
@@ -66,7 +70,9 @@ def test_what_the_package_imports_is_declared(packages_of: dict[str, set[str]]) 
     assert [name for name in third if not packages_of.get(name, {name}) & declared] == []
 
 
-def test_what_is_required_is_enough_to_search_and_to_measure(packages_of: dict[str, set[str]], tmp_path: Path) -> None:
+def test_what_is_required_is_enough_to_search_and_to_measure(
+    packages_of: dict[str, set[str]], tmp_path: Path
+) -> None:
     """The lightest import first, then a search without the packages of the extras, in one process of its own."""
     assert len(REQUIRED) <= 24
     wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:3]), ["tomlkit>=0"])).keys()

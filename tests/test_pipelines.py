@@ -44,8 +44,15 @@ def stages(names: list[str]) -> st.SearchStrategy[Stage]:
         hints = get_type_hints(registry[name])
         parameters = inspect.signature(registry[name]).parameters
         keys = [p for p in parameters if p not in ("run", "bench", "level")]
-        wanted = {key: VALUES[hints[key]] if key != "reranker" else st.just("light(window=2)") for key in keys}
-        needed = {key: wanted.pop(key) for key in keys if parameters[key].default is inspect.Parameter.empty}
+        wanted = {
+            key: VALUES[hints[key]] if key != "reranker" else st.just("light(window=2)")
+            for key in keys
+        }
+        needed = {
+            key: wanted.pop(key)
+            for key in keys
+            if parameters[key].default is inspect.Parameter.empty
+        }
         values = st.fixed_dictionaries(needed, optional=wanted)
         return values.map(lambda held: Stage(name, held))
 
@@ -69,9 +76,15 @@ def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("hybrid | mrr", r"no stage is called 'mrr' \(did you mean 'mmr'\?\); after the first come .*prf, .*mmr, "),
+        (
+            "hybrid | mrr",
+            r"no stage is called 'mrr' \(did you mean 'mmr'\?\); after the first come .*prf, .*mmr, ",
+        ),
         ("hibrid", r"'hibrid' \(did you mean 'hybrid'\?\); a pipeline begins with bm25, .*dense, "),
-        ("hybrid | cross_encoder", r"stage 'cross_encoder' needs model: write cross_encoder\(model=…\)"),
+        (
+            "hybrid | cross_encoder",
+            r"stage 'cross_encoder' needs model: write cross_encoder\(model=…\)",
+        ),
         ("hybrid | blend(reranker='lite')", "no stage is called 'lite'"),
         ("mmr | hybrid", "'mmr' retrieves nothing and cannot come first"),
         ("hybrid | dense", "'dense' retrieves and can only come first"),
@@ -83,7 +96,10 @@ def test_what_is_written_can_be_read(first: Stage, rest: list[Stage]) -> None:
         ("hybrid(k=__import__('os').getpid())", "is not a literal"),
         ("", "'' is not a pipeline .* join stages with |"),
         ("hybrid(k=1", "is not a pipeline"),
-        ("hybrid | (mmr | budget)", r"'mmr \| budget' is not a stage; a stage is name or name\(key=value"),
+        (
+            "hybrid | (mmr | budget)",
+            r"'mmr \| budget' is not a stage; a stage is name or name\(key=value",
+        ),
         ("-" * 50_000 + "1", "is not a pipeline"),
         ("(" * 5_000 + "hybrid" + ")" * 5_000, "is not a pipeline"),
         ("hybrid(k=" + "[" * 250 + "]" * 250 + ")", "is not a pipeline"),
@@ -114,7 +130,9 @@ def test_nonsense_is_read_or_refused(text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_value_of_the_wrong_type_names_its_stage_and_its_type(text: str) -> None:
-    with pytest.raises(PipelineError, match=r"stage '\w+': \w+ is .*; expected (int|float|float \| None|Sequence)"):
+    with pytest.raises(
+        PipelineError, match=r"stage '\w+': \w+ is .*; expected (int|float|float \| None|Sequence)"
+    ):
         pipeline(text)
     with pytest.raises(PipelineError, match="a pipeline is text such as"):
         pipeline([text])  # type: ignore[arg-type]
@@ -127,12 +145,16 @@ def test_a_value_out_of_range_names_its_stage(bench: Bench) -> None:
 
 def test_huge_counts_mean_everything(bench: Bench) -> None:
     huge = 10**30
-    text = f"hybrid(k={huge}) | mmr(k={huge}) | by_cluster(candidates={huge}) | budget(tokens={huge})"
+    text = (
+        f"hybrid(k={huge}) | mmr(k={huge}) | by_cluster(candidates={huge}) | budget(tokens={huge})"
+    )
     assert pipeline(text).run(bench).frame.height == bench.queries.height * bench.turns.height
 
 
 def test_a_pipeline_is_its_stages_one_after_another_and_a_run_says_so(bench: Bench) -> None:
-    by_hand = select.budget(select.mmr(retrieve.bm25(bench, k=30), bench, lambda_=0.4), bench, tokens=100)
+    by_hand = select.budget(
+        select.mmr(retrieve.bm25(bench, k=30), bench, lambda_=0.4), bench, tokens=100
+    )
     made = pipeline("bm25(k=30)|mmr(lambda_=0.4)|budget(tokens=100)")
     run = made.run(bench)
     assert run.frame.equals(by_hand.frame)
@@ -171,7 +193,13 @@ def test_what_comes_before_is_run_once(bench: Bench, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setitem(registry, "hybrid", counted)
     fresh = replace(bench)
-    for text in ("hybrid", "hybrid | mmr", "hybrid | mmr | budget", "hybrid", "hybrid | budget(tokens=50)"):
+    for text in (
+        "hybrid",
+        "hybrid | mmr",
+        "hybrid | mmr | budget",
+        "hybrid",
+        "hybrid | budget(tokens=50)",
+    ):
         pipeline(text).run(fresh)
     assert calls == {"hybrid": 1}
     for _ in range(2):  # an error is not remembered as a ranking

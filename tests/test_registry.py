@@ -58,7 +58,13 @@ def cell(source: str) -> None:
 @pytest.fixture(autouse=True)
 def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test adds."""
-    for registry in (memlab.stages, memlab.encoders, memlab.clusterers, memlab.measures, memlab.formats):
+    for registry in (
+        memlab.stages,
+        memlab.encoders,
+        memlab.clusterers,
+        memlab.measures,
+        memlab.formats,
+    ):
         monkeypatch.setattr(registry, "_functions", dict(registry._functions))
 
 
@@ -78,7 +84,9 @@ def test_a_stage_of_a_cell_works_as_any_other(bench: memlab.Bench) -> None:
     assert run.frame["rank"].max() == 1
     assert set(run.provenance["stages"]) == {"mine"}
     assert memlab.pipeline("bm25 | mine").run(bench, level="session").level == "session"
-    assert memlab.pipeline("bm25 | blend(reranker='mine')").run(bench).provenance["stages"].keys() == {"mine"}
+    assert memlab.pipeline("bm25 | blend(reranker='mine')").run(bench).provenance[
+        "stages"
+    ].keys() == {"mine"}
     with pytest.raises(PipelineError, match="k is 'x'; expected int"):
         memlab.pipeline("bm25 | mine(k='x')")
 
@@ -87,10 +95,14 @@ def test_a_stage_of_a_cell_works_as_any_other(bench: memlab.Bench) -> None:
         return memlab.retrieve.bm25(bench, k=k)
 
     assert memlab.pipeline("longest | mmr").run(bench).level == "turn"
-    assert memlab.pipeline("longest").run(bench, level="session").level == "session", "sessions follow from turns"
+    assert memlab.pipeline("longest").run(bench, level="session").level == "session", (
+        "sessions follow from turns"
+    )
 
 
-def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(data: memlab.Dataset, tmp_path: Path) -> None:
+def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(
+    data: memlab.Dataset, tmp_path: Path
+) -> None:
     asked: dict[str, Any] = {"store": tmp_path / "store", "encoder": None, "levels": ["turn"]}
     fresh = memlab.Bench.of(data, encoder=None)
     memory = memlab.MemoryStore.open(tmp_path / "store")
@@ -102,12 +114,18 @@ def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(data: memlab.Da
     run_id = first.cells["run_id"].item()
     assert memlab.replay(memory, run_id).frame["rank"].max() == 2
     # Its own code, and that of what it calls, and a value that it reads.
-    for change in (("top(k)", "top(1)"), ("run.top(WEIGHT)", "run.top(WEIGHT - 1)"), ("WEIGHT = 2", "WEIGHT = 1")):
+    for change in (
+        ("top(k)", "top(1)"),
+        ("run.top(WEIGHT)", "run.top(WEIGHT - 1)"),
+        ("WEIGHT = 2", "WEIGHT = 1"),
+    ):
         cell(STAGE.replace(*change))
         again = memlab.run("bm25 | mine", data, **asked)
         assert not again.cells["read"].any()
         assert again.runs[0].frame["rank"].max() == 1
-        assert memlab.pipeline("bm25 | mine").run(fresh).frame["rank"].max() == 1, "nor is it remembered by the bench"
+        assert memlab.pipeline("bm25 | mine").run(fresh).frame["rank"].max() == 1, (
+            "nor is it remembered by the bench"
+        )
         with pytest.raises(StoreError, match="stages, 'mine' is gone or is not the one"):
             memlab.replay(memory, run_id)
     del memlab.stages["mine"]
@@ -115,7 +133,9 @@ def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(data: memlab.Da
         memlab.replay(memory, run_id)
 
 
-def test_a_model_that_changed_under_its_name_is_read_again(bench: memlab.Bench, tmp_path: Path) -> None:
+def test_a_model_that_changed_under_its_name_is_read_again(
+    bench: memlab.Bench, tmp_path: Path
+) -> None:
     file = tmp_path / "model"
 
     @memlab.stage
@@ -124,7 +144,10 @@ def test_a_model_that_changed_under_its_name_is_read_again(bench: memlab.Bench, 
 
     for k in (3, 12):
         file.write_text(str(k))
-        assert memlab.pipeline(f"bm25 | reading(model={str(file)!r})").run(bench).frame["rank"].max() == k
+        assert (
+            memlab.pipeline(f"bm25 | reading(model={str(file)!r})").run(bench).frame["rank"].max()
+            == k
+        )
 
 
 def test_an_encoder_of_a_cell_is_known_by_its_code(data: memlab.Dataset, tmp_path: Path) -> None:
@@ -153,8 +176,14 @@ def plain(run: memlab.Run, bench: memlab.Bench) -> None: ...
         (lambda: memlab.stage(partial(plain), name="p"), "'p' is partial; write it as a function"),
         (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.diversity.mmr already"),
         (lambda: memlab.stage(plain, name="no name"), "cannot name a stage"),
-        (lambda: memlab.measures.register(plain), r"takes \(run, bench\); write it as def plain\(judged, k"),
-        (lambda: exec("import memlab\n@memlab.stage\ndef bare(run, bench): return run", {}), "source of 'b"),
+        (
+            lambda: memlab.measures.register(plain),
+            r"takes \(run, bench\); write it as def plain\(judged, k",
+        ),
+        (
+            lambda: exec("import memlab\n@memlab.stage\ndef bare(run, bench): return run", {}),
+            "source of 'b",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_at_once(register: Callable[[], Any], message: str) -> None:
@@ -162,7 +191,9 @@ def test_what_does_not_fit_is_refused_at_once(register: Callable[[], Any], messa
         register()
 
 
-def test_what_gives_no_run_and_no_value_a_question_is_named(data: memlab.Dataset, bench: memlab.Bench) -> None:
+def test_what_gives_no_run_and_no_value_a_question_is_named(
+    data: memlab.Dataset, bench: memlab.Bench
+) -> None:
     @memlab.stage
     def listing(run: memlab.Run, bench: memlab.Bench) -> list[str]:
         return run.frame["doc_id"].to_list()
@@ -183,7 +214,16 @@ def test_a_module_named_on_the_command_line_or_in_the_settings(
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "my_stages.py").write_text(PLUGIN)
     (tmp_path / "talk.txt").write_text("Ann: I moved.\nBen: Where to?\n")
-    evaluated = ("evaluate", "talk.txt", "--format", "lines", "--encoder", "letters", "--pipeline", "dense | mine")
+    evaluated = (
+        "evaluate",
+        "talk.txt",
+        "--format",
+        "lines",
+        "--encoder",
+        "letters",
+        "--pipeline",
+        "dense | mine",
+    )
     done = memlab_cli("--plugin", "my_stages", *evaluated, cwd=tmp_path)
     assert done.code == 0, done.err
     assert "(n = 1)" in done.out
@@ -210,5 +250,7 @@ def test_a_package_brings_its_own_through_entry_points(tmp_path: Path) -> None:
         "memlab.embed.load('letters').dim, sep='; ')"
     )
     paths = os.pathsep.join((str(tmp_path), str(Path(memlab.__file__).parents[1])))
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True
+    )
     assert done.stdout.decode().strip() == "bm25 | mine; all_but_one@3; 7", done.stderr.decode()

@@ -49,9 +49,16 @@ ROWS = st.lists(
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        # Scopes share neither sessions nor silence; rows need not be in order of time, and equal times keep theirs.
-        ([("a", 0, None), ("b", 10, None), ("a", 100, None)], [(0, "s0001", 1), (2, "s0002", 1), (1, "s0001", 1)]),
-        ([("a", 20, None), ("a", 0, None), ("a", 20, None)], [(1, "s0001", 1), (0, "s0001", 2), (2, "s0001", 3)]),
+        # Scopes share neither sessions nor silence; rows need not be in order of time, and equal
+        # times keep theirs.
+        (
+            [("a", 0, None), ("b", 10, None), ("a", 100, None)],
+            [(0, "s0001", 1), (2, "s0002", 1), (1, "s0001", 1)],
+        ),
+        (
+            [("a", 20, None), ("a", 0, None), ("a", 20, None)],
+            [(1, "s0001", 1), (0, "s0001", 2), (2, "s0001", 3)],
+        ),
         # A named session wins, and its name is not given again.
         (
             [("a", 0, None), ("a", 5, "s0001"), ("a", 500, "s0001"), ("a", 600, None)],
@@ -76,7 +83,10 @@ def test_time_zones_become_utc_and_wrong_arguments_are_named() -> None:
     oslo = naive.with_columns(pl.col("timestamp").dt.replace_time_zone("Europe/Oslo"))
     assert sessionize(naive)["timestamp"].to_list() == [START]
     assert sessionize(oslo)["timestamp"].to_list() == [START - timedelta(hours=1)]
-    for wrong, message in (({}, "no column 'timestamp'"), ({"timestamp": ["2026"]}, "expected Datetime")):
+    for wrong, message in (
+        ({}, "no column 'timestamp'"),
+        ({"timestamp": ["2026"]}, "expected Datetime"),
+    ):
         with pytest.raises(DataError, match=message):
             sessionize(pl.DataFrame({"scope": ["a"], **wrong}))
     with pytest.raises(DataError, match="not negative"):
@@ -108,7 +118,11 @@ def test_a_gap_splits_whatever_the_order_of_rows(minutes: list[int], random: Ran
         assert (r != s) == (u - t > GAP)
     random.shuffle(minutes)
     columns = ["timestamp", "session", "n"]
-    assert sessionize(messages([("a", m, None) for m in minutes])).select(columns).equals(result.select(columns))
+    assert (
+        sessionize(messages([("a", m, None) for m in minutes]))
+        .select(columns)
+        .equals(result.select(columns))
+    )
 
 
 def test_sessions_are_placed_by_time_with_participants_and_summary() -> None:
@@ -119,7 +133,9 @@ def test_sessions_are_placed_by_time_with_participants_and_summary() -> None:
         for n, m in enumerate(times, 1)
     ]
     result = sessions_of(frame(Turn, rows), summaries={"a/late": "They talked."})
-    assert result.select("session_id", "n", "n_turns", "participants", "start", "status", "summary").rows() == [
+    assert result.select(
+        "session_id", "n", "n_turns", "participants", "start", "status", "summary"
+    ).rows() == [
         ("a/early", 1, 3, ["p1", "p0"], START, "closed", None),
         ("a/untimed", 2, 1, ["p1"], None, "closed", None),
         ("a/late", 3, 2, ["p1", "p0"], at(500), "summarized", "They talked."),

@@ -34,22 +34,37 @@ def bench_of(data: Dataset) -> Bench:
 
 def renamed(data: Dataset) -> tuple[Dataset, dict[str, str]]:
     """Give every id another one, in another alphabetical order."""
-    ids = [*data.scopes, *data.turns["turn_id"], *data.sessions["session_id"], *data.questions["query_id"]]
+    ids = [
+        *data.scopes,
+        *data.turns["turn_id"],
+        *data.sessions["session_id"],
+        *data.questions["query_id"],
+    ]
     numbers = np.random.default_rng(0).permutation(len(ids))
     names = {old: f"x{number:03}" for old, number in zip(ids, numbers, strict=True)}
-    new = pl.selectors.by_name("scope", "turn_id", "session_id", "query_id", require_all=False).replace_strict(names)
-    tables = {name: getattr(data, name).with_columns(new) for name in ("turns", "sessions", "questions")}
+    new = pl.selectors.by_name(
+        "scope", "turn_id", "session_id", "query_id", require_all=False
+    ).replace_strict(names)
+    tables = {
+        name: getattr(data, name).with_columns(new) for name in ("turns", "sessions", "questions")
+    }
     return replace(data, **tables), names
 
 
 def text_of(stage: str, *, first: str = "combsum", **parameters: Any) -> str:
-    last = f"{stage}({', '.join(f'{name}={value!r}' for name, value in parameters.items())})" if parameters else stage
+    last = (
+        f"{stage}({', '.join(f'{name}={value!r}' for name, value in parameters.items())})"
+        if parameters
+        else stage
+    )
     return last if stage in RETRIEVERS else f"{first} | {last}"
 
 
 def rankings(run: Run) -> dict[str, list[tuple[str, float]]]:
     grouped = run.frame.group_by("query_id", maintain_order=True).agg("doc_id", "score")
-    return {query: list(zip(ids, scores, strict=True)) for query, ids, scores in grouped.iter_rows()}
+    return {
+        query: list(zip(ids, scores, strict=True)) for query, ids, scores in grouped.iter_rows()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +88,13 @@ def alone() -> dict[str, Bench]:
 def test_a_ranking_is_strict_finite_and_of_its_scope_whatever_the_ids(
     bench: Bench, other: tuple[Bench, dict[str, str]], stage: str, level: Any
 ) -> None:
-    run, again = (memlab.pipeline(text_of(stage)).run(its, level=level) for its in (bench, other[0]))
+    run, again = (
+        memlab.pipeline(text_of(stage)).run(its, level=level) for its in (bench, other[0])
+    )
     ranked, documents = rankings(run), bench.documents(level)
-    assert list(ranked) == [query for query in bench.queries["query_id"] if query in ranked], "queries in their order"
+    assert list(ranked) == [query for query in bench.queries["query_id"] if query in ranked], (
+        "queries in their order"
+    )
     for query, hits in ranked.items():
         ids, scores = zip(*hits, strict=True)
         assert len(set(ids)) == len(ids)
@@ -83,14 +102,20 @@ def test_a_ranking_is_strict_finite_and_of_its_scope_whatever_the_ids(
         assert (np.diff(scores) < 0).all()
         start, end = documents.spans[query.split("/")[0]]
         assert set(ids) <= set(documents.ids[start:end])
-    assert run.frame["rank"].equals(run.frame.select(pl.int_range(1, pl.len() + 1).over("query_id")).to_series())
+    assert run.frame["rank"].equals(
+        run.frame.select(pl.int_range(1, pl.len() + 1).over("query_id")).to_series()
+    )
     name = other[1].__getitem__
-    expected = {name(query): [(name(doc), score) for doc, score in hits] for query, hits in ranked.items()}
+    expected = {
+        name(query): [(name(doc), score) for doc, score in hits] for query, hits in ranked.items()
+    }
     assert rankings(again) == expected
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_question_and_a_scope_rank_alone_as_beside_others(bench: Bench, alone: dict[str, Bench], stage: str) -> None:
+def test_a_question_and_a_scope_rank_alone_as_beside_others(
+    bench: Bench, alone: dict[str, Bench], stage: str
+) -> None:
     whole = rankings(memlab.pipeline(text_of(stage)).run(bench))
     some = [bench.with_queries(bench.queries[row]) for row in (slice(0, 0), slice(4, 5))]
     for part in (*some, *alone.values()):
@@ -102,8 +127,12 @@ def test_a_question_and_a_scope_rank_alone_as_beside_others(bench: Bench, alone:
 
 
 @pytest.mark.parametrize("stage", RERANKERS)
-def test_a_ranking_of_nothing_stays_nothing_and_one_of_sessions_is_ranked_or_refused(bench: Bench, stage: str) -> None:
-    run, sessions = (memlab.pipeline("combsum").run(bench, level=level) for level in ("turn", "session"))
+def test_a_ranking_of_nothing_stays_nothing_and_one_of_sessions_is_ranked_or_refused(
+    bench: Bench, stage: str
+) -> None:
+    run, sessions = (
+        memlab.pipeline("combsum").run(bench, level=level) for level in ("turn", "session")
+    )
     assert not memlab.stages[stage](replace(run, frame=run.frame.clear()), bench).frame.height
     try:
         level = str(memlab.stages[stage](sessions, bench).level)
@@ -124,7 +153,9 @@ def test_what_cannot_be_used_is_refused_by_name(bench: Bench) -> None:
         for name, parameter in inspect.signature(memlab.stages[stage]).parameters.items():
             if type(parameter.default) in (int, float) and name != "seed":
                 with pytest.raises(DataError, match=rf"\b{name} is -2"):
-                    memlab.pipeline(text_of(stage, **{name: type(parameter.default)(-2)})).run(bench)
+                    memlab.pipeline(text_of(stage, **{name: type(parameter.default)(-2)})).run(
+                        bench
+                    )
             if name == "service":
                 with pytest.raises(MemlabError, match=r"llm\.services\.nowhere"):
                     memlab.pipeline(text_of(stage, service="nowhere")).run(bench)
@@ -136,7 +167,11 @@ def test_what_cannot_be_used_is_refused_by_name(bench: Bench) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_without_embeddings_a_stage_works_or_says_so(stage: str) -> None:
     try:
-        found = memlab.pipeline(text_of(stage, first="bm25")).run(Bench.of(odd_world(), encoder=None)).frame.height
+        found = (
+            memlab.pipeline(text_of(stage, first="bm25"))
+            .run(Bench.of(odd_world(), encoder=None))
+            .frame.height
+        )
     except MemlabError as error:
         found = "encoder" in str(error)
     assert found

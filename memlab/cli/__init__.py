@@ -17,7 +17,8 @@ __all__ = ["app", "ask", "data", "main", "measure", "models", "share"]
 
 def main() -> None:
     """Run the command line; an error that the user can mend is one line and exit code 2."""
-    # Imports make objects that stay: looking through them again and again is a fifth of a short command's time.
+    # Imports make objects that stay: looking through them again and again is a fifth of a short
+    # command's time.
     gc.set_threshold(100_000)
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):

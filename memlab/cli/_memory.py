@@ -44,7 +44,9 @@ class OpenMemory:
     def resolved(self, as_of: datetime | None = None) -> Resolved:
         from memlab.indexing import resolved_facts
 
-        return resolved_facts(self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of)
+        return resolved_facts(
+            self.store, self.dataset, scopes=[self.scope], encoder=self.encoder, as_of=as_of
+        )
 
     def nothing(self, what: str, why: str = "") -> DataError:
         """Give the error that says why there is nothing of a kind."""
@@ -53,7 +55,12 @@ class OpenMemory:
 
 
 def open_memory(
-    dataset: str | None, scope: str | None, store: str | None, encoder: str | None = None, *, joined: bool = False
+    dataset: str | None,
+    scope: str | None,
+    store: str | None,
+    encoder: str | None = None,
+    *,
+    joined: bool = False,
 ) -> OpenMemory:
     """Open the memory that the options name; where ``joined``, all scopes as one whose name is empty by default."""
     from memlab.retrieve.candidates import LARGE
@@ -63,7 +70,10 @@ def open_memory(
     names = memory.datasets()["name"].to_list()
     if dataset is None and len(names) > 1:
         dataset = memory.chosen() or ""
-        echo(f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another", err=True)
+        echo(
+            f"dataset {escape_line(dataset)}, the last that was ingested; --dataset names another",
+            err=True,
+        )
     name = choose_one(names, dataset, "dataset", "memlab ingest FILE puts one there")
     scopes = memory.scopes(name)
     joined = joined and scope is None and len(scopes) > 1
@@ -75,16 +85,24 @@ def open_memory(
     return OpenMemory(memory, chosen, name, wanted)
 
 
-def scored_facts(place: OpenMemory, *, now: str | None, as_of: str | None) -> tuple[Resolved, pl.DataFrame, str]:
+def scored_facts(
+    place: OpenMemory, *, now: str | None, as_of: str | None
+) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
     resolved = place.resolved(read_date(as_of, end=True))
     if resolved.facts.is_empty():
         stated = place.rows("facts")
         first: Any = stated["asserted_at"].fill_null(stated["recorded_at"]).min()
-        why = f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}" if first else ""
+        why = (
+            f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}"
+            if first
+            else ""
+        )
         raise place.nothing("facts", why)
     at, present = _resolve_now(place, now or as_of)
-    worded = resolved.facts.with_columns(text=memlab.knowledge.recall.fact_sentences(resolved.facts))
+    worded = resolved.facts.with_columns(
+        text=memlab.knowledge.recall.fact_sentences(resolved.facts)
+    )
     settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
     return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present
 
@@ -95,11 +113,16 @@ def _resolve_now(place: OpenMemory, wanted: str | None) -> tuple[datetime, str]:
     if date is not None:
         return date, f"now: {day_or_undated(date)}, as asked"
     times = place.store.sessions(place.dataset, scopes=[place.scope], columns=["start", "end"])
-    latest: Any = max((t for t in (times["end"].max(), times["start"].max()) if t is not None), default=clock)
+    latest: Any = max(
+        (t for t in (times["end"].max(), times["start"].max()) if t is not None), default=clock
+    )
     if (days := (clock - latest).days) <= _OLD_DAYS:
         return clock, f"now: {day_or_undated(clock)}"
     age = escape_line(f"{place.scope} ended {days / _OLD_DAYS:.1f} years ago")
-    return latest, f"now: {day_or_undated(latest)}, the last time in the memory ({age}); --now sets another"
+    return (
+        latest,
+        f"now: {day_or_undated(latest)}, the last time in the memory ({age}); --now sets another",
+    )
 
 
 def read_date(text: str | None, *, end: bool = False) -> datetime | None:
@@ -116,7 +139,9 @@ def read_date(text: str | None, *, end: bool = False) -> datetime | None:
             date = datetime.combine(date, time.max)
         return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise DataError(f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00") from None
+        raise DataError(
+            f"{text!r} is no date; write it as 2023-06-30 or 2023-06-30T18:00"
+        ) from None
 
 
 def day_or_undated(when: datetime | None) -> str:
@@ -134,10 +159,14 @@ def filter_rows(
     rows = rows if start is None else rows.filter(rows[at] >= start)
     if session is None:
         return rows
-    there = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])["session_id"]
+    there = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id"])[
+        "session_id"
+    ]
     wanted = next((each for each in (session, f"{place.scope}/{session}") if each in there), None)
     if wanted is None:
-        raise DataError(f"{place.scope!r} has no session {session!r}; it has {', '.join(there.head(5))} …")
+        raise DataError(
+            f"{place.scope!r} has no session {session!r}; it has {', '.join(there.head(5))} …"
+        )
     return rows.filter(session_id=wanted)
 
 
@@ -147,7 +176,9 @@ def add_turn_texts(rows: pl.DataFrame, place: OpenMemory, *, wanted: bool) -> pl
 
     if not wanted:
         return rows
-    stored = place.store.turns(place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"])
+    stored = place.store.turns(
+        place.dataset, scopes=[place.scope], columns=["turn_id", "speaker", "text"]
+    )
     cited = stored.filter(pl.col("turn_id").is_in(rows["evidence"].explode().implode()))
     texts = {turn: f"{turn} ({speaker}): {text}" for turn, speaker, text in cited.iter_rows()}
     turns = [[texts.get(each, f"{each}: no such turn") for each in ids] for ids in rows["evidence"]]
@@ -166,6 +197,10 @@ def print_turns(row: dict[str, Any]) -> None:
 def print_wrapped(text: str, *, indent: int = 6, first: int = 6) -> None:
     """Print a text in lines of a terminal, whatever it holds."""
     lines = textwrap.wrap(
-        escape_line(text), _WIDTH, initial_indent=" " * first, subsequent_indent=" " * indent, break_on_hyphens=False
+        escape_line(text),
+        _WIDTH,
+        initial_indent=" " * first,
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
     )
     echo("\n".join(lines))

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from memlab.records import Dataset
 
 _LISTS = ("summaries", "topics", "decisions", "actions", "questions", "entities", "timeline")
-_MOVED = {kind: f"list {kind}" for kind in _LISTS} | {"profile": "facts --person NAME", "judge": "answer --judge NAME"}
+_MOVED = {kind: f"list {kind}" for kind in _LISTS} | {
+    "profile": "facts --person NAME",
+    "judge": "answer --judge NAME",
+}
 """Verbs that are gone, and what is typed for them."""
 
 
@@ -58,43 +61,70 @@ Path_ = Annotated[
 ]
 Format = Annotated[
     str | None,
-    typer.Option(help="Such as chatgpt, whatsapp, chatlog, locomo or a plugin's; found from the content by default."),
+    typer.Option(
+        help="Such as chatgpt, whatsapp, chatlog, locomo or a plugin's; found from the content by default."
+    ),
 ]
-Pool = Annotated[int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")]
+Pool = Annotated[
+    int | None, typer.Option(help="Pool a LongMemEval file to this many sessions a question.")
+]
 Systems = Annotated[
     list[str] | None,
-    typer.Option("--system", help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated."),
+    typer.Option(
+        "--system",
+        help="A pipeline, module:name of a memory, or http://HOST:PORT; may be repeated.",
+    ),
 ]
 Rankings = Annotated[
     list[Path] | None,
-    typer.Option("--run", help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated."),
+    typer.Option(
+        "--run",
+        help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated.",
+    ),
 ]
 CrossValidate = Annotated[
-    str | None, typer.Option(help="scope: train `learned` on all conversations but the one that it ranks.")
+    str | None,
+    typer.Option(help="scope: train `learned` on all conversations but the one that it ranks."),
 ]
 Service = Annotated[
-    str | None, typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service.")
+    str | None,
+    typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service."),
 ]
-Engine = Annotated[str, typer.Option(help="local, or ray: the work goes to a Ray cluster (RAY_ADDRESS).")]
+Engine = Annotated[
+    str, typer.Option(help="local, or ray: the work goes to a Ray cluster (RAY_ADDRESS).")
+]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Ask no language model; estimate the tokens and the price of asking.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Ask no language model; estimate the tokens and the price of asking."
+    ),
 ]
 Timeout = Annotated[float, typer.Option(help="Seconds for one call of a memory.", min=0.001)]
-Out = Annotated[Path | None, typer.Option(help="Directory for what is written.", show_default=False)]
+Out = Annotated[
+    Path | None, typer.Option(help="Directory for what is written.", show_default=False)
+]
 Source = Annotated[Path, typer.Option(help="Where the notebooks are.")]
 NOTEBOOKS = Path("notebooks")
 Store = Annotated[str | None, typer.Option(help="Directory or URI of the store.")]
 EncoderName = Annotated[
-    str | None, typer.Option(help="minilm, hashing, endpoint:NAME, a directory, a hub id, or a plugin's.")
+    str | None,
+    typer.Option(help="minilm, hashing, endpoint:NAME, a directory, a hub id, or a plugin's."),
 ]
 OnError = Annotated[str | None, typer.Option(help="raise or quarantine.")]
 Language = Annotated[
-    str | None, typer.Option(help="Of the conversations, such as de; by default what a chat log says, else English.")
+    str | None,
+    typer.Option(
+        help="Of the conversations, such as de; by default what a chat log says, else English."
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.")]
-DatasetName = Annotated[str | None, typer.Option(help="A dataset of the store; by default the last ingested.")]
+DatasetName = Annotated[
+    str | None, typer.Option(help="A dataset of the store; by default the last ingested.")
+]
 Scope = Annotated[str | None, typer.Option(help="Whose memory; the only one by default.")]
-Scopes = Annotated[list[str] | None, typer.Option("--scope", help="Only this memory; may be repeated.")]
+Scopes = Annotated[
+    list[str] | None, typer.Option("--scope", help="Only this memory; may be repeated.")
+]
 K = Annotated[int, typer.Option("--k", "-k", help="How many results.", min=1, max=MOST_RESULTS)]
 
 _plugins: list[str] = []  # what --plugin gave: it stands before the verb
@@ -176,7 +206,12 @@ def enable_system_imports(systems: Iterable[str]) -> None:
 def reading_options(chosen: Settings) -> dict[str, Any]:
     """Give the settings that reading a file takes."""
     gap = timedelta(minutes=chosen.gap_minutes)
-    return {"on_error": chosen.on_error, "seed": chosen.seed, "gap": gap, "language": chosen.language}
+    return {
+        "on_error": chosen.on_error,
+        "seed": chosen.seed,
+        "gap": gap,
+        "language": chosen.language,
+    }
 
 
 def format_table(frame: pl.DataFrame) -> str:
@@ -192,19 +227,35 @@ def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     from memlab.embed import load
     from memlab.embed.ray_encoder import load_distributed_encoder
 
-    services = {name: memlab.llm.Service(name, **each.model_dump()) for name, each in chosen.llm.services.items()}
+    services = {
+        name: memlab.llm.Service(name, **each.model_dump())
+        for name, each in chosen.llm.services.items()
+    }
     local = memlab.distributed.check_engine(engine) == "local"
     return (load if local else load_distributed_encoder)(chosen.encoder, services=services)
 
 
 def load_files(
-    files: list[Path], chosen: Settings, *, format: str | None, pool: int | None, scope: list[str] | None = None
+    files: list[Path],
+    chosen: Settings,
+    *,
+    format: str | None,
+    pool: int | None,
+    scope: list[str] | None = None,
 ) -> Iterator[Dataset]:
     """Load files, or some scopes of them, one after the other; of several the pool is for those that can be pooled."""
     for path in files:
-        fits = len(files) == 1 or format is not None or memlab.datasets.detect(path) == "longmemeval"
-        data = memlab.datasets.load(path, format=format, pool=pool if fits else None, **reading_options(chosen))
-        yield data.take(memlab.records.resolve_scope_name(one, data.scopes) for one in scope) if scope else data
+        fits = (
+            len(files) == 1 or format is not None or memlab.datasets.detect(path) == "longmemeval"
+        )
+        data = memlab.datasets.load(
+            path, format=format, pool=pool if fits else None, **reading_options(chosen)
+        )
+        yield (
+            data.take(memlab.records.resolve_scope_name(one, data.scopes) for one in scope)
+            if scope
+            else data
+        )
 
 
 def pipeline_lines(text: str) -> list[str]:
@@ -217,7 +268,9 @@ def pipeline_lines(text: str) -> list[str]:
     try:
         lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
-        raise DataError(f"pipelines {text}: {error}; give a text file with one pipeline a line") from error
+        raise DataError(
+            f"pipelines {text}: {error}; give a text file with one pipeline a line"
+        ) from error
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
@@ -230,12 +283,16 @@ def read_assignments(texts: list[str]) -> dict[str, Any]:
     for each in texts:
         name, equals, text = each.partition("=")
         if not (name.isidentifier() and equals):
-            raise DataError(f"--set {each!r} is no assignment; write it as name=value, for example n_scopes=3")
+            raise DataError(
+                f"--set {each!r} is no assignment; write it as name=value, for example n_scopes=3"
+            )
         try:
             value = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError):
             value = text
-        values[name] = [_full_path(item) for item in value] if isinstance(value, list) else _full_path(value)
+        values[name] = (
+            [_full_path(item) for item in value] if isinstance(value, list) else _full_path(value)
+        )
     return values
 
 

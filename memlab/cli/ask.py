@@ -30,15 +30,25 @@ if TYPE_CHECKING:
 
 GROUP = "Ask"
 Question = Annotated[str, typer.Argument(help="What to look for.")]
-Session = Annotated[str | None, typer.Option(help="Only of this session: its id, or what follows the scope in it.")]
+Session = Annotated[
+    str | None, typer.Option(help="Only of this session: its id, or what follows the scope in it.")
+]
 Since = Annotated[str | None, typer.Option(help="From this day on.")]
 Evidence = Annotated[bool, typer.Option("--evidence", help="With the turns that each stands on.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --k says.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="As JSON, an object a line; all of them, whatever --k says.")
+]
 All = Annotated[bool, typer.Option("--all", help="What no longer holds too.")]
 Now = Annotated[
-    str | None, typer.Option(help="The present. Default: the clock; for a memory that ended over a year ago, its end.")
+    str | None,
+    typer.Option(
+        help="The present. Default: the clock; for a memory that ended over a year ago, its end."
+    ),
 ]
-AsOf = Annotated[str | None, typer.Option(help="Facts that were active on this day, from what was known by then.")]
+AsOf = Annotated[
+    str | None,
+    typer.Option(help="Facts that were active on this day, from what was known by then."),
+]
 _MOST_REASONS = 8
 _SHOWN_COLUMNS = (
     "fact_id", "session_id", "text", "subject", "predicate", "object", "status", "confidence", "valid_from", "valid_to",
@@ -61,7 +71,10 @@ def search(
     """Search one memory of the store, or all of a dataset where --scope names none."""
     from memlab import lookup
 
-    place, stages = open_memory(dataset, scope, store, encoder, joined=True), memlab.pipeline(pipeline)
+    place, stages = (
+        open_memory(dataset, scope, store, encoder, joined=True),
+        memlab.pipeline(pipeline),
+    )
     if history is not None:
         said = memlab.conversation.read_history(history)
         query = memlab.conversation.rewrite(query, history=said, service=service)
@@ -78,9 +91,14 @@ def search(
         echo(f"compared with {bench.turns.height:,} candidates of {size:,} turns", err=True)
     found = lookup.hit_rows(stages.run(bench, level=level).top(k), bench)
     if found.is_empty():
-        echo(f"no {level} of {escape_line(place.scope or place.dataset)} matches {shorten_line(query)!r}")
+        echo(
+            f"no {level} of {escape_line(place.scope or place.dataset)} matches {shorten_line(query)!r}"
+        )
     for row in found.iter_rows(named=True):
-        where, speaker = escape_line(row["turn_id"] or row["session_id"]), f"{row['speaker']}: " * bool(row["speaker"])
+        where, speaker = (
+            escape_line(row["turn_id"] or row["session_id"]),
+            f"{row['speaker']}: " * bool(row["speaker"]),
+        )
         echo(
             f"{row['rank']:>3}  {row['score']:.4f}  {day_or_undated(row['time'])}  {where}\n"
             f"     {shorten_line(speaker + row['text'])}"
@@ -115,13 +133,19 @@ def facts(
     resolved, rows, present = scored_facts(place, now=now, as_of=as_of)
     rows = rows.filter(~rows["status"].is_in(["repeat", "closing"]))
     if person:
-        rows = rows.filter(rows["subject"].str.to_lowercase().str.contains(person.lower(), literal=True))
+        rows = rows.filter(
+            rows["subject"].str.to_lowercase().str.contains(person.lower(), literal=True)
+        )
     if predicate:
         wanted = normal_form.normal_relation(predicate)
-        rows = rows.filter([normal_form.normal_relation(said) == wanted for said in rows["predicate"]])
+        rows = rows.filter(
+            [normal_form.normal_relation(said) == wanted for said in rows["predicate"]]
+        )
     if log:
         by = resolved.facts.select("session_id", new="fact_id")
-        closings = resolved.log.join(rows.select(old="fact_id"), on="old", how="semi", maintain_order="left")
+        closings = resolved.log.join(
+            rows.select(old="fact_id"), on="old", how="semi", maintain_order="left"
+        )
         closings = closings.join(by, on="new", how="left", maintain_order="left")
         closings = filter_rows(closings, place, session=session, since=since, at="at")
         shown = add_turn_texts(closings if json else closings.tail(k), place, wanted=evidence)
@@ -135,16 +159,24 @@ def facts(
     shown = rows if all_ else rows.filter(rows["status"] == "active")
     shown = shown.sort("last_access", descending=True, maintain_order=True)
     if json:
-        echo(add_turn_texts(shown.select(_SHOWN_COLUMNS), place, wanted=evidence).write_ndjson(), nl=False)
+        echo(
+            add_turn_texts(shown.select(_SHOWN_COLUMNS), place, wanted=evidence).write_ndjson(),
+            nl=False,
+        )
         return
     echo(present)
     rest = rows.height - shown.height
-    echo(count_noun(shown.height, "facts") + (f"; {rest:,} no longer hold: --all shows them" if rest else ""))
+    echo(
+        count_noun(shown.height, "facts")
+        + (f"; {rest:,} no longer hold: --all shows them" if rest else "")
+    )
     for row in add_turn_texts(shown.head(k), place, wanted=evidence).iter_rows(named=True):
         until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
         last = f", last said {day_or_undated(row['last_access'])}" if row["n_reinforced"] else ""
-        _print_fact(f"{row['confidence']:.2f}  since {day_or_undated(row['valid_from'])}{last}{state}", row)
+        _print_fact(
+            f"{row['confidence']:.2f}  since {day_or_undated(row['valid_from'])}{last}{state}", row
+        )
         print_turns(row)
     if shown.height > k:
         echo(f"… and {shown.height - k:,} more; --k prints them")
@@ -167,28 +199,51 @@ def recall(
 
     place = open_memory(dataset, scope, store, encoder)
     _, known, present = scored_facts(place, now=now, as_of=as_of)
-    asked, summaries, entities = question_frame(question, place.scope), place.rows("summaries"), place.rows("entities")
+    asked, summaries, entities = (
+        question_frame(question, place.scope),
+        place.rows("summaries"),
+        place.rows("entities"),
+    )
     if until := read_date(as_of, end=True):
-        ended = place.store.sessions(place.dataset, scopes=[place.scope], columns=["session_id", "end"])
+        ended = place.store.sessions(
+            place.dataset, scopes=[place.scope], columns=["session_id", "end"]
+        )
         ended = ended.filter(ended["end"] <= until)
-        summaries, entities = (rows.join(ended, on="session_id", how="semi") for rows in (summaries, entities))
+        summaries, entities = (
+            rows.join(ended, on="session_id", how="semi") for rows in (summaries, entities)
+        )
     ranking = search_facts(
-        asked, known, encoder=place.encoder, entities=entities, settings=place.chosen.recall, k=k, superseded=all_
+        asked,
+        known,
+        encoder=place.encoder,
+        entities=entities,
+        settings=place.chosen.recall,
+        k=k,
+        superseded=all_,
     )
     echo(present)
     if ranking.height and (names := ", ".join(ranking["entities"][0].to_list())):
         echo(f"the question names: {escape_line(names)}")
     elif ranking.height and not ranking["graph"].max():
         echo("the question names nothing that the graph knows, so it says nothing")
-    for row in ranking.join(known, on="fact_id", how="left", suffix="_", maintain_order="left").iter_rows(named=True):
+    for row in ranking.join(
+        known, on="fact_id", how="left", suffix="_", maintain_order="left"
+    ).iter_rows(named=True):
         parts = f"vector {row['vector']:.2f}  graph {row['graph']:.2f}  confidence {row['confidence']:.2f}"
         state = "" if row["status"] == "active" else f"  [{row['status']}]"
-        _print_fact(f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day_or_undated(row['valid_from'])}{state}", row)
+        _print_fact(
+            f"{row['rank']:>3}  {row['score']:.3f}  {parts}  {day_or_undated(row['valid_from'])}{state}",
+            row,
+        )
     if sessions and summaries.height:
         cosines = pl.Series(similarities(asked["text"], summaries["summary"], place.encoder)[0])
-        ranked = summaries.with_columns(score=cosines).sort("score", descending=True, maintain_order=True)
+        ranked = summaries.with_columns(score=cosines).sort(
+            "score", descending=True, maintain_order=True
+        )
         for rank, row in enumerate(ranked.head(sessions).iter_rows(named=True), start=1):
-            echo(f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {escape_line(row['session_id'])}")
+            echo(
+                f"{rank:>3}  {row['score']:.3f}  {day_or_undated(row['start'])}  {escape_line(row['session_id'])}"
+            )
             print_wrapped(row["summary"])
 
 
@@ -210,7 +265,9 @@ def list_(
     entities = place.rows("entities")
     if kind == "entities":  # of a session all that it names, also what a later one names too
         entities = filter_rows(entities, place, session=session, since=None, at="at")
-    every = list_records(kind, summaries=place.rows("summaries"), entities=entities, resolved=resolved)
+    every = list_records(
+        kind, summaries=place.rows("summaries"), entities=entities, resolved=resolved
+    )
     if every.is_empty() and (session is None or kind != "entities"):
         raise place.nothing(kind)
     rows = filter_rows(every, place, session=session, since=since, at="at")
@@ -218,7 +275,9 @@ def list_(
         echo(add_turn_texts(rows, place, wanted=evidence).write_ndjson(), nl=False)
         return
     echo(f"{count_noun(rows.height, kind)} of {escape_line(place.scope)}")
-    states = place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
+    states = (
+        place.store.knowledge.states(place.dataset).filter(scope=place.scope).drop_nulls("reason")
+    )
     states = filter_rows(states, place, session=session, since=None, at="at")
     for skipped, reason in states.select("session_id", "reason").head(_MOST_REASONS).iter_rows():
         echo(f"{escape_line(skipped)}: {shorten_line(reason)}")
@@ -249,7 +308,9 @@ def rollup(
 
     if (week is None) == (month is None):
         raise DataError("name one period: --week 2026-03-02 or --month 2026-03")
-    kind, start = ("week", read_date(week)) if month is None else ("month", read_date(f"{month}-01"))
+    kind, start = (
+        ("week", read_date(week)) if month is None else ("month", read_date(f"{month}-01"))
+    )
     assert start is not None  # one of the two was given
     place = open_memory(dataset, scope, store)
     rows = place.rows("summaries")
@@ -257,35 +318,49 @@ def rollup(
     by = None if wanted == summaries.EXTRACTIVE else wanted
     turns = place.store.turns(place.dataset, scopes=[place.scope])
     language = place.store.datasets().filter(name=place.dataset)["language"].item() or "en"
-    node = summaries.summarize_period(turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language)
+    node = summaries.summarize_period(
+        turns, kind, start.date(), summaries=rows, tz=tz, service=by, language=language
+    )
     echo(summaries.to_markdown(node.row(0, named=True), tz=tz))
-    no_model = "no model was asked: these are sentences of the conversation; --service NAME asks one"
+    no_model = (
+        "no model was asked: these are sentences of the conversation; --service NAME asks one"
+    )
     if line := summaries.fallback_note(node, "summaries") if by else no_model:
         echo(line, err=True)
 
 
-def _write_undo(place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str) -> str:
+def _write_undo(
+    place: OpenMemory, undo: tuple[str, str] | None, redo: tuple[str, str] | None, why: str
+) -> str:
     """Write an undo, or take one back."""
     noted = place.store.knowledge
     old, new = undo or redo or ("", "")
     if undo:
         if place.resolved().log.filter(old=old, new=new).is_empty():
-            raise DataError(f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log")
+            raise DataError(
+                f"the log has no row in which {new!r} ends {old!r}; give a pair of memlab facts --log"
+            )
         noted.undo(place.dataset, place.scope, old, new, at=datetime.now(UTC), why=why)
     elif not noted.redo(place.dataset, place.scope, old, new):
-        raise DataError(f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was")
+        raise DataError(
+            f"that {new!r} ends {old!r} was not undone; memlab facts --log lists what was"
+        )
     return escape_line(f"that {new} ends {old} {'no longer counts' if undo else 'counts again'}")
 
 
 def _print_fact(head: str, row: dict[str, Any]) -> None:
     echo(head + (f"  heard {row['n_reinforced'] + 1} times" if row["n_reinforced"] else ""))
     print_wrapped(row["text"])
-    echo(f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}")
+    echo(
+        f"      {escape_line(row['fact_id'])}: {escape_line(', '.join(row['evidence']) or 'no evidence')}"
+    )
 
 
 def _print_log(rows: pl.DataFrame, total: int, place: OpenMemory, texts: dict[str, str]) -> None:
     for row in rows.iter_rows(named=True):
-        echo(f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}")
+        echo(
+            f"{day_or_undated(row['at'])}  {row['rule']}, said by {escape_line(row['by'] or 'nobody named')}"
+        )
         for which in ("old", "new"):
             print_wrapped(f"{which}: {texts[row[which]]}  ({row[which]})", indent=11)
         echo(f"      evidence: {escape_line(', '.join(row['evidence']) or 'none')}")

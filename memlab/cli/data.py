@@ -45,7 +45,9 @@ def ingest(
     """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
     from memlab.retrieve import candidates
 
-    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = opt.settings_in_force(
+        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
+    )
     about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
     options = opt.reading_options(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
@@ -64,12 +66,18 @@ def ingest(
     with memory.alone(into) if into else nullcontext():
         if into and memory.whole(into):
             read = memlab.datasets.stream(
-                dataset, format=format, pool=pool, into=lambda scopes: memory.dataset(into, scopes=scopes), **options
+                dataset,
+                format=format,
+                pool=pool,
+                into=lambda scopes: memory.dataset(into, scopes=scopes),
+                **options,
             )
         report = memory.ingest(parts(), progress=True)
     echo(opt.format_table(report))
     if removed := report.filter(table="turns")["removed"].sum():
-        echo(f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them")
+        echo(
+            f"{removed:,} turns that their scopes no longer have were removed; --into NAME adds and keeps them"
+        )
     for name in names:
         memory.choose(name)
         added = memory.vectors.backfill(model, name, header=chosen.header)
@@ -91,12 +99,17 @@ def optimize(store: opt.Store = None) -> None:
     echo(opt.format_table(memory.optimize()))
     after = memory.size()
     if before and after:
-        echo(f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}")
+        echo(
+            f"{mask_secrets(chosen.store)}: {(before - after) / 1e6:,.1f} MB freed of {before / 1e6:,.1f}"
+        )
 
 
 @register_command(GROUP, "fetch locomo")
 def fetch(
-    name: Annotated[str, typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m.")],
+    name: Annotated[
+        str,
+        typer.Argument(help="locomo, longmemeval (the oracle file), longmemeval-s, longmemeval-m."),
+    ],
     out: opt.Out = Path("data"),
 ) -> None:
     """Download a published dataset; resumes, and checks the checksum."""
@@ -114,7 +127,9 @@ def published_datasets() -> None:
     for name, license, splits, size, sha256, url in list_published_benchmarks().iter_rows():
         megabytes = f"{size / 1e6:,.0f} MB" if size else ""
         echo(f"{name:20}{license:17}{megabytes:>9}  {splits}")
-        echo(f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}")
+        echo(
+            f"{'':20}{url}\n{'':20}{f'SHA-256 {sha256}' if sha256 else 'not fetched: no published checksum'}"
+        )
 
 
 @register_command(GROUP, "convert my-chats.jsonl my-chats-folder")
@@ -139,7 +154,12 @@ def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
     for name, service in chosen.llm.services.items():
         echo(f"service {name}: {service.model} at {mask_secrets(service.base_url)} {origin['llm']}")
     echo(f"\nmemlab {package_version('memlab')}, Python {platform.python_version()}")
-    echo(", ".join(f"{p} {package_version(p)}" for p in ("lancedb", "polars", "torch", "transformers", "plotly")))
+    echo(
+        ", ".join(
+            f"{p} {package_version(p)}"
+            for p in ("lancedb", "polars", "torch", "transformers", "plotly")
+        )
+    )
     try:
         memory = memlab.MemoryStore.open(chosen.store, create=False)
     except MemlabError as error:

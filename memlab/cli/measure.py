@@ -45,15 +45,19 @@ def evaluate(
     Without --pipeline: bm25, dense, hybrid and best, and best | learned: cross-validated where each dataset has
     conversations to learn from and the encoder gives token embeddings, else by the model that comes with memlab.
 
-    Each run is kept in the store when it is there. The same command, also after an interruption, reads those back
-    and runs the rest.
+    Each run is kept in the store when it is there. The same command, also after an interruption,
+    reads those back and runs the rest.
     """
     from memlab.datasets.corrections import CORRECTED, apply_corrections
     from memlab.experiments.costs import estimate_costs
     from memlab.experiments.running import distinct_pipelines, measurable_levels
 
-    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
-    texts = [text for each in pipeline or [] for text in opt.pipeline_lines(each)] or chosen.pipelines
+    chosen = opt.settings_in_force(
+        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
+    )
+    texts = [
+        text for each in pipeline or [] for text in opt.pipeline_lines(each)
+    ] or chosen.pipelines
     stages = distinct_pipelines(texts) if texts else None
     if dry_run and not stages:
         raise DataError("--dry-run estimates what pipelines would ask: name them with --pipeline")
@@ -67,7 +71,9 @@ def evaluate(
     if corrections:  # what cannot be read is said before anything is ranked
         for part in data:
             n = apply_corrections(part, corrections).issues.filter(action=CORRECTED).height
-            echo(f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected")
+            echo(
+                f"{corrections}: the evidence of {n:,} of {part.questions.height:,} questions is corrected"
+            )
     directory = out or Path(chosen.results) / ("" if len(data) > 1 else data[0].name)
     model = opt.load_encoder(chosen, engine)
     if dry_run:
@@ -84,19 +90,31 @@ def evaluate(
     for one in done.reports:
         if tied := one.provenance["ties"]:
             n = one.per_query.height
-            echo(f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot")
+            echo(
+                f"{one.name}, {one.level}s: equal scores at place 10 in {tied:,} of {n:,} questions, by lot"
+            )
     for part in data:
         if part.questions["stale"].list.len().sum():
-            ranked = [one for one, owner in zip(done.runs, done.cells["dataset"], strict=True) if owner == part.name]
-            table = memlab.evaluate.stale_table([one for one in ranked if one.level == "turn"], part)
-            echo(f"\nwhat must not come back, {part.name}\n\n{memlab.evaluate.printing.to_markdown(table)}")
+            ranked = [
+                one
+                for one, owner in zip(done.runs, done.cells["dataset"], strict=True)
+                if owner == part.name
+            ]
+            table = memlab.evaluate.stale_table(
+                [one for one in ranked if one.level == "turn"], part
+            )
+            echo(
+                f"\nwhat must not come back, {part.name}\n\n{memlab.evaluate.printing.to_markdown(table)}"
+            )
     if corrections:
         mended_too = done.corrected(corrections)
         mended_too.export(directory / "corrected")
         echo(f"\nwith the evidence that {corrections.name} corrects\n\n{mended_too}")
     echo(f"runs, qrels, per-query results and reports: {directory}")
     n_read = done.cells["read"].sum()
-    echo(f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before")
+    echo(
+        f"comparison {done.name!r} in the store: {n_read} of {done.cells.height} runs were there before"
+    )
 
 
 @register_command(GROUP, "compare my-chats.jsonl --system best --system my_memory:search")
@@ -117,9 +135,12 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare memories, pipelines and rankings on the same questions: complete recall, answers, tokens and time.
 
-    What a memory returned is kept in the directory scope by scope: the same command goes on where it was stopped.
+    What a memory returned is kept in the directory scope by scope: the same command goes on where
+    it was stopped.
     """
-    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = opt.settings_in_force(
+        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
+    )
     opt.enable_system_imports(system or [])
     (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
     echo(data.describe())
@@ -138,12 +159,22 @@ def compare(
     for line in done.problems["problem"].head(20):
         echo(line, err=True)
     if done.problems.height > 20:
-        echo(f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}", err=True)
+        echo(
+            f"and {done.problems.height - 20:,} more problems, in {directory / 'systems.json'}",
+            err=True,
+        )
     echo(f"tables, results by question, and what was returned: {directory}")
     try:
-        caption = f"Complete recall on {data.name} against tokens and against the time of one search."
-        fig, about = memlab.figures.systems.trade_off(done.systems), {"caption": caption, "provenance": done.about}
-        memlab.figures.export(fig, "systems-trade-off", data=done.systems, directory=directory, **about)
+        caption = (
+            f"Complete recall on {data.name} against tokens and against the time of one search."
+        )
+        fig, about = (
+            memlab.figures.systems.trade_off(done.systems),
+            {"caption": caption, "provenance": done.about},
+        )
+        memlab.figures.export(
+            fig, "systems-trade-off", data=done.systems, directory=directory, **about
+        )
     except MemlabError as error:
         echo(f"no picture was made: {mask_secrets(str(error))}", err=True)
     if fail_below is not None:
@@ -167,9 +198,12 @@ def why(
 ) -> None:  # fmt: skip
     """Follow the evidence of one question through a pipeline: its rank after each stage, and what stands above it.
 
-    Of a memory from outside: what it returned, what of the evidence is not there, and the nearest thing that is.
+    Of a memory from outside: what it returned, what of the evidence is not there, and the nearest
+    thing that is.
     """
-    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = opt.settings_in_force(
+        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
+    )
     (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
     about: dict[str, Any] = {"encoder": opt.load_encoder(chosen), "store": chosen.store}
     asked = data.questions.filter(query_id=query_id)
@@ -185,13 +219,22 @@ def why(
 
 @register_command(GROUP, "knowledge data/facts/dev --service recorded")
 def knowledge(
-    folder: Annotated[Path, typer.Argument(help="Chats with gold facts, such as data/facts/dev.", show_default=False)],
+    folder: Annotated[
+        Path,
+        typer.Argument(help="Chats with gold facts, such as data/facts/dev.", show_default=False),
+    ],
     service: opt.Service = None,
     facts: Annotated[
-        Path | None, typer.Option(help="Facts as they were stated, such as data/facts/frozen.jsonl: only resolved.")
+        Path | None,
+        typer.Option(
+            help="Facts as they were stated, such as data/facts/frozen.jsonl: only resolved."
+        ),
     ] = None,
     errors: Annotated[
-        int, typer.Option(help="Of each measure, how many errors are printed.", min=0, max=opt.MOST_RESULTS)
+        int,
+        typer.Option(
+            help="Of each measure, how many errors are printed.", min=0, max=opt.MOST_RESULTS
+        ),
     ] = 20,
     encoder: opt.EncoderName = None,
 ) -> None:
@@ -202,5 +245,7 @@ def knowledge(
     named = service or chosen.index.service
     asked = None if named == "extractive" else named
     model = opt.load_encoder(chosen)
-    outcomes = measure_folder(folder, facts=facts, settings=chosen.index, service=asked, encoder=model)
+    outcomes = measure_folder(
+        folder, facts=facts, settings=chosen.index, service=asked, encoder=model
+    )
     echo(format_outcomes(outcomes, errors=errors))

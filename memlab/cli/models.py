@@ -43,7 +43,11 @@ def index(
     model = None if dry_run else opt.load_encoder(chosen, engine)
     while True:
         there = memory.datasets()["name"].to_list()
-        names = [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")] if dataset else there
+        names = (
+            [choose_one(there, dataset, "dataset", "memlab ingest FILE puts one there")]
+            if dataset
+            else there
+        )
         if dry_run:
             rows = []
             for name in names:
@@ -90,13 +94,16 @@ def answer(
 ) -> None:  # fmt: skip
     """Have questions answered from what systems return, and the answers judged by rubric.
 
-    A service with `record` keeps answers and verdicts: the same command goes on where it was stopped. Without
-    --service the contexts are measured instead: whether the answer stands there. `whole history` is long, and asked
-    about for every question: leave it out (name the others with --bound) where tokens cost.
+    A service with `record` keeps answers and verdicts: the same command goes on where it was
+    stopped. Without --service the contexts are measured instead: whether the answer stands there.
+    `whole history` is long, and asked about for every question: leave it out (name the others with
+    --bound) where tokens cost.
     """
     from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
 
-    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = opt.settings_in_force(
+        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
+    )
     opt.enable_system_imports(system or [])
     (data,) = opt.load_files([dataset], chosen, format=format, pool=pool, scope=scope)
     echo(data.describe())
@@ -136,7 +143,9 @@ def train(
     """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
     from memlab import rerank
 
-    chosen = opt.settings_in_force(store=store, encoder=encoder, on_error=on_error, language=language, seed=seed)
+    chosen = opt.settings_in_force(
+        store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
+    )
     model, memory = opt.load_encoder(chosen), memlab.MemoryStore.open(chosen.store)
     lists, about = [], []
     for data in opt.load_files(dataset, chosen, format=format, pool=pool):
@@ -148,6 +157,8 @@ def train(
     scores = rerank.held_out_scores(lists, seed=chosen.seed)
     made = replace(made, about={**made.about, "data": about, "scores": scores})
     made.save(out)
-    echo(f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}")
+    echo(
+        f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
+    )
     for name, value in scores.items():
         echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")

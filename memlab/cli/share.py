@@ -49,9 +49,15 @@ def notebooks(
     }
     directory, values = out or Path(chosen.results) / "notebooks", opt.read_assignments(set_ or [])
     done = []
-    for path, seconds in run_notebooks(source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again):
+    for path, seconds in run_notebooks(
+        source, directory, parameters, only=only, chosen=values, jobs=jobs, again=again
+    ):
         done.append(path)
-        echo(f"{path}  {seconds:.0f} s" if seconds else f"{path}  kept, nothing changed; --again runs it anyway")
+        echo(
+            f"{path}  {seconds:.0f} s"
+            if seconds
+            else f"{path}  kept, nothing changed; --again runs it anyway"
+        )
     if Path(chosen.figures).is_dir():
         memlab.figures.write_gallery(chosen.figures, notebooks=source)
     page = write_results_page(chosen.results, chosen.figures, directory)
@@ -67,7 +73,8 @@ def figures(
         Path | None, typer.Argument(help="Where figures were exported to.", show_default=False)
     ] = None,
     remake: Annotated[
-        str | None, typer.Option(help="Make this figure again first, from its sidecar.", metavar="NAME")
+        str | None,
+        typer.Option(help="Make this figure again first, from its sidecar.", metavar="NAME"),
     ] = None,
     source: opt.Source = opt.NOTEBOOKS,
 ) -> None:
@@ -78,7 +85,9 @@ def figures(
         from memlab.notebooks import remake_figure as make_again
 
         changed, edited = make_again(remake, chosen.figures, source=source)
-        echo(f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}")
+        echo(
+            f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}"
+        )
         if edited:
             echo("its notebook has changed since the figure was made")
     echo(memlab.figures.write_gallery(chosen.figures, notebooks=source))
@@ -87,7 +96,9 @@ def figures(
 @register_command(GROUP, "serve --pipeline hybrid --port 9000")
 def serve(
     pipeline: Annotated[str, typer.Option(help="The pipeline that ranks.")] = "best",
-    host: Annotated[str, typer.Option(help="Another than this machine's own needs a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Another than this machine's own needs a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 9000,
     encoder: opt.EncoderName = None,
 ) -> None:
@@ -98,7 +109,9 @@ def serve(
     try:
         running = memlab.memories.server(memory, host=host, port=port, token=token)
     except OSError as error:
-        raise DataError(f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port") from None
+        raise DataError(
+            f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port"
+        ) from None
     echo(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
     with running, suppress(KeyboardInterrupt):
         running.serve_forever()

@@ -1,11 +1,17 @@
 """Clusters of turns: labels by any clusterer, soft groups, maps, names, and how evidence lies in them.
 
-``clusterers`` calls what is registered and brings four of its own, ``mixture`` finds soft groups, ``projection`` lays
-embeddings out in few dimensions, ``terms`` names clusters, ``evidence_spread`` compares a benchmark's evidence with
-them. scikit-learn and UMAP load when they are first used.
+``clusterers`` calls what is registered and brings four of its own, ``mixture`` finds soft groups,
+``projection`` lays embeddings out in few dimensions, ``terms`` names clusters, ``evidence_spread``
+compares a benchmark's evidence with them. scikit-learn and UMAP load when they are first used.
 """
 
-from memlab.cluster.clusterers import NOISE, cluster_labels, hdbscan_labels, mixture_memberships, scope_labels
+from memlab.cluster.clusterers import (
+    NOISE,
+    cluster_labels,
+    hdbscan_labels,
+    mixture_memberships,
+    scope_labels,
+)
 from memlab.cluster.evidence_spread import observed_and_null_spread, pair_similarity
 from memlab.cluster.projection import project
 from memlab.cluster.terms import cluster_terms

@@ -19,10 +19,11 @@ from memlab.cluster.projection import project, unit_rows
 from memlab.errors import DataError, check_at_least
 from memlab.registry import clusterer, clusterers
 
-# Dimensions to reduce to, the most components of one mixture, the least probability of a membership, and the neighbours
-# that UMAP looks at within a large group.
+# Dimensions to reduce to, the most components of one mixture, the least probability of a
+# membership, and the neighbours that UMAP looks at within a large group.
 DIMENSIONS, MAX_COMPONENTS, THRESHOLD, LOCAL_NEIGHBORS = 10, 50, 0.1, 10
-# A tenth of the spread of all rows: with less, the criterion takes every pair of near rows for a group.
+# A tenth of the spread of all rows: with less, the criterion takes every pair of near rows for a
+# group.
 _REGULARISATION = 1e-2
 _COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 _Groups = list[tuple[np.ndarray, np.ndarray]]
@@ -31,18 +32,21 @@ _Groups = list[tuple[np.ndarray, np.ndarray]]
 def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     """Cluster softly by Gaussian mixtures: global clusters, then local ones within each.
 
-    Rows are reduced to a few dimensions by UMAP, once for all of them with √(n − 1) neighbours, and again within each
-    large group with ten. Both times the Bayesian information criterion chooses the number of components of a Gaussian
-    mixture with diagonal covariance, at most half as many as there are different rows. A row belongs to the components
-    whose probability is above a tenth, or to the likeliest one; groups that are nobody's likeliest are left out.
+    Rows are reduced to a few dimensions by UMAP, once for all of them with √(n − 1) neighbours, and
+    again within each large group with ten. Both times the Bayesian information criterion chooses
+    the number of components of a Gaussian mixture with diagonal covariance, at most half as many as
+    there are different rows. A row belongs to the components whose probability is above a tenth, or
+    to the likeliest one; groups that are nobody's likeliest are left out.
 
     :param embeddings: (n, d) finite numbers; rows are scaled to unit length.
     :param seed: of the reduction and of the mixture's start.
-    :returns: (n, k) ``scipy.sparse.csr_array`` of weights in (0, 1], each row with at least one: the probability of the
-        large group times that of the smaller one. Groups come in order of their first member, none twice.
+    :returns: (n, k) ``scipy.sparse.csr_array`` of weights in (0, 1], each row with at least one:
+        the probability of the large group times that of the smaller one. Groups come in order of
+        their first member, none twice.
     :raises DataError: when the array is not (n, d), holds NaN or infinity.
 
-    Source: Sarthi et al., "RAPTOR: Recursive Abstractive Processing for Tree-Organized Retrieval", ICLR 2024.
+    Source: Sarthi et al., "RAPTOR: Recursive Abstractive Processing for Tree-Organized Retrieval",
+    ICLR 2024.
 
     >>> import numpy as np
     >>> from memlab.cluster import mixture_memberships
@@ -66,7 +70,10 @@ def mixture_memberships(embeddings: np.ndarray, *, seed: int = 0) -> Any:
     distinct = {members.tobytes(): (members, weights) for members, weights in kept}
     ordered = sorted(distinct.values(), key=lambda group: int(group[0].min()))
     column = np.repeat(np.arange(len(ordered)), [len(members) for members, _ in ordered])
-    row, weight = (np.concatenate([*parts, []]) for parts in (zip(*ordered, strict=True) if ordered else ([], [])))
+    row, weight = (
+        np.concatenate([*parts, []])
+        for parts in (zip(*ordered, strict=True) if ordered else ([], []))
+    )
     return csr_array((weight, (row.astype(int), column)), shape=(len(rows), len(ordered)))
 
 
@@ -77,13 +84,17 @@ def _component_members(rows: np.ndarray, n_neighbors: int, seed: int) -> _Groups
     if most < 2 or n <= DIMENSIONS + 1:
         return [(np.arange(n), np.ones(n))] if n else []
     width = min(DIMENSIONS, rows.shape[1], n - 2)
-    points = project(rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed)
+    points = project(
+        rows, n_components=width, n_neighbors=max(n_neighbors, 2), min_dist=0.0, seed=seed
+    )
     centred = points.astype(np.float64) - points.mean(axis=0, dtype=np.float64)
     probability = _fit_best_mixture(centred / max(centred.std(), 1e-12), most, seed)
     belongs = probability > THRESHOLD
     belongs[np.arange(n), probability.argmax(axis=1)] = True
     members = (np.flatnonzero(column) for column in belongs.T)
-    return [(which, probability[which, number]) for number, which in enumerate(members) if len(which)]
+    return [
+        (which, probability[which, number]) for number, which in enumerate(members) if len(which)
+    ]
 
 
 def _fit_best_mixture(points: np.ndarray, most: int, seed: int) -> np.ndarray:
@@ -97,7 +108,9 @@ def _fit_best_mixture(points: np.ndarray, most: int, seed: int) -> np.ndarray:
 
     steps = [step for step in _COARSE if step < most] + [most]
     best = min(steps, key=criterion)
-    apart = max(abs(step - best) for step in steps if abs(steps.index(step) - steps.index(best)) <= 1)
+    apart = max(
+        abs(step - best) for step in steps if abs(steps.index(step) - steps.index(best)) <= 1
+    )
     while apart > 1:
         apart = (apart + 1) // 2
         best = min((best, max(best - apart, 1), min(best + apart, most)), key=criterion)
@@ -109,7 +122,8 @@ def _fit_mixture(points: np.ndarray, n_components: int, seed: int) -> tuple[floa
     from sklearn.mixture import GaussianMixture
 
     with warnings.catch_warnings():
-        # A start with fewer different rows than components, or an end before convergence, still gives a mixture.
+        # A start with fewer different rows than components, or an end before convergence, still
+        # gives a mixture.
         warnings.simplefilter("ignore")
         model = GaussianMixture(
             n_components, covariance_type="diag", reg_covar=_REGULARISATION, max_iter=50, init_params="k-means++",
@@ -124,10 +138,13 @@ NOISE = -1
 def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:
     """Cluster vectors by a registered clusterer.
 
-    :param vectors: (n, d) finite numbers; the clusterer is given unit rows, fewer than two rows are one cluster.
+    :param vectors: (n, d) finite numbers; the clusterer is given unit rows, fewer than two rows are
+        one cluster.
     :param clustering: a name of :data:`memlab.clusterers`.
-    :param wanted: parameters for the clusterer; it is given those that it takes, ``n_clusters`` at most n.
-    :returns: (n,) int64 labels from 0, the largest cluster first (ties by first member), noise ``NOISE`` = −1.
+    :param wanted: parameters for the clusterer; it is given those that it takes, ``n_clusters`` at
+        most n.
+    :returns: (n,) int64 labels from 0, the largest cluster first (ties by first member), noise
+        ``NOISE`` = −1.
     :raises DataError: for an unknown clusterer, or one that does not give a label for each row.
 
     >>> import numpy as np
@@ -145,9 +162,13 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
     function = clusterers[clustering]
     takes = inspect.signature(function).parameters
     try:
-        labels = np.asarray(function(rows, **{name: value for name, value in wanted.items() if name in takes}))
+        labels = np.asarray(
+            function(rows, **{name: value for name, value in wanted.items() if name in takes})
+        )
     except ValueError as error:
-        raise DataError(f"clusterer {clustering!r} cannot cluster {len(rows)} vectors: {error}") from error
+        raise DataError(
+            f"clusterer {clustering!r} cannot cluster {len(rows)} vectors: {error}"
+        ) from error
     if labels.shape != (len(rows),) or not np.issubdtype(labels.dtype, np.integer):
         raise DataError(
             f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected {len(rows)} whole numbers"
@@ -228,19 +249,23 @@ def hdbscan_labels(
 ) -> np.ndarray:
     """Find the dense groups of embeddings by HDBSCAN, by default after UMAP; the rest is noise.
 
-    The leaves of the cluster tree are taken: the usual "excess of mass" put 95 % of a LoCoMo conversation into one
-    cluster for two seeds of four. Clusters after UMAP depend on the seed (adjusted Rand index between two seeds 0.43 on
-    average), so repeat a finding over several. Fewer rows than ``min_cluster_size`` are all noise.
+    The leaves of the cluster tree are taken: the usual "excess of mass" put 95 % of a LoCoMo
+    conversation into one cluster for two seeds of four. Clusters after UMAP depend on the seed
+    (adjusted Rand index between two seeds 0.43 on average), so repeat a finding over several. Fewer
+    rows than ``min_cluster_size`` are all noise.
 
     :param vectors: (n, d) finite numbers; rows are scaled to unit length.
-    :param min_cluster_size: least members of a cluster, at least 2; half as many neighbours define density.
+    :param min_cluster_size: least members of a cluster, at least 2; half as many neighbours define
+        density.
     :param n_components: dimensions to reduce to by UMAP; ``None`` for none.
     :param seed: of UMAP.
     :returns: as :func:`cluster_labels`.
-    :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of range.
+    :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of
+        range.
 
-    Campello, Moulavi and Sander, "Density-Based Clustering Based on Hierarchical Density Estimates", 2013; UMAP
-    with ``min_dist=0`` before it as in Grootendorst, "BERTopic", 2022, section 3.
+    Campello, Moulavi and Sander, "Density-Based Clustering Based on Hierarchical Density
+    Estimates", 2013; UMAP with ``min_dist=0`` before it as in Grootendorst, "BERTopic", 2022,
+    section 3.
 
     >>> import numpy as np
     >>> from memlab.cluster import hdbscan_labels
@@ -261,9 +286,11 @@ def hdbscan_labels(
         min_cluster_size=min_cluster_size, min_samples=min(1 + (min_cluster_size + 1) // 2, len(points)),
         cluster_selection_method="leaf", copy=True,
     )  # fmt: skip
-    # Ties are broken by position: in an order of their own, the same rows give the same clusters wherever they stand.
+    # Ties are broken by position: in an order of their own, the same rows give the same clusters
+    # wherever they stand.
     order = np.argsort(
-        np.ascontiguousarray(points).view(f"V{points.itemsize * points.shape[1]}").ravel(), kind="stable"
+        np.ascontiguousarray(points).view(f"V{points.itemsize * points.shape[1]}").ravel(),
+        kind="stable",
     )
     labels = np.empty(len(points), np.int64)
     labels[order] = model.fit_predict(points[order].astype(np.float64))

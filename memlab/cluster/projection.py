@@ -10,24 +10,35 @@ import numpy as np
 
 from memlab.errors import DataError, require_extra
 
-# Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be compiled.
+# Neighbours are found exactly up to so many rows: UMAP's own search is random and has to be
+# compiled.
 _EXACT_UP_TO = 20_000
 
 
 def project(
-    embeddings: np.ndarray, *, n_components: int = 2, n_neighbors: int = 15, min_dist: float = 0.1, seed: int = 0
+    embeddings: np.ndarray,
+    *,
+    n_components: int = 2,
+    n_neighbors: int = 15,
+    min_dist: float = 0.1,
+    seed: int = 0,
 ) -> np.ndarray:
     """Project embeddings to few dimensions by UMAP under cosine distance.
 
-    With the same seed, data and machine the coordinates repeat, at the price of one thread; between machines they
-    differ, so keep them as data. Distances between far groups mean little. Up to ``n_components + 2``
-    points, too few for UMAP's spectral start, principal components are given, and missing dimensions are zero.
+    With the same seed, data and machine the coordinates repeat, at the price of one thread; between
+    machines they differ, so keep them as data. Distances between far groups mean little. Up to
+    ``n_components + 2`` points, too few for UMAP's spectral start, principal components are given,
+    and missing dimensions are zero.
 
-    :param embeddings: (n, d) finite numbers; rows need not have unit length, and all-zero rows are allowed.
-    :param n_neighbors: neighbours that make a point's surroundings: few show detail, many the large shape.
-    :param min_dist: how close points may lie in the layout; 0 packs groups tightly, which suits clustering.
+    :param embeddings: (n, d) finite numbers; rows need not have unit length, and all-zero rows are
+        allowed.
+    :param n_neighbors: neighbours that make a point's surroundings: few show detail, many the large
+        shape.
+    :param min_dist: how close points may lie in the layout; 0 packs groups tightly, which suits
+        clustering.
     :returns: (n, n_components) float32.
-    :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of range.
+    :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of
+        range.
 
     McInnes, Healy and Melville, "UMAP: Uniform Manifold Approximation and Projection", 2018.
 
@@ -58,7 +69,9 @@ def unit_rows(embeddings: np.ndarray) -> np.ndarray:
     """
     rows = np.asarray(embeddings, dtype=np.float64)
     if rows.ndim != 2 or (len(rows) and rows.shape[1] == 0):
-        raise DataError(f"embeddings have shape {rows.shape}; expected (number of texts, dimensions)")
+        raise DataError(
+            f"embeddings have shape {rows.shape}; expected (number of texts, dimensions)"
+        )
     if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
         raise DataError(
             f"embeddings: row {bad[0]} of {len(rows)} holds NaN or infinity; encode it again or leave it out"
@@ -67,13 +80,16 @@ def unit_rows(embeddings: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows / np.where(norms > 0, norms, 1), dtype=np.float32)
 
 
-def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float, seed: int) -> np.ndarray:
+def _umap(
+    rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float, seed: int
+) -> np.ndarray:
     from sklearn.neighbors import NearestNeighbors
     from threadpoolctl import threadpool_limits
 
     # Sums of two threads differ in their last bits, and UMAP makes another layout of them.
     with warnings.catch_warnings(), threadpool_limits(1):
-        # UMAP warns about its single thread, the missing search index and spectral starts that it repairs itself.
+        # UMAP warns about its single thread, the missing search index and spectral starts that it
+        # repairs itself.
         warnings.simplefilter("ignore")
         with require_extra("clusters", "UMAP"):
             import umap
@@ -82,7 +98,9 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
         _enable_numba_cache(umap.layouts, "_nb_optimize_layout_euclidean_single_epoch")
         neighbours: tuple[Any, Any, None] = (None, None, None)
         if len(rows) <= _EXACT_UP_TO:
-            search = NearestNeighbors(n_neighbors=n_neighbors, metric="cosine", algorithm="brute").fit(rows)
+            search = NearestNeighbors(
+                n_neighbors=n_neighbors, metric="cosine", algorithm="brute"
+            ).fit(rows)
             distances, indices = search.kneighbors(rows)
             neighbours = indices, distances, None
         layout = umap.UMAP(
@@ -95,6 +113,7 @@ def _umap(rows: np.ndarray, n_components: int, n_neighbors: int, min_dist: float
 def _enable_numba_cache(module: Any, *names: str) -> None:
     """Let numba keep on disk what it compiles for UMAP: eight seconds that every process would pay again."""
     for name in names:
-        # numba raises RuntimeError where neither the package nor the user's cache directory can be written.
+        # numba raises RuntimeError where neither the package nor the user's cache directory can be
+        # written.
         with contextlib.suppress(RuntimeError, AttributeError):
             getattr(module, name).enable_caching()

@@ -19,8 +19,8 @@ from memlab.text.analysis import LANGUAGES, stop_words
 from memlab.text.tokens import Token, stem, tokens
 from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, word_lists, wordset
 
-# Weights of a word that every cluster has, of each further word of a phrase, and of a word that several speakers use:
-# chosen on three conversations of LoCoMo.
+# Weights of a word that every cluster has, of each further word of a phrase, and of a word that
+# several speakers use: chosen on three conversations of LoCoMo.
 _COMMON, _PER_WORD, _SHARED = 0.2, 0.5, 3.0
 _MOST_CHARS, _MOST_WORDS, _SHORTEST_NICKNAME = 60, 4, 3
 _NOT_ABOUT = STOP_WORDS.union(NUMBERS, TIMES, word_lists()["not_about"].split())
@@ -39,10 +39,11 @@ def cluster_terms(
 ) -> pl.DataFrame:
     """Name each cluster by the phrases that set it apart: class-based TF-IDF.
 
-    A cluster's texts count as one document; a word weighs how often the cluster has it, by how few other clusters do,
-    three times as much where several speakers use it. A phrase weighs the mean of its words, more with each further
-    word and with the root of how often it occurs; in other languages than English, one of several words counts only
-    where it occurs twice. Of phrases that share a word the best stays.
+    A cluster's texts count as one document; a word weighs how often the cluster has it, by how few
+    other clusters do, three times as much where several speakers use it. A phrase weighs the mean
+    of its words, more with each further word and with the root of how often it occurs; in other
+    languages than English, one of several words counts only where it occurs twice. Of phrases that
+    share a word the best stays.
 
     :param labels: (n,) integers, ``NOISE`` = −1 for noise, which gets no name.
     :param n_terms: how many terms to give; fewer where a cluster has fewer.
@@ -51,7 +52,8 @@ def cluster_terms(
     :returns: ``label``, ``size``, ``terms`` (the best first), one row a cluster in order of label.
     :raises DataError: when the lengths differ.
 
-    Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022, section 3.3.
+    Grootendorst, "BERTopic: Neural topic modeling with a class-based TF-IDF procedure", 2022,
+    section 3.3.
 
     >>> import numpy as np
     >>> from memlab.cluster import cluster_terms
@@ -59,11 +61,18 @@ def cluster_terms(
     >>> cluster_terms(texts, np.array([0, 0, 1, 1, -1]), n_terms=1)["terms"].to_list()
     [['cat'], ['steam trains']]
     """
-    numbers, who = np.asarray(labels).tolist(), list(speakers if speakers is not None else [""] * len(texts))
+    numbers, who = (
+        np.asarray(labels).tolist(),
+        list(speakers if speakers is not None else [""] * len(texts)),
+    )
     if not len(texts) == len(numbers) == len(who):
-        raise DataError(f"{len(texts)} texts but {len(numbers)} labels and {len(who)} speakers; give one for each text")
+        raise DataError(
+            f"{len(texts)} texts but {len(numbers)} labels and {len(who)} speakers; give one for each text"
+        )
     # What people are called: the words of their names, and how these begin ("joan" of "Joanna").
-    names = {word for name in set(speakers or ()) for word in re.findall(r"[^\W\d_]+", name.lower())}
+    names = {
+        word for name in set(speakers or ()) for word in re.findall(r"[^\W\d_]+", name.lower())
+    }
     names |= {word[:n] for word in names for n in range(_SHORTEST_NICKNAME, len(word))}
     about, split = content_word_filter(language), [tokens(text) for text in texts]
     keys = list({word.key for words in split for word in words})
@@ -76,7 +85,9 @@ def cluster_terms(
     sizes = Counter(number for number in numbers if number != NOISE)
     clusters = {number: _Cluster() for number in sorted(sizes)}
     rows = zip(numbers, who, texts, split, strict=True)
-    for number, speaker, text, words in tqdm(rows, "naming", len(texts), unit=" texts", delay=2, leave=False):
+    for number, speaker, text, words in tqdm(
+        rows, "naming", len(texts), unit=" texts", delay=2, leave=False
+    ):
         if number == NOISE:
             continue
         cluster = clusters[number]
@@ -86,16 +97,25 @@ def cluster_terms(
         for phrase in _phrases(text, language):
             start = phrase[0].start
             form = re.sub(r"['’]s$", "", text[start : phrase[-1].end])
-            if not start and phrase[0].text.lower() in lower:  # a capital that begins a text is no name
+            if (
+                not start and phrase[0].text.lower() in lower
+            ):  # a capital that begins a text is no name
                 form = form[:1].lower() + form[1:]
             ends_a_word = start and text[start - 1] == "-"
             if not ends_a_word and len(form) <= _MOST_CHARS and all(map(fits, phrase)):
                 cluster.forms[tuple(stems[word.key] for word in phrase)][form] += 1
     frequency = Counter(word for cluster in clusters.values() for word in cluster.words)
-    rarity = {word: log((len(clusters) + 1) / (df + 0.5)) + _COMMON for word, df in frequency.items()}
+    rarity = {
+        word: log((len(clusters) + 1) / (df + 0.5)) + _COMMON for word, df in frequency.items()
+    }
     least = 1 if language == "en" else 2
-    named = [(number, sizes[number], cluster.terms(rarity, n_terms, least)) for number, cluster in clusters.items()]
-    return pl.DataFrame(named, {"label": pl.Int64, "size": pl.UInt32, "terms": pl.List(pl.String)}, orient="row")
+    named = [
+        (number, sizes[number], cluster.terms(rarity, n_terms, least))
+        for number, cluster in clusters.items()
+    ]
+    return pl.DataFrame(
+        named, {"label": pl.Int64, "size": pl.UInt32, "terms": pl.List(pl.String)}, orient="row"
+    )
 
 
 class _Cluster:
@@ -111,17 +131,25 @@ class _Cluster:
 
         def weight(phrase: tuple[str, ...]) -> float:
             shared = [_SHARED if len(self.speakers[word]) > 1 else 1.0 for word in phrase]
-            of_words = [(self.words[w] - 0.5) * rarity[w] * s for w, s in zip(phrase, shared, strict=True)]
+            of_words = [
+                (self.words[w] - 0.5) * rarity[w] * s for w, s in zip(phrase, shared, strict=True)
+            ]
             repeated = sqrt(count[phrase]) if len(phrase) > 1 else 1.0
             return sum(of_words) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * repeated
 
-        count = {phrase: forms.total() for phrase, forms in self.forms.items() if len(set(phrase)) == len(phrase)}
+        count = {
+            phrase: forms.total()
+            for phrase, forms in self.forms.items()
+            if len(set(phrase)) == len(phrase)
+        }
         known = [phrase for phrase, n in count.items() if len(phrase) == 1 or n >= least]
         ranked = sorted(known, key=lambda phrase: (-round(weight(phrase), 9), phrase))
         chosen, taken = list[str](), set[str]()
         for phrase in ranked:
             if len(chosen) < n_terms and taken.isdisjoint(phrase):
-                longer = [p for p in ranked if len(p) > 1 and p[-1:] == phrase and taken.isdisjoint(p)]
+                longer = [
+                    p for p in ranked if len(p) > 1 and p[-1:] == phrase and taken.isdisjoint(p)
+                ]
                 best = max(longer, key=lambda p: count[p], default=phrase)
                 chosen.append(self.forms[best].most_common(1)[0][0])
                 taken |= set(best)
@@ -132,8 +160,9 @@ class _Cluster:
 def content_word_filter(language: str) -> Callable[[Token], bool]:
     """Give what says whether a text in a language could be about a word.
 
-    English leaves out function words, courtesy, times and vague words, other languages the stop words of
-    ``stopwordsiso``. Without such a list there are no content words, and a line in the log says so.
+    English leaves out function words, courtesy, times and vague words, other languages the stop
+    words of ``stopwordsiso``. Without such a list there are no content words, and a line in the log
+    says so.
 
     >>> from memlab.cluster.terms import content_word_filter
     >>> from memlab.text.tokens import tokens
@@ -147,7 +176,10 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
 
     stop = stopwordsiso.stopwords(language) | stop_words(language)
     if not stopwordsiso.has_lang(language):
-        _log.warning("no list of stop words in %s: clusters and topics stay without names", LANGUAGES[language])
+        _log.warning(
+            "no list of stop words in %s: clusters and topics stay without names",
+            LANGUAGES[language],
+        )
         return lambda word: False
     return lambda word: len(word.key) > 1 and word.key not in stop and word.text.isalpha()
 
@@ -160,15 +192,22 @@ def _is_content_word(word: Token) -> bool:
 def _phrases(text: str, language: str) -> Iterator[tuple[Token, ...]]:
     """Give the phrases of up to four words in a text, and the phrases within them that end as they do.
 
-    English has noun phrases; another language has runs of content words with nothing but a space or a hyphen between.
+    English has noun phrases; another language has runs of content words with nothing but a space or
+    a hyphen between.
     """
     if language == "en":
         for phrase in _noun_phrases(text):
-            yield from (phrase[start:] for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase)))
+            yield from (
+                phrase[start:] for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase))
+            )
         return
     fits, run = content_word_filter(language), list[Token]()
     for word in tokens(text):
-        run = [*(run[1 - _MOST_WORDS :] if _adjacent(text, run, word) else []), word] if fits(word) else []
+        run = (
+            [*(run[1 - _MOST_WORDS :] if _adjacent(text, run, word) else []), word]
+            if fits(word)
+            else []
+        )
         yield from (tuple(run[start:]) for start in range(len(run)))
 
 
@@ -184,10 +223,15 @@ def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
 
     words = tokens(text)
     # What is shouted ("INTENSE") stands in the lexicon in lower case.
-    calm = [word.text.lower() if word.text.isupper() and len(word.text) > 1 else word.text for word in words]
+    calm = [
+        word.text.lower() if word.text.isupper() and len(word.text) > 1 else word.text
+        for word in words
+    ]
     found, run, before = dict[int, tuple[Token, ...]](), list[Token](), ""
     for word, (_, tag) in zip(words, parser.find_tags(calm) if words else (), strict=True):
-        fits = tag.startswith(("NN", "JJ")) and before not in _BEFORE_VERBS and _is_content_word(word)
+        fits = (
+            tag.startswith(("NN", "JJ")) and before not in _BEFORE_VERBS and _is_content_word(word)
+        )
         run = [*(run if _adjacent(text, run, word) else []), word] if fits else []
         if fits and tag.startswith("NN"):
             found[run[0].start] = tuple(run)  # in place of the part of it that ended in a noun

@@ -1,9 +1,11 @@
 """Questions in conversations: rewriting, contexts, answers and verdicts.
 
-- ``messages``: histories in several forms, and files of follow-ups. ``rewriting``: follow-ups as standalone questions.
+- ``messages``: histories in several forms, and files of follow-ups. ``rewriting``: follow-ups as
+  standalone questions.
 - ``session_memory``: the sessions in play, a bias towards them, and a rolling buffer of messages.
 - ``sources``, ``contexts``: the context of a question within a budget of MiniLM tokens.
-- ``containment``: whether a context contains the answer. ``answering``: answers and verdicts of a model.
+- ``containment``: whether a context contains the answer. ``answering``: answers and verdicts of a
+  model.
 """
 
 from memlab.conversation.answering import answer, judge
@@ -11,7 +13,13 @@ from memlab.conversation.containment import answer_presence, contains_answer
 from memlab.conversation.contexts import Budget, Contexts, assemble_contexts, minilm_tokens
 from memlab.conversation.messages import Message, parse_messages, read_follow_ups, read_history
 from memlab.conversation.rewriting import rewrite
-from memlab.conversation.session_memory import RollingBuffer, SessionMemory, bias, extend_buffer, remember
+from memlab.conversation.session_memory import (
+    RollingBuffer,
+    SessionMemory,
+    bias,
+    extend_buffer,
+    remember,
+)
 from memlab.conversation.sources import gather_lines
 
 __all__ = [

@@ -90,14 +90,17 @@ class Order(BaseModel, extra="forbid"):
 _ANSWERS = {Reply: "answers", Verdict: "verdicts", Order: "orders of events"}
 
 
-def answer(contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
+def answer(
+    contexts: pl.DataFrame, questions: pl.DataFrame, service: str | llm.Service | None
+) -> pl.DataFrame:
     """Answer questions from their contexts.
 
     :param contexts: ``query_id`` and ``text``.
-    :param questions: rows of :class:`memlab.records.Question`; ``text`` and ``timestamp`` are read, not the answer.
+    :param questions: rows of :class:`memlab.records.Question`; ``text`` and ``timestamp`` are read,
+        not the answer.
     :param service: see :func:`memlab.llm.ask`.
-    :returns: ``query_id``, ``answer`` and ``known`` (null where there is none), ``error``, ``seconds``,
-        ``tokens_read`` and ``tokens_written``.
+    :returns: ``query_id``, ``answer`` and ``known`` (null where there is none), ``error``,
+        ``seconds``, ``tokens_read`` and ``tokens_written``.
     :raises DataError: for a question without a context.
     """
     return _request_answers(questions["query_id"], answer_requests(contexts, questions), service)
@@ -113,41 +116,64 @@ def answer_requests(contexts: pl.DataFrame, questions: pl.DataFrame) -> list[llm
         raise DataError(f"question {missing!r} has no context; assemble one first")
     asked_on = rows["timestamp"].dt.strftime("%-d %B %Y").fill_null("")
     each = zip(rows["notes"], asked_on, rows["question"], strict=True)
-    return [_request("answer", Reply, SYSTEM, notes=notes, asked_on=day, question=text) for notes, day, text in each]
+    return [
+        _request("answer", Reply, SYSTEM, notes=notes, asked_on=day, question=text)
+        for notes, day, text in each
+    ]
 
 
-def judge(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
+def judge(
+    questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None
+) -> pl.DataFrame:
     """Judge answers against the gold answers, by the rubric of each question's kind.
 
-    A question whose answer the conversations do not hold is judged by whether the answer says so. An answer that is
-    missing is not judged, nor is a question without a gold answer.
+    A question whose answer the conversations do not hold is judged by whether the answer says so.
+    An answer that is missing is not judged, nor is a question without a gold answer.
 
     :param answered: what :func:`answer` gave.
-    :returns: ``query_id``, ``rubric`` (a key of :data:`RUBRICS`), ``correct`` and ``reason`` (null where not judged),
-        and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
+    :returns: ``query_id``, ``rubric`` (a key of :data:`RUBRICS`), ``correct`` and ``reason`` (null
+        where not judged), and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
     """
-    about = questions.select("query_id", "abstention", rubrics(questions), gold="answer", question="text")
-    rows = answered.select("query_id", "answer").join(about, on="query_id", how="left", maintain_order="left")
-    judged = rows.filter(pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention")))
-    verdicts = _request_answers(
-        judged["query_id"], [_judge_request(row) for row in judged.iter_rows(named=True)], service, Verdict
+    about = questions.select(
+        "query_id", "abstention", rubrics(questions), gold="answer", question="text"
     )
-    return rows.select("query_id", "rubric").join(verdicts, on="query_id", how="left", maintain_order="left")
+    rows = answered.select("query_id", "answer").join(
+        about, on="query_id", how="left", maintain_order="left"
+    )
+    judged = rows.filter(
+        pl.col("answer").is_not_null() & (pl.col("gold").is_not_null() | pl.col("abstention"))
+    )
+    verdicts = _request_answers(
+        judged["query_id"],
+        [_judge_request(row) for row in judged.iter_rows(named=True)],
+        service,
+        Verdict,
+    )
+    return rows.select("query_id", "rubric").join(
+        verdicts, on="query_id", how="left", maintain_order="left"
+    )
 
 
-def read_orders(questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None) -> pl.DataFrame:
+def read_orders(
+    questions: pl.DataFrame, answered: pl.DataFrame, service: str | llm.Service | None
+) -> pl.DataFrame:
     """Read the order of events off answers, for questions whose type says ``ordering``.
 
-    A model lists the events of the right answer, and says which of them an answer names, in its order.
+    A model lists the events of the right answer, and says which of them an answer names, in its
+    order.
 
     :param answered: what :func:`answer` gave.
-    :returns: a row for each of these questions with an answer and a gold answer: ``query_id``, ``events`` and
-        ``named`` (their numbers from 1; null where there is no answer of the model), and ``error``, ``seconds`` and
-        tokens as :func:`answer` gives them.
+    :returns: a row for each of these questions with an answer and a gold answer: ``query_id``,
+        ``events`` and ``named`` (their numbers from 1; null where there is no answer of the model),
+        and ``error``, ``seconds`` and tokens as :func:`answer` gives them.
     """
-    asked = questions.filter(pl.col("question_type").str.contains("ordering"), ~pl.col("abstention"))
+    asked = questions.filter(
+        pl.col("question_type").str.contains("ordering"), ~pl.col("abstention")
+    )
     about = asked.select("query_id", gold="answer", question="text")
-    rows = about.join(answered.select("query_id", "answer"), on="query_id", maintain_order="left").drop_nulls()
+    rows = about.join(
+        answered.select("query_id", "answer"), on="query_id", maintain_order="left"
+    ).drop_nulls()
     requests = [
         _request("order", Order, ORDER, question=question, right_answer=gold, answer=text)
         for _, gold, question, text in rows.iter_rows()
@@ -180,19 +206,36 @@ def _judge_request(row: dict[str, Any]) -> llm.Request:
 
 
 def _request(task: str, shape: type[BaseModel], system: str, **fields: str) -> llm.Request:
-    prompt = json.dumps({name.replace("_", " "): text for name, text in fields.items() if text}, ensure_ascii=False)
+    prompt = json.dumps(
+        {name.replace("_", " "): text for name, text in fields.items() if text}, ensure_ascii=False
+    )
     return llm.Request(task, VERSION, tuple(fields.values()), prompt, shape, system)
 
 
-def _request_answers(ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: Any = Reply) -> pl.DataFrame:
+def _request_answers(
+    ids: pl.Series, requests: Sequence[llm.Request], service: Any, shape: Any = Reply
+) -> pl.DataFrame:
     """Ask a model, and give the fields of each answer with its error, seconds and tokens."""
     answers = llm.ask(requests, service, progress=requests[0].task if len(requests) > 32 else "")
     if line := llm.describe_unanswered(answers, _ANSWERS[shape]):
         warnings.warn(line, stacklevel=3)
-    fields: Any = {name: pl.DataType.from_python(field.annotation) for name, field in shape.model_fields.items()}
-    costs = {"error": pl.String(), "seconds": pl.Float64(), "tokens_read": pl.Int64(), "tokens_written": pl.Int64()}
+    fields: Any = {
+        name: pl.DataType.from_python(field.annotation)
+        for name, field in shape.model_fields.items()
+    }
+    costs = {
+        "error": pl.String(),
+        "seconds": pl.Float64(),
+        "tokens_read": pl.Int64(),
+        "tokens_written": pl.Int64(),
+    }
     rows = [
-        (*(getattr(each.value, name, None) for name in fields), each.error, each.seconds, *each.tokens)
+        (
+            *(getattr(each.value, name, None) for name in fields),
+            each.error,
+            each.seconds,
+            *each.tokens,
+        )
         for each in answers
     ]
     return pl.DataFrame(rows, fields | costs, orient="row").select(ids.alias("query_id"), pl.all())

@@ -19,7 +19,9 @@ from memlab.text.words import NUMBERS, STOP_WORDS
 MAX_ITEM_WORDS = 5
 """Content words of an item; an answer with a longer one is in words of its own, which no text is bound to."""
 
-_YES_NO = re.compile(r"\W*(?:(?:most )?likely |probably |presumably )*(?:yes|no)\b(?! one|thing)", re.I)
+_YES_NO = re.compile(
+    r"\W*(?:(?:most )?likely |probably |presumably )*(?:yes|no)\b(?! one|thing)", re.I
+)
 _REASONS = re.compile(r"\b(?:because|since (?!\W*(?:\d{4}|\w+ \d{4}))|so that|due to)\b", re.I)
 _ACCEPTABLE = re.compile(r"([^.]+)\.([^.]+?)(?:\([^)]*\))?\s*(?:is|are) also acceptable", re.I)
 _MISSING_SPACE = re.compile(r"(?<=\d)(?=[A-Z][a-z]{2})")  # "14September"
@@ -63,7 +65,11 @@ def _date_implies(value: str, other: str) -> bool:
         return outer[0] == outer[1] and value == f"{outer[0]:%m-%d}"
     if inner and len(other) == len("05"):
         return other == f"{inner[0]:%m}" == f"{inner[1]:%m}"
-    return inner[0] == inner[1] and other == f"{inner[0]:%m-%d}" if inner else f"{value}-".startswith(f"{other}-")
+    return (
+        inner[0] == inner[1] and other == f"{inner[0]:%m-%d}"
+        if inner
+        else f"{value}-".startswith(f"{other}-")
+    )
 
 
 @lru_cache(maxsize=200_000)
@@ -82,7 +88,10 @@ def parse_content(text: str) -> Content:
     stems = frozenset(stem(word for word in content if len(word) > 1 or word.isdigit()))
     values = years.union(f"{number.value:.12g}" for number in amounts)
     return Content(
-        frozenset(values), frozenset(day.value for day in day_values) - years, stems - _UNITS, text.casefold()
+        frozenset(values),
+        frozenset(day.value for day in day_values) - years,
+        stems - _UNITS,
+        text.casefold(),
     )
 
 
@@ -90,8 +99,8 @@ def parse_content(text: str) -> Content:
 def parse_gold(answer: str | None) -> tuple[tuple[Content, ...], ...]:
     """Read a gold answer: alternatives, each of items that are all needed.
 
-    There is none where an answer cannot be looked for in a text: yes or no, one that gives reasons, or one with a
-    clause of more than :data:`MAX_ITEM_WORDS` content words.
+    There is none where an answer cannot be looked for in a text: yes or no, one that gives reasons,
+    or one with a clause of more than :data:`MAX_ITEM_WORDS` content words.
 
     >>> [len(parse_gold(text)) for text in ("clarinet and violin", "Likely no", "5 days. 6 days is also acceptable.")]
     [1, 0, 2]
@@ -121,10 +130,10 @@ def _split_list(text: str) -> tuple[Content, ...]:
 def contains_answer(context: str, answer: str | None) -> bool:
     """Say whether a context contains an answer.
 
-    Every item of the answer ("clarinet and violin" has two) must stand in one line of the context: all its content
-    words, stemmed, and all its numbers and dates, compared as values. A line is read with the bracketed line that it
-    stands under. A date that is only meant ("last week") is not there. An answer that cannot be looked for
-    (:func:`parse_gold`) is never contained.
+    Every item of the answer ("clarinet and violin" has two) must stand in one line of the context:
+    all its content words, stemmed, and all its numbers and dates, compared as values. A line is
+    read with the bracketed line that it stands under. A date that is only meant ("last week") is
+    not there. An answer that cannot be looked for (:func:`parse_gold`) is never contained.
 
     >>> from memlab.conversation import contains_answer
     >>> text = "[8 May 2023]\\nMel: The two lamps were $1,250.\\nMel: I bought them last week."
@@ -135,7 +144,9 @@ def contains_answer(context: str, answer: str | None) -> bool:
 
 
 def _lines_contain(lines: Sequence[Content], alternatives: Sequence[Sequence[Content]]) -> bool:
-    return any(all(any(line.has(item) for line in lines) for item in items) for items in alternatives)
+    return any(
+        all(any(line.has(item) for line in lines) for item in items) for items in alternatives
+    )
 
 
 def _context_lines(text: str) -> list[Content]:
@@ -155,17 +166,24 @@ def answer_presence(contexts: Mapping[str, pl.DataFrame], questions: pl.DataFram
 
     :param contexts: name → ``query_id`` and ``text``, such as ``Contexts.texts``.
     :param questions: rows of :class:`memlab.records.Question`.
-    :returns: ``context``, ``query_id`` and ``holds`` (null where the answer cannot be looked for, or there is none).
+    :returns: ``context``, ``query_id`` and ``holds`` (null where the answer cannot be looked for,
+        or there is none).
     :raises DataError: for a question that a way of making contexts has none for.
     """
     asked = questions.select("query_id", answer=pl.when(~pl.col("abstention")).then("answer"))
     parts = []
     for name, context in contexts.items():
         if missing := [column for column in ("query_id", "text") if column not in context.columns]:
-            raise DataError(f"context {name!r} has no column {missing[0]!r}; it needs query_id and text")
-        rows = asked.join(context.select("query_id", "text"), on="query_id", how="left", maintain_order="left")
+            raise DataError(
+                f"context {name!r} has no column {missing[0]!r}; it needs query_id and text"
+            )
+        rows = asked.join(
+            context.select("query_id", "text"), on="query_id", how="left", maintain_order="left"
+        )
         if rows["text"].null_count():
-            raise DataError(f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}")
+            raise DataError(
+                f"context {name!r} has none for question {rows.filter(pl.col('text').is_null())[0, 0]!r}"
+            )
         golds = [parse_gold(answer) for answer in rows["answer"]]
         present = [_lines_contain(_context_lines(text), wanted) if wanted else None
                 for text, wanted in zip(rows["text"], golds, strict=True)]  # fmt: skip

@@ -25,9 +25,9 @@ _UNKNOWN = "[UNK]"
 def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     """Count the tokens of texts with the tokenizer of all-MiniLM-L6-v2, without special tokens.
 
-    What its vocabulary lacks (emoji, a word of more than a hundred letters, a rare script) is one token to it, however
-    long; here such a stretch counts one for each character, so that it cannot slip through a budget. The tokens of
-    lines that are joined by line breaks sum up.
+    What its vocabulary lacks (emoji, a word of more than a hundred letters, a rare script) is one
+    token to it, however long; here such a stretch counts one for each character, so that it cannot
+    slip through a budget. The tokens of lines that are joined by line breaks sum up.
 
     :returns: (n,) numbers of tokens.
     :raises ModelError: when the package with the tokenizer is not installed.
@@ -38,9 +38,13 @@ def minilm_tokens(texts: Sequence[str]) -> np.ndarray:
     """
     if not len(texts):
         return np.zeros(0, np.int64)
-    encoded = _tokenizer().encode_batch([single_line(text) for text in texts], add_special_tokens=False)
+    encoded = _tokenizer().encode_batch(
+        [single_line(text) for text in texts], add_special_tokens=False
+    )
     spans = [zip(each.tokens, each.offsets, strict=True) for each in encoded]
-    sizes = [sum(max(1, b - a) if token == _UNKNOWN else 1 for token, (a, b) in each) for each in spans]
+    sizes = [
+        sum(max(1, b - a) if token == _UNKNOWN else 1 for token, (a, b) in each) for each in spans
+    ]
     return np.array(sizes, np.int64)
 
 
@@ -48,7 +52,9 @@ def add_token_counts(rows: pl.DataFrame, column: str = "text") -> pl.DataFrame:
     """Add ``n_tokens`` of a column of texts, null as the empty text; equal texts are counted once."""
     rows = rows.with_columns(pl.col(column).fill_null(""))
     each = rows.select(pl.col(column).unique(maintain_order=True))
-    sizes = each.with_columns(n_tokens=pl.Series(minilm_tokens(each[column].to_list()), dtype=pl.Int64))
+    sizes = each.with_columns(
+        n_tokens=pl.Series(minilm_tokens(each[column].to_list()), dtype=pl.Int64)
+    )
     return rows.join(sizes, on=column, how="left", maintain_order="left")
 
 
@@ -134,8 +140,9 @@ class Contexts:
     """Contexts, the lines that they are made of, and the lines left out.
 
     :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
-    :param parts: the lines that were taken, rows of :data:`memlab.conversation.sources.LINE_SCHEMA`, with ``n_tokens``
-        (a heading counts to the first line under it) and whether the line was ``cut``.
+    :param parts: the lines that were taken, rows of
+        :data:`memlab.conversation.sources.LINE_SCHEMA`, with ``n_tokens`` (a heading counts to the
+        first line under it) and whether the line was ``cut``.
     :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
     """
 
@@ -162,11 +169,13 @@ def assemble_contexts(
 ) -> Contexts:
     """Make the contexts of questions from their lines, each within its budget.
 
-    Each source is given its share, or what it can use of it if that is less; the rest flows on. A line is left out
-    where its turn is quoted, where all turns that it stands on are, or where one that is there has the same words.
-    A source stops at the first line that has no room; a message is cut to the room that is left, if that is worth it.
+    Each source is given its share, or what it can use of it if that is less; the rest flows on. A
+    line is left out where its turn is quoted, where all turns that it stands on are, or where one
+    that is there has the same words. A source stops at the first line that has no room; a message
+    is cut to the room that is left, if that is worth it.
 
-    :param lines: what :func:`memlab.conversation.gather_lines` gave; of each question and source the most useful first.
+    :param lines: what :func:`memlab.conversation.gather_lines` gave; of each question and source
+        the most useful first.
     :param query_ids: the questions, in the order wanted; by default those of the lines.
     :raises DataError: for lines that lack a column.
 
@@ -178,14 +187,21 @@ def assemble_contexts(
     True
     """
     if missing := [name for name in LINE_SCHEMA if name not in lines.columns]:
-        raise DataError(f"the lines have no column {missing[0]!r}; they need {', '.join(LINE_SCHEMA)}")
+        raise DataError(
+            f"the lines have no column {missing[0]!r}; they need {', '.join(LINE_SCHEMA)}"
+        )
     offered = dict[str, dict[str, list[_Line]]]()
-    for query, *row in _format_lines(lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)).iter_rows():
+    for query, *row in _format_lines(
+        lines.select(LINE_SCHEMA.names()).cast(LINE_SCHEMA)
+    ).iter_rows():
         line = _Line(*row)
         offered.setdefault(query, {}).setdefault(line.source, []).append(line)
     ids = list(dict.fromkeys(lines["query_id"] if query_ids is None else query_ids))
     titles = dict(zip(TITLES, minilm_tokens([*TITLES.values()]).tolist(), strict=True))
-    filled = {query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles) for query in ids}
+    filled = {
+        query: _fill_context(offered.get(query, {}), asdict(budget or Budget()), titles)
+        for query in ids
+    }
     texts = {"query_id": ids, "text": [_format_context(taken) for taken, _ in filled.values()]}
     parts = [(query, *line) for query, (taken, _) in filled.items() for line in taken]
     left_out = [(query, *row) for query, (_, rows) in filled.items() for row in rows]
@@ -193,7 +209,11 @@ def assemble_contexts(
     return Contexts(
         add_token_counts(pl.DataFrame(texts, dict.fromkeys(texts, pl.String()))),
         pl.DataFrame(parts, {**LINE_SCHEMA, **sizes}, orient="row").drop("head_size"),
-        pl.DataFrame(left_out, dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()), orient="row"),
+        pl.DataFrame(
+            left_out,
+            dict.fromkeys(("query_id", "source", "ref", "reason"), pl.String()),
+            orient="row",
+        ),
     )
 
 
@@ -202,8 +222,12 @@ def _format_lines(lines: pl.DataFrame) -> pl.DataFrame:
     texts, heads = [], [single_line(head or "") for head in lines["head"]]
     for text, confidence, at in lines.select("text", "confidence", "at").iter_rows():
         day = f", {format_day(at)}" if at else ""
-        texts.append(single_line(text or "") + ("" if confidence is None else f" ({confidence:.2f}{day})"))
-    rows = lines.with_columns(text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String))
+        texts.append(
+            single_line(text or "") + ("" if confidence is None else f" ({confidence:.2f}{day})")
+        )
+    rows = lines.with_columns(
+        text=pl.Series(texts, dtype=pl.String), head=pl.Series(heads, dtype=pl.String)
+    )
     return add_token_counts(add_token_counts(rows).rename({"n_tokens": "size"}), "head")
 
 
@@ -211,7 +235,9 @@ def _allocate_budget(shares: dict[str, int], needs: dict[str, int]) -> dict[str,
     """Allocate the budget: each source gets its share or its need; the rest goes to those that need more."""
     given = {source: min(share, needs[source]) for source, share in shares.items()}
     for source in OVERFLOW_ORDER:
-        given[source] += min(sum(shares.values()) - sum(given.values()), needs[source] - given[source])
+        given[source] += min(
+            sum(shares.values()) - sum(given.values()), needs[source] - given[source]
+        )
     return given
 
 
@@ -223,7 +249,12 @@ def _fill_context(
     for source, lines in offered.items():
         heads = {line.head: line.head_size for line in lines}
         needs[source] = titles[source] + sum(heads.values()) + sum(line.size for line in lines)
-    rooms, taken, left_out, spare = _allocate_budget(shares, needs), list[_Line](), list[tuple[str, str, str]](), 0
+    rooms, taken, left_out, spare = (
+        _allocate_budget(shares, needs),
+        list[_Line](),
+        list[tuple[str, str, str]](),
+        0,
+    )
     for source in FILL_ORDER:
         room, under, full = rooms[source] + spare, set[str](), False
         for line in offered.get(source, []):
@@ -258,12 +289,16 @@ def _fit_line(line: _Line, room: int) -> _Line | None:
 
 def _repeat_reason(line: _Line, taken: list[_Line]) -> str:
     """Give the reason why a line would repeat lines that are taken; empty where it would not."""
-    quoted = {turn: other for other in taken if other.source in MESSAGE_SOURCES for turn in other.turns}
+    quoted = {
+        turn: other for other in taken if other.source in MESSAGE_SOURCES for turn in other.turns
+    }
     sources = [quoted[turn] for turn in line.turns if turn in quoted]
     all_quoted = len(sources) == len(line.turns) and not any(other.cut for other in sources)
     if sources and (all_quoted or line.source in MESSAGE_SOURCES):
         return TURN_QUOTED
-    return SAME_WORDS if any(_word_set(line.text) == _word_set(other.text) for other in taken) else ""
+    return (
+        SAME_WORDS if any(_word_set(line.text) == _word_set(other.text) for other in taken) else ""
+    )
 
 
 @lru_cache(maxsize=100_000)
@@ -275,10 +310,16 @@ def _format_context(taken: list[_Line]) -> str:
     """Format a context: sources from the most general to the newest, their lines by time under headings."""
     out: list[str] = []
     for source, title in TITLES.items():
-        own = sorted((line for line in taken if line.source == source), key=lambda line: line.at or _OLDEST)
-        under: dict[str, list[str]] = {"": []}  # what has no heading stands first, where it is under none
+        own = sorted(
+            (line for line in taken if line.source == source), key=lambda line: line.at or _OLDEST
+        )
+        under: dict[str, list[str]] = {
+            "": []
+        }  # what has no heading stands first, where it is under none
         for line in own:
             under.setdefault(line.head, []).append(line.text)
         out += [title] if own else []
-        out += [text for head, texts in under.items() for text in ([head, *texts] if head else texts)]
+        out += [
+            text for head, texts in under.items() for text in ([head, *texts] if head else texts)
+        ]
     return "\n".join(out)

@@ -34,7 +34,9 @@ _SHORT_QUESTION_WORDS = 2
 # Content words of an answer that are appended; long answers would drown the question.
 _MAX_ANSWER_WORDS = 20
 
-_ELLIPSIS = re.compile(r"\s*(?:and|but|or|so|also|then|now|what about|how about|why(?: not)?\s*\?|for how)\b", re.I)
+_ELLIPSIS = re.compile(
+    r"\s*(?:and|but|or|so|also|then|now|what about|how about|why(?: not)?\s*\?|for how)\b", re.I
+)
 _REFERENCE = re.compile(
     r"\b(?:else|others?|another|same|former|latter|too\s*\?)(?!\w)"
     r"|\b(?:the|that|this|which|first|second|third|last|old|new) ones?\b"
@@ -42,7 +44,9 @@ _REFERENCE = re.compile(
     re.I,
 )
 _DEMONSTRATIVES = {"this", "that", "these", "those", "there", "then"}
-_EXISTENTIAL = re.compile(r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I)
+_EXISTENTIAL = re.compile(
+    r"\bthere (?:is|are|was|were|been|be)\b|\b(?:is|are|was|were) there\b", re.I
+)
 _INTERROGATIVES = QUESTION_WORDS | {"many", "much", "long", "far", "old"}
 
 
@@ -53,21 +57,27 @@ class Rewritten(BaseModel, extra="forbid"):
 
 
 def rewrite(
-    questions: str | Sequence[str], *, history: Sequence[Any], service: str | llm.Service | None = llm.RECORDED
+    questions: str | Sequence[str],
+    *,
+    history: Sequence[Any],
+    service: str | llm.Service | None = llm.RECORDED,
 ) -> Any:
     """Rewrite follow-up questions so that they are understood without the conversation.
 
-    The first question of a conversation never changes, nor does one that stands alone (:func:`needs_history`). The
-    others are rewritten by a model, which reads the last :data:`HISTORY_MESSAGES` messages. Without an answer of a
-    model, content words of the questions before are appended (:func:`append_context`). Where the answer is no rewrite
+    The first question of a conversation never changes, nor does one that stands alone
+    (:func:`needs_history`). The others are rewritten by a model, which reads the last
+    :data:`HISTORY_MESSAGES` messages. Without an answer of a model, content words of the questions
+    before are appended (:func:`append_context`). Where the answer is no rewrite
     (:func:`is_valid_rewrite`), the question stays as it was asked.
 
     :param questions: one text, or n.
-    :param history: the messages before it, see :func:`memlab.conversation.parse_messages`; for n questions n histories.
+    :param history: the messages before it, see :func:`memlab.conversation.parse_messages`; for n
+        questions n histories.
     :param service: the model, see :func:`memlab.llm.ask`; ``None`` appends without asking.
-    :returns: for one question its rewritten text; for n a frame of ``question``, ``rewritten`` and ``method``:
-        ``first``, ``as asked``, ``model``, ``appended`` or ``refused``.
-    :raises DataError: when the numbers of questions and histories differ, or a history has another form.
+    :returns: for one question its rewritten text; for n a frame of ``question``, ``rewritten`` and
+        ``method``: ``first``, ``as asked``, ``model``, ``appended`` or ``refused``.
+    :raises DataError: when the numbers of questions and histories differ, or a history has another
+        form.
 
     >>> from memlab.conversation import rewrite
     >>> history = [("user", "When did Ann see the skin doctor?"), ("assistant", "On 3 March.")]
@@ -78,19 +88,31 @@ def rewrite(
     if isinstance(questions, str):
         questions, history = [questions], [history]
     if len(questions) != len(history):
-        raise DataError(f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each")
+        raise DataError(
+            f"rewrite was given {len(questions)} questions and {len(history)} histories; give one for each"
+        )
     before = [parse_messages(each) for each in history]
-    results = [(text, "as asked" if earlier else "first") for text, earlier in zip(questions, before, strict=True)]
-    follow_ups = [i for i, question in enumerate(questions) if before[i] and needs_history(question)]
+    results = [
+        (text, "as asked" if earlier else "first")
+        for text, earlier in zip(questions, before, strict=True)
+    ]
+    follow_ups = [
+        i for i, question in enumerate(questions) if before[i] and needs_history(question)
+    ]
     answers = llm.ask([rewrite_request(questions[i], before[i]) for i in follow_ups], service)
     for i, answer in zip(follow_ups, answers, strict=True):
         results[i] = _apply_answer(answer, questions[i], before[i])
     if service is not None and (line := llm.describe_unanswered(answers, "rewrites")):
         warnings.warn(f"{line}; the words of the questions before are appended", stacklevel=2)
     if refused := sum(how == "refused" for _, how in results):
-        warnings.warn(f"{refused} of {len(answers)} rewrites were refused, no form of their questions", stacklevel=2)
+        warnings.warn(
+            f"{refused} of {len(answers)} rewrites were refused, no form of their questions",
+            stacklevel=2,
+        )
     rows = [(question, *how) for question, how in zip(questions, results, strict=True)]
-    table = pl.DataFrame(rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row")
+    table = pl.DataFrame(
+        rows, dict.fromkeys(("question", "rewritten", "method"), pl.String()), orient="row"
+    )
     return table["rewritten"][0] if single else table
 
 
@@ -99,7 +121,9 @@ def rewrite_request(question: str, before: Sequence[Message]) -> llm.Request:
     read = before[-HISTORY_MESSAGES:]
     prompt = {"conversation": [message._asdict() for message in read], "last question": question}
     about = (*(text for message in read for text in message), question)
-    return llm.Request("rewrite", VERSION, about, json.dumps(prompt, ensure_ascii=False), Rewritten, SYSTEM)
+    return llm.Request(
+        "rewrite", VERSION, about, json.dumps(prompt, ensure_ascii=False), Rewritten, SYSTEM
+    )
 
 
 def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) -> tuple[str, str]:
@@ -113,9 +137,10 @@ def _apply_answer(answer: llm.Answer, question: str, before: Sequence[Message]) 
 def needs_history(question: str) -> bool:
     """Say whether a question needs the history of its conversation to be understood.
 
-    Signs are a pronoun, a demonstrative, "other", "the second one" and the like, an ellipsis, and few words without a
-    name. He and she are none behind a name ("What did Ann say about her sister?"), a demonstrative is none behind a
-    content word, where it opens a clause ("the flat that Ann got").
+    Signs are a pronoun, a demonstrative, "other", "the second one" and the like, an ellipsis, and
+    few words without a name. He and she are none behind a name ("What did Ann say about her
+    sister?"), a demonstrative is none behind a content word, where it opens a clause ("the flat
+    that Ann got").
 
     >>> from memlab.conversation.rewriting import needs_history
     >>> needs_history("And when did she buy that?"), needs_history("When did Ann buy the lamp from her sister?")
@@ -125,13 +150,22 @@ def needs_history(question: str) -> bool:
         return True
     words = tokens(question)
     keys = [word.key for word in words]
-    named = next((i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words))
+    named = next(
+        (i for i, word in enumerate(words) if is_name(word.text, opens=i == 0)), len(words)
+    )
     ends = (0, len(keys) - 1)
-    pointing = [i for i, key in enumerate(keys) if key in _DEMONSTRATIVES and (i in ends or keys[i - 1] in STOP_WORDS)]
+    pointing = [
+        i
+        for i, key in enumerate(keys)
+        if key in _DEMONSTRATIVES and (i in ends or keys[i - 1] in STOP_WORDS)
+    ]
     is_pointing = len(pointing) > (1 if _EXISTENTIAL.search(question) else 0)
     n_content = sum(key not in STOP_WORDS | _INTERROGATIVES for key in keys)
     is_short = named == len(words) and n_content <= _SHORT_QUESTION_WORDS
-    refers = any(key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE) for i, key in enumerate(keys))
+    refers = any(
+        key in (THIRD_PERSON if i < named else THIRD_PERSON - HE - SHE)
+        for i, key in enumerate(keys)
+    )
     return refers or is_pointing or is_short
 
 
@@ -144,20 +178,26 @@ def append_context(question: str, history: Sequence[Message]) -> str:
     'And when was that? (oak desk cost 210)'
     """
     asked = [message.content for message in history if message.role == "user"]
-    alone = next((text for text in reversed(asked) if not needs_history(text)), asked[0] if asked else "")
+    alone = next(
+        (text for text in reversed(asked) if not needs_history(text)), asked[0] if asked else ""
+    )
     words = [*content_words(alone), *content_words(asked[-1] if asked else "")]
     if history and history[-1].role == "assistant":
         words += content_words(history[-1].content)[:_MAX_ANSWER_WORDS]
     has = _bare_word_set(tokens(question))
-    new = {bare_word(word.text): word.text for word in reversed(words) if bare_word(word.text) not in has}
+    new = {
+        bare_word(word.text): word.text
+        for word in reversed(words)
+        if bare_word(word.text) not in has
+    }
     return f"{question} ({' '.join(reversed(new.values()))})" if new else question
 
 
 def is_valid_rewrite(text: str, question: str) -> bool:
     """Say whether a model's answer can be a rewrite of a question.
 
-    It is one line, a question and not much longer; it has all names of the question and half of its content words, not
-    counting those that point elsewhere ("the first one", "another").
+    It is one line, a question and not much longer; it has all names of the question and half of its
+    content words, not counting those that point elsewhere ("the first one", "another").
 
     >>> from memlab.conversation.rewriting import is_valid_rewrite
     >>> asked = "When was she born?"
@@ -178,7 +218,11 @@ def is_valid_rewrite(text: str, question: str) -> bool:
 
 def content_words(text: str) -> list[Token]:
     """Give the content words of a text, without stop words."""
-    return [word for word in tokens(text) if bare_word(word.text) not in STOP_WORDS and word.key not in STOP_WORDS]
+    return [
+        word
+        for word in tokens(text)
+        if bare_word(word.text) not in STOP_WORDS and word.key not in STOP_WORDS
+    ]
 
 
 def is_name(word: str, *, opens: bool) -> bool:

@@ -56,9 +56,10 @@ def remember(
     """Add one turn to the memory of a conversation; after a pause longer than ``ttl`` it begins anew.
 
     :param in_play: ids of what was retrieved or used for it, the most useful first.
-    :returns: the memory after the turn, with at most :data:`MAX_IN_PLAY` ids; what was out of use for longest is
-        forgotten first.
-    :raises DataError: when ``now`` lies before the last access, or only one of the two has a time zone.
+    :returns: the memory after the turn, with at most :data:`MAX_IN_PLAY` ids; what was out of use
+        for longest is forgotten first.
+    :raises DataError: when ``now`` lies before the last access, or only one of the two has a time
+        zone.
 
     >>> from datetime import datetime
     >>> from memlab.conversation import SessionMemory, remember
@@ -79,11 +80,13 @@ def remember(
     return replace(memory, last_access=now, in_play=tuple(newest)[:MAX_IN_PLAY])
 
 
-def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], factor: float = BIAS_FACTOR) -> Run:
+def bias(
+    run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], factor: float = BIAS_FACTOR
+) -> Run:
     """Multiply the scores of sessions in play by a factor and rank anew; every document stays.
 
-    A product needs positive scores: where a question's lowest is not above 0 (sums of standardised scores), its scores
-    are first raised so that the lowest is 0.
+    A product needs positive scores: where a question's lowest is not above 0 (sums of standardised
+    scores), its scores are first raised so that the lowest is 0.
 
     :param in_play: ids of sessions, for every question; or a frame of ``query_id`` and ``id``.
     :param factor: at least 1; 1 leaves the ranking as it is.
@@ -106,7 +109,9 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
         turns, sessions = bench.documents("turn"), bench.documents("session")
         session_ids = pl.Series(sessions.ids[turns.session[turns.at(session_ids)]], dtype=pl.String)
     used = in_play.select("query_id", "id", used=pl.lit(True)).unique()
-    rows = run.frame.with_columns(id=session_ids).join(used, on=["query_id", "id"], how="left", maintain_order="left")
+    rows = run.frame.with_columns(id=session_ids).join(
+        used, on=["query_id", "id"], how="left", maintain_order="left"
+    )
     lowest = pl.col("score").min().over("query_id")
     raised = pl.col("score") - pl.when(lowest > 0).then(0.0).otherwise(lowest)
     score = raised * pl.when("used").then(factor).otherwise(1.0)
@@ -116,7 +121,10 @@ def bias(run: Run, bench: Bench, *, in_play: pl.DataFrame | Sequence[str], facto
 class Running(BaseModel, extra="forbid"):
     """The answer of a model: the sentences of the summary."""
 
-    sentences: Annotated[list[Annotated[str, Field(min_length=1, max_length=400)]], Field(min_length=1, max_length=24)]
+    sentences: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=400)]],
+        Field(min_length=1, max_length=24),
+    ]
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,8 @@ class RollingBuffer:
     """The last messages of a conversation, and a summary of the earlier ones; immutable, see :func:`extend_buffer`.
 
     :param messages: the last :data:`VERBATIM_MESSAGES` messages, oldest first.
-    :param summary: sentences over all messages before them, together at most :data:`MAX_WORDS` words.
+    :param summary: sentences over all messages before them, together at most :data:`MAX_WORDS`
+        words.
     :param n_summarised: messages that the summary covers.
     """
 
@@ -144,8 +153,9 @@ def extend_buffer(
 ) -> RollingBuffer:
     """Add messages to a buffer; those that are no longer among the last four go into the summary.
 
-    :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer, or where that is
-        too long, sentences are taken as they are (:func:`memlab.summaries.extractive.extract_sentences`).
+    :param service: a model that writes the summary, see :func:`memlab.llm.ask`. Without its answer,
+        or where that is too long, sentences are taken as they are
+        (:func:`memlab.summaries.extractive.extract_sentences`).
 
     >>> from memlab.conversation import Message, RollingBuffer, extend_buffer
     >>> said = [Message("user", f"My locker at the pool has the number {n}.") for n in range(1, 7)]
@@ -157,11 +167,20 @@ def extend_buffer(
     older, last = messages[:-VERBATIM_MESSAGES], messages[-VERBATIM_MESSAGES:]
     if not older:
         return RollingBuffer(messages, buffer.summary, buffer.n_summarised)
-    prompt = {"summary so far": buffer.summary, "next messages": [message._asdict() for message in older]}
+    prompt = {
+        "summary so far": buffer.summary,
+        "next messages": [message._asdict() for message in older],
+    }
     about = (*buffer.summary, *(text for message in older for text in message))
-    request = llm.Request("buffer", VERSION, about, json.dumps(prompt, ensure_ascii=False), Running, SYSTEM)
+    request = llm.Request(
+        "buffer", VERSION, about, json.dumps(prompt, ensure_ascii=False), Running, SYSTEM
+    )
     (answer,) = llm.ask([request], service)
-    written = () if answer.value is None else tuple(" ".join(text.split()) for text in answer.value.sentences)
+    written = (
+        ()
+        if answer.value is None
+        else tuple(" ".join(text.split()) for text in answer.value.sentences)
+    )
     if not written or sum(len(text.split()) for text in written) > MAX_WORDS:
         written = _extractive_summary(buffer.summary, older)
     return RollingBuffer(last, written, buffer.n_summarised + len(older))
@@ -169,9 +188,14 @@ def extend_buffer(
 
 def _extractive_summary(summary: Sequence[str], new: Sequence[Message]) -> tuple[str, ...]:
     """Pick representative sentences of the summary and of messages, up to the length, in order."""
-    texts = [*summary, *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content))]
+    texts = [
+        *summary,
+        *(f"{each.role}: {sentence}" for each in new for sentence in sentences(each.content)),
+    ]
     picked, room = list[str](), MAX_WORDS
-    for text, _ in extract_sentences([Item("", sentence, []) for sentence in texts], most=MAX_SENTENCES):
+    for text, _ in extract_sentences(
+        [Item("", sentence, []) for sentence in texts], most=MAX_SENTENCES
+    ):
         if len(text.split()) <= room:
             picked.append(text)
             room -= len(text.split())

@@ -9,11 +9,12 @@ A **message** line::
 ``text``       what was said. Required, may be empty
 ``sender``     the name of who speaks; the role where it is left out
 ``role``       ``user``, ``assistant``, ``system``, ``other`` (``human``, ``ai``, ``bot`` and ``model`` are understood).
-               Where it is left out it follows from the sender if that is one of these words or an assistant's name
-               (``ChatGPT``, ``Claude`` …, or one named by ``assistant=``), and is ``user`` otherwise.
-               One of sender and role is required
+               Where it is left out it follows from the sender if that is one of these words or an
+               assistant's name (``ChatGPT``, ``Claude`` …, or one named by ``assistant=``), and is
+               ``user`` otherwise. One of sender and role is required
 ``timestamp``  ISO 8601 (a time without a zone is taken as UTC, and an issue says so, unless ``tz=`` names the zone), or
-               seconds or, from 1e11 on, milliseconds since 1970, as a number or in digits. May be null or left out
+               seconds or, from 1e11 on, milliseconds since 1970, as a number or in digits. May be
+               null or left out
 ``session``    the session's name; where it is left out, messages are split by silence (:mod:`memlab.sessions`)
 ``id``         the message's own id, unique in its scope: its turn is called by it (:mod:`memlab.datasets.identity`)
 ``caption``    a description of an image that came with the message
@@ -38,14 +39,16 @@ A **question** line, for evaluation; anywhere in the file::
 ``stale``              messages that must not come back, named as evidence is: superseded, corrected, ended
 =====================  ==============================================================================================
 
-The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped": true, …}}``. ``language`` is the code
-of the language that people speak in it, ``en`` where it is left out (:data:`memlab.text.analysis.LANGUAGES`);
-``grouped`` promises that the lines of a scope stand together, so that the file streams scope by scope in bounded
-memory; anything else describes how the file was made. Other keys of a line are passed over.
+The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped": true, …}}``.
+``language`` is the code of the language that people speak in it, ``en`` where it is left out
+(:data:`memlab.text.analysis.LANGUAGES`); ``grouped`` promises that the lines of a scope stand
+together, so that the file streams scope by scope in bounded memory; anything else describes how the
+file was made. Other keys of a line are passed over.
 
 Readers of benchmarks yield the same records, **by place**: scope by scope, a message with its
-``session`` and its place ``n``, ids as they are, and two kinds more: a session's ``summary``, and an ``annotation``
-(:class:`memlab.records.Annotation`) with ``annotation_id``, ``kind``, ``speaker`` and ``evidence``.
+``session`` and its place ``n``, ids as they are, and two kinds more: a session's ``summary``, and
+an ``annotation`` (:class:`memlab.records.Annotation`) with ``annotation_id``, ``kind``, ``speaker``
+and ``evidence``.
 """
 
 from __future__ import annotations
@@ -62,18 +65,48 @@ from memlab.datasets.fields import BadField, Record, describe_value, escape_surr
 from memlab.datasets.identity import map_names, merge_stored_turns, with_session_ids, with_turn_ids
 from memlab.datasets.reading import Source
 from memlab.errors import DataError
-from memlab.records import TIMESTAMP, Annotation, Dataset, Question, Turn, concat, encode_id_part, frame, schema
+from memlab.records import (
+    TIMESTAMP,
+    Annotation,
+    Dataset,
+    Question,
+    Turn,
+    concat,
+    encode_id_part,
+    frame,
+    schema,
+)
 from memlab.sessions import sessionize, sessions_of
 from memlab.text.analysis import LANGUAGES
 
 KEYS = {"scope", "text", "sender", "memlab"}
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
-_SCHEMA: dict[str, Any] = {**dict.fromkeys(_TEXTS, pl.String()), "timestamp": TIMESTAMP, "n": pl.Int32()}
+_SCHEMA: dict[str, Any] = {
+    **dict.fromkeys(_TEXTS, pl.String()),
+    "timestamp": TIMESTAMP,
+    "n": pl.Int32(),
+}
 _PACK = 50_000
-_ROLES = {"human": "user", "person": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+_ROLES = {
+    "human": "user",
+    "person": "user",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+}
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
 _ASSISTANTS = {
-    *("ai assistant", "assistant", "bard", "chatgpt", "claude", "copilot", "deepseek", "gemini", "github copilot"),
+    *(
+        "ai assistant",
+        "assistant",
+        "bard",
+        "chatgpt",
+        "claude",
+        "copilot",
+        "deepseek",
+        "gemini",
+        "github copilot",
+    ),
     *("gpt", "grok", "le chat", "meta ai", "microsoft copilot", "perplexity"),
 }
 
@@ -103,7 +136,9 @@ def number_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     for number, record in enumerate(records, 1):
         if not isinstance(record, dict):
             kind = type(record).__name__
-            raise DataError(f"record {number} is {kind}; a format yields dicts, as a chat log's lines are")
+            raise DataError(
+                f"record {number} is {kind}; a format yields dicts, as a chat log's lines are"
+            )
         yield f"record {number}", record
 
 
@@ -141,7 +176,11 @@ def read(
                 continue
             scope = record.take("scope", fields.check_name)
             if grouped and not by_place and scope != current and scope in begun:
-                raise BadField("scope", f"{scope!r} again after another scope", 'its lines together, or no "grouped"')
+                raise BadField(
+                    "scope",
+                    f"{scope!r} again after another scope",
+                    'its lines together, or no "grouped"',
+                )
             begun.add(scope)
             current = scope
             if "question" in record or (by_place and "text" not in record):
@@ -150,16 +189,23 @@ def read(
                 message = log.read_message(record, scope, where)
         if message is not None:
             if grouped and log.count >= batch_turns and log.messages[-1][0] != message[0]:
-                opened, ids = log.asked.pop(scope, []), {key: at for key, at in log.ids.items() if key[0] == scope}
+                opened, ids = (
+                    log.asked.pop(scope, []),
+                    {key: at for key, at in log.ids.items() if key[0] == scope},
+                )
                 yield from log.make_datasets(batch_turns)
                 log.begin({scope: opened} if opened else {}, ids)
             log.add(message)
     if log.silent:
         names = ", ".join(map(repr, log.silent.values()))
-        source.note("assistant", f"{names}, whom no message is from", "nobody is the assistant by this name")
+        source.note(
+            "assistant", f"{names}, whom no message is from", "nobody is the assistant by this name"
+        )
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
-        source.fail(f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)")
+        source.fail(
+            f"holds no usable message ({issues}); expected {kind} records (docs/conversations.md)"
+        )
     yield from log.make_datasets(batch_turns)
 
 
@@ -170,7 +216,9 @@ def _read_header(source: Source, raw: Any, place: int) -> bool:
         raise BadField("memlab", "a header", "it in the first line only")
     for key, known in (("format", ["chatlog"]), ("language", list(LANGUAGES))):
         if header[key] not in known:
-            raise BadField(f"memlab.{key}", describe_value(header[key]), f"one of {', '.join(known)}")
+            raise BadField(
+                f"memlab.{key}", describe_value(header[key]), f"one of {', '.join(known)}"
+            )
     grouped = fields.check_flag(header["grouped"], "memlab.grouped")
     source.language = source.language or header["language"]
     return grouped
@@ -179,8 +227,8 @@ def _read_header(source: Source, raw: Any, place: int) -> bool:
 class _Log:
     """What is gathered of some scopes, on its way into datasets.
 
-    ``asked`` holds the questions, summaries and annotations of each scope, with where they stand; ``ids`` where the
-    message ids of the scopes stand, ``query_ids`` those of the whole file.
+    ``asked`` holds the questions, summaries and annotations of each scope, with where they stand;
+    ``ids`` where the message ids of the scopes stand, ``query_ids`` those of the whole file.
     """
 
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
@@ -189,7 +237,9 @@ class _Log:
         self.silent = {name.strip().casefold(): name for name in source.assistants}
         self.begin({}, {})
 
-    def begin(self, asked: dict[str, list[tuple[str, Record]]], ids: dict[tuple[str, str], str]) -> None:
+    def begin(
+        self, asked: dict[str, list[tuple[str, Record]]], ids: dict[tuple[str, str], str]
+    ) -> None:
         """Begin with the questions and ids already read of the scope that comes first."""
         self.asked, self.ids, self.count = asked, ids, 0
         self.messages, self.packed = list[tuple[Any, ...]](), list[pl.DataFrame]()
@@ -208,7 +258,10 @@ class _Log:
 
     def read_message(self, record: Record, scope: str, where: str) -> tuple[Any, ...]:
         """Read a message into the columns of :data:`_SCHEMA`."""
-        sender, role = record.take("sender", fields.check_name, None), record.take("role", fields.check_name, None)
+        sender, role = (
+            record.take("sender", fields.check_name, None),
+            record.take("role", fields.check_name, None),
+        )
         speaker = sender or role
         if speaker is None:
             raise BadField("sender", "neither a sender nor a role", "one of them")
@@ -216,18 +269,46 @@ class _Log:
         if role is None and is_assistant(speaker, self.source.assistants):
             role = "assistant"
         elif role is None:
-            role = speaker if speaker.strip().lower() in _ROLES.keys() - {"other", "person"} else "user"
-        text, caption = record.take("text", fields.check_text), record.take("caption", fields.check_text, None)
-        session, name = record.take("session", fields.check_name, None), record.take("id", fields.check_name, None)
+            role = (
+                speaker
+                if speaker.strip().lower() in _ROLES.keys() - {"other", "person"}
+                else "user"
+            )
+        text, caption = (
+            record.take("text", fields.check_text),
+            record.take("caption", fields.check_text, None),
+        )
+        session, name = (
+            record.take("session", fields.check_name, None),
+            record.take("id", fields.check_name, None),
+        )
         role, latest = _ROLES.get(role.strip().lower(), "other"), self.latest.get(scope)
         if time := self._read_time(record, where, latest):
             self.latest[scope] = max(time, latest or time)
-        first = where if name in self.source.report.newer or name is None else self.ids.setdefault((scope, name), where)
+        first = (
+            where
+            if name in self.source.report.newer or name is None
+            else self.ids.setdefault((scope, name), where)
+        )
         if first != where:
-            raise BadField("id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own")
-        return scope, session, speaker, role, text, caption, name, time, record["n"] if self.by_place else None
+            raise BadField(
+                "id", f"{name!r} again in scope {scope!r} (first on {first})", "an id of its own"
+            )
+        return (
+            scope,
+            session,
+            speaker,
+            role,
+            text,
+            caption,
+            name,
+            time,
+            record["n"] if self.by_place else None,
+        )
 
-    def _read_time(self, record: Record, where: str, latest: datetime | None = None) -> datetime | None:
+    def _read_time(
+        self, record: Record, where: str, latest: datetime | None = None
+    ) -> datetime | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
         time = record.take("timestamp", fields.parse_time, None)
         if time and time.tzinfo is None and self.source.tz is None and not self.zoneless:
@@ -247,20 +328,26 @@ class _Log:
                 continue
             for where, record in self.asked.pop(scope):
                 with self.source.record(where, record):
-                    raise BadField("scope", f"{scope!r}, which has no messages", "a scope that messages are of")
+                    raise BadField(
+                        "scope", f"{scope!r}, which has no messages", "a scope that messages are of"
+                    )
         run, total = list[str](), 0
         for place, (scope, size) in enumerate(sizes.items(), 1):
             run.append(scope)
             total += size
             if total >= batch_turns or place == len(sizes):
                 whole = len(run) == len(sizes)
-                yield self._make_dataset(messages if whole else messages.filter(pl.col("scope").is_in(run)), run)
+                yield self._make_dataset(
+                    messages if whole else messages.filter(pl.col("scope").is_in(run)), run
+                )
                 run, total = [], 0
 
     def _make_dataset(self, messages: pl.DataFrame, scopes: list[str]) -> Dataset:
         """Give messages their ids and places, and questions the ids of what they cite."""
         source, there = self.source, None
-        messages = messages.with_columns(raw_scope="scope", scope=map_names(messages["scope"], encode_id_part))
+        messages = messages.with_columns(
+            raw_scope="scope", scope=map_names(messages["scope"], encode_id_part)
+        )
         if source.into:
             there = source.into([encode_id_part(scope) for scope in scopes])
         if self.by_place:
@@ -273,28 +360,55 @@ class _Log:
             placed = whole = self._assign_places(own)
             if there is not None:
                 if (old := there.turns.filter(pl.col("turn_id").str.count_matches("/") > 1)).height:
-                    older = f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
-                    source.fail(f"{older}; ingest its whole file once more, then this one goes into it")
+                    older = (
+                        f"dataset {there.name!r} has ids of an older memlab ({old['turn_id'][0]!r})"
+                    )
+                    source.fail(
+                        f"{older}; ingest its whole file once more, then this one goes into it"
+                    )
                 whole = self._assign_places(merge_stored_turns(there.turns, own))
-        asked = [(scope, i, *each) for scope in scopes for i, each in enumerate(self.asked.get(scope, ()))]
+        asked = [
+            (scope, i, *each)
+            for scope in scopes
+            for i, each in enumerate(self.asked.get(scope, ()))
+        ]
         names = identity.build_citation_index(placed, whole, [record for *_, record in asked])
         taken = identity.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
         said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
         for scope, i, where, record in asked:
             with source.record(where, record):
                 if self.by_place and "summary" in record:
-                    summaries[f"{encode_id_part(scope)}/{encode_id_part(record['session'])}"] = record["summary"]
+                    summaries[f"{encode_id_part(scope)}/{encode_id_part(record['session'])}"] = (
+                        record["summary"]
+                    )
                 elif self.by_place and "annotation" in record:
                     annotations.append(identity.read_annotation(record, encode_id_part(scope)))
                 else:
-                    question = identity.read_question(record, scope, names, self._read_time(record, where))
+                    question = identity.read_question(
+                        record, scope, names, self._read_time(record, where)
+                    )
                     said.append(taken.named(question, i, where))
         sessions = sessions_of(whole, summaries=summaries)
         order = sessions.select("session_id").with_row_index("place")
-        turns = whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
-        tables = turns, sessions, frame(Question, said), frame(Annotation, annotations), source.report.take_issues()
-        return Dataset(escape_surrogates(source.path.stem), self.kind, *tables, language=source.language or "en")
+        turns = (
+            whole.join(order, on="session_id", how="left").sort("place", "n").select(*schema(Turn))
+        )
+        tables = (
+            turns,
+            sessions,
+            frame(Question, said),
+            frame(Annotation, annotations),
+            source.report.take_issues(),
+        )
+        return Dataset(
+            escape_surrogates(source.path.stem),
+            self.kind,
+            *tables,
+            language=source.language or "en",
+        )
 
     def _assign_places(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages their sessions and places, and the ids of both."""
-        return with_session_ids(sessionize(messages.with_columns(session="named"), gap=self.source.gap))
+        return with_session_ids(
+            sessionize(messages.with_columns(session="named"), gap=self.source.gap)
+        )

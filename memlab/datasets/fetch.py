@@ -22,9 +22,11 @@ _LONGMEMEVAL = f"{_HUB}xiaowu0162/longmemeval-cleaned/resolve/98d7416c24c778c2fe
 class Published:
     """A benchmark as its publisher offers it.
 
-    :param url: at a fixed revision, so that the bytes never change; of what memlab does not download, its home.
+    :param url: at a fixed revision, so that the bytes never change; of what memlab does not
+        download, its home.
     :param splits: what parts there are, or which of them this file is.
-    :param sha256: as recorded by independent users of that revision; ``None`` where memlab does not download it.
+    :param sha256: as recorded by independent users of that revision; ``None`` where memlab does not
+        download it.
     :param size: in bytes.
     """
 
@@ -46,10 +48,16 @@ SOURCES: dict[str, Published] = {
     "longmemeval-s": Published(f"{_LONGMEMEVAL}s_cleaned.json", "MIT", "S", _S_SHA, 277_383_467),
     "longmemeval-m": Published(f"{_LONGMEMEVAL}m_cleaned.json", "MIT", "M", _M_SHA, 2_737_100_077),
     "longmemeval-oracle": _ORACLE,
-    "beam": Published("https://github.com/mohammadtavakoli78/BEAM", "CC BY-SA 4.0", "100K, 500K, 1M, 10M tokens"),
+    "beam": Published(
+        "https://github.com/mohammadtavakoli78/BEAM", "CC BY-SA 4.0", "100K, 500K, 1M, 10M tokens"
+    ),
     "realtalk": Published("https://github.com/danny911kr/REALTALK", "not stated", "10 chats"),
-    "convomem": Published(f"{_HUB}Salesforce/ConvoMem", "CC BY-NC 4.0", "six kinds, 1 to 6 evidence items"),
-    "membench": Published("https://github.com/import-myself/Membench", "not stated", "First/ThirdAgent, Low/HighLevel"),
+    "convomem": Published(
+        f"{_HUB}Salesforce/ConvoMem", "CC BY-NC 4.0", "six kinds, 1 to 6 evidence items"
+    ),
+    "membench": Published(
+        "https://github.com/import-myself/Membench", "not stated", "First/ThirdAgent, Low/HighLevel"
+    ),
     "lmeb": Published(f"{_HUB}KaLM-Embedding/LMEB", "of each data set", "22 data sets"),
 }
 """Every benchmark that memlab reads by name, and what is known of its files."""
@@ -58,13 +66,13 @@ SOURCES: dict[str, Published] = {
 def fetch(name: str, *, directory: str | Path = "data") -> Path:
     """Download a benchmark's published file and give its path; what is already there and right is not loaded again.
 
-    Bytes go to ``NAME.part``, and the next call goes on where an interrupted one stopped. Only a file whose SHA-256 is
-    the published one gets its final name.
+    Bytes go to ``NAME.part``, and the next call goes on where an interrupted one stopped. Only a
+    file whose SHA-256 is the published one gets its final name.
 
     :param name: ``locomo``, ``longmemeval`` (the oracle file, 15 MB), ``longmemeval-s`` (277 MB) or
         ``longmemeval-m`` (2.7 GB); :func:`list_published_benchmarks` lists them.
-    :raises DataError: when the name is unknown, the server cannot be reached or refuses, the file cannot be written,
-        or what came has another SHA-256.
+    :raises DataError: when the name is unknown, the server cannot be reached or refuses, the file
+        cannot be written, or what came has another SHA-256.
 
     >>> from memlab.datasets.fetch import fetch
     >>> fetch("locomo11")
@@ -79,7 +87,9 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
         if target.exists():
             if sha256(target) == source.sha256:
                 return target
-            raise DataError(f"{target} is there and not the published file (SHA-256 {source.sha256}); move it away")
+            raise DataError(
+                f"{target} is there and not the published file (SHA-256 {source.sha256}); move it away"
+            )
         target.parent.mkdir(parents=True, exist_ok=True)
         _download(source, part, hint)
         if (digest := sha256(part)) != source.sha256:
@@ -88,7 +98,9 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
             raise DataError(f"{what}; run it again. {hint}")
         os.replace(part, target)
     except OSError as error:
-        raise DataError(f"cannot write {target} ({error}); what came so far is kept, run it again. {hint}") from error
+        raise DataError(
+            f"cannot write {target} ({error}); what came so far is kept, run it again. {hint}"
+        ) from error
     return target
 
 
@@ -100,16 +112,26 @@ def _download(source: Published, part: Path, hint: str) -> None:
     begun = part.stat().st_size if part.exists() else 0
     # Compressed bytes could not be continued at an offset of the plain file.
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={begun}-"} if begun else {})
-    client = httpx.Client(follow_redirects=True, timeout=30.0, transport=httpx.HTTPTransport(retries=3))
+    client = httpx.Client(
+        follow_redirects=True, timeout=30.0, transport=httpx.HTTPTransport(retries=3)
+    )
     try:
         with client, client.stream("GET", source.url, headers=headers) as response:
             if response.status_code == 416:  # nothing is left to come
                 return
             response.raise_for_status()
             begun = begun if response.status_code == 206 else 0
-            about = {"total": source.size, "initial": begun, "unit": "B", "unit_scale": True, "desc": part.stem}
+            about = {
+                "total": source.size,
+                "initial": begun,
+                "unit": "B",
+                "unit_scale": True,
+                "desc": part.stem,
+            }
             with part.open("ab" if begun else "wb") as out, tqdm(**about, disable=None) as bar:
-                for chunk in response.iter_bytes():  # of a size, it would lose the last one when the connection drops
+                for chunk in (
+                    response.iter_bytes()
+                ):  # of a size, it would lose the last one when the connection drops
                     bar.update(out.write(chunk))
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         what = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
@@ -137,15 +159,17 @@ def locate_file(path: str | Path, *, directory: str | Path = "data") -> Path:
         return Path(path)
     _, target = _find_published(str(path), directory)
     if not target.exists():
-        raise DataError(f"{path} is not at {target}; `memlab fetch {path}` downloads it, or give the path of the file")
+        raise DataError(
+            f"{path} is not at {target}; `memlab fetch {path}` downloads it, or give the path of the file"
+        )
     return target
 
 
 def list_published_benchmarks() -> pl.DataFrame:
     """List the benchmarks that memlab knows by name.
 
-    :returns: ``name``, ``license``, ``splits``, ``size`` (bytes), ``sha256`` (null where :func:`fetch` does not
-        download it) and ``url``.
+    :returns: ``name``, ``license``, ``splits``, ``size`` (bytes), ``sha256`` (null where
+        :func:`fetch` does not download it) and ``url``.
     """
     import polars as pl
 

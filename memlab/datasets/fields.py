@@ -1,6 +1,7 @@
 """Fields of records of unknown quality: :meth:`Record.take` gives the value or raises :class:`BadField`.
 
-A kind is a function of a value and its place: ``text``, ``name``, ``answer`` … Each says what it found and expected.
+A kind is a function of a value and its place: ``text``, ``name``, ``answer`` … Each says what it
+found and expected.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ class Report:
     """What a load says of its files: issues one by one, and counts of what was left out or changed.
 
     :param counts: by action, kind in the plural, and scope.
-    :param seen: the session of every message that an importer gave, by scope and id; ``edited`` is when it was last
-        edited, if it was, and ``newer`` the ids of those that are given once more, in the form that stays.
+    :param seen: the session of every message that an importer gave, by scope and id; ``edited`` is
+        when it was last edited, if it was, and ``newer`` the ids of those that are given once more,
+        in the form that stays.
     :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
     """
 
@@ -104,7 +106,11 @@ def describe_value(value: Any) -> str:
         return f"{str(value)[:40] if isinstance(value, float) or value.bit_length() < 400 else 'huge'} (a number)"
     if isinstance(value, dict):
         return f"an object with {list(value)[:4]}"
-    return f"a list of {len(value)}" if isinstance(value, list) else f"a value of the type {type(value).__name__}"
+    return (
+        f"a list of {len(value)}"
+        if isinstance(value, list)
+        else f"a value of the type {type(value).__name__}"
+    )
 
 
 def escape_surrogates(text: str) -> str:
@@ -157,7 +163,11 @@ def check_answer(value: Any, where: str) -> str | None:
         return "; ".join(part for part in parts if part) or None
     if value is None:
         return None
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else check_text(value, where)
+    return (
+        str(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        else check_text(value, where)
+    )
 
 
 def check_rubric(value: Any, where: str) -> list[str] | None:
@@ -173,8 +183,13 @@ def parse_time(value: Any, where: str) -> datetime:
         if isinstance(when, str) and _EPOCH_TEXT.fullmatch(when):
             when = float(when)
         elif isinstance(when, str):
-            # Without separators only a day is read as ISO 8601: 1701011221530 would be the year 1701.
-            when = None if when.isdecimal() and len(when) != len("20260301") else datetime.fromisoformat(when)
+            # Without separators only a day is read as ISO 8601: 1701011221530 would be the year
+            # 1701.
+            when = (
+                None
+                if when.isdecimal() and len(when) != len("20260301")
+                else datetime.fromisoformat(when)
+            )
         elif isinstance(when, Decimal):
             when = float(when)
         elif isinstance(when, date) and not isinstance(when, datetime):
@@ -182,7 +197,10 @@ def parse_time(value: Any, where: str) -> datetime:
         if isinstance(when, (int, float)) and not isinstance(when, bool):
             scale = 1_000 if abs(when) >= _MILLISECONDS else 1_000_000
             when = _EPOCH + timedelta(microseconds=round(when * scale))
-        if isinstance(when, datetime) and _FIRST <= (when if when.tzinfo else when.replace(tzinfo=UTC)) <= _LAST:
+        if (
+            isinstance(when, datetime)
+            and _FIRST <= (when if when.tzinfo else when.replace(tzinfo=UTC)) <= _LAST
+        ):
             return when
     except (ValueError, OverflowError):
         pass
@@ -241,7 +259,11 @@ def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
     tree = about.get("mapping") or about.get("chat_messages")
     key = about.get("conversation_id") or about.get("uuid") or about.get("id")
     changed = about.get("update_time") or about.get("updated_at") or ""
-    return (str(key), (str(changed), len(tree))) if key and isinstance(tree, (dict, list)) else ("", ("", 0))
+    return (
+        (str(key), (str(changed), len(tree)))
+        if key and isinstance(tree, (dict, list))
+        else ("", ("", 0))
+    )
 
 
 def newest_versions(values: Iterable[Any]) -> dict[str, tuple[str, int]]:

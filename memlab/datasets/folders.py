@@ -15,10 +15,11 @@ from memlab.records import Dataset, decode_id_part, qrels
 def write(data: Dataset, folder: str | Path) -> Path:
     """Write a dataset as a retrieval folder that MTEB, BEIR and LMEB read, and that :func:`read` gives back.
 
-    The documents are its turns; questions without evidence are left out, since there is nothing to measure. Ids stay
-    as they are, so that a ranking of these files is one of the dataset. Qrels are written for LMEB (``qrels.tsv``, no
-    names) and for MTEB (``qrels/test.tsv``). Where there are several scopes, ``candidates.jsonl`` names each question's
-    documents under the first two parts of its id, or under all of it where two scopes share these.
+    The documents are its turns; questions without evidence are left out, since there is nothing to
+    measure. Ids stay as they are, so that a ranking of these files is one of the dataset. Qrels are
+    written for LMEB (``qrels.tsv``, no names) and for MTEB (``qrels/test.tsv``). Where there are
+    several scopes, ``candidates.jsonl`` names each question's documents under the first two parts
+    of its id, or under all of it where two scopes share these.
 
     :raises DataError: when no question has evidence.
     :raises ExportError: when a file cannot be written.
@@ -36,9 +37,15 @@ def write(data: Dataset, folder: str | Path) -> Path:
     folder, judged = Path(folder), qrels(data.questions, "turn").frame
     asked = data.questions.join(judged, on="query_id", how="semi", maintain_order="left")
     if not asked.height:
-        raise DataError(f"{data.name}: no question has evidence among the turns; a retrieval folder needs qrels")
+        raise DataError(
+            f"{data.name}: no question has evidence among the turns; a retrieval folder needs qrels"
+        )
     turns, time = data.turns, pl.col("timestamp").dt.strftime("%Y-%m-%dT%H:%M:%S%.f%:z")
-    caption = pl.when(pl.col("caption").str.len_bytes() > 0).then(pl.format(" ({})", "caption")).otherwise(pl.lit(""))
+    caption = (
+        pl.when(pl.col("caption").str.len_bytes() > 0)
+        .then(pl.format(" ({})", "caption"))
+        .otherwise(pl.lit(""))
+    )
     corpus = turns.select(
         _id="turn_id",
         id="turn_id",
@@ -63,17 +70,26 @@ def write(data: Dataset, folder: str | Path) -> Path:
     )
     tables = {"corpus.jsonl": corpus, "queries.jsonl": queries}
     if len(data.scopes) > 1:
-        # Under the first two parts of a question's id, or under all of it where two scopes share these.
+        # Under the first two parts of a question's id, or under all of it where two scopes share
+        # these.
         scene = pl.col("query_id").str.split("_").list.head(2).list.join("_")
-        first = pl.when(pl.col("scope") == pl.col("scope").first().over("scene")).then("scene").otherwise("query_id")
+        first = (
+            pl.when(pl.col("scope") == pl.col("scope").first().over("scene"))
+            .then("scene")
+            .otherwise("query_id")
+        )
         scenes = asked.select("query_id", "scope", scene=scene).select("scope", scene_id=first)
         documents = turns.group_by("scope", maintain_order=True).agg(candidate_doc_ids="turn_id")
-        named = scenes.unique("scene_id", keep="first", maintain_order=True).join(documents, on="scope", how="left")
+        named = scenes.unique("scene_id", keep="first", maintain_order=True).join(
+            documents, on="scope", how="left"
+        )
         tables["candidates.jsonl"] = named.select("scene_id", "candidate_doc_ids")
     for name, table in tables.items():
         with open_atomically(folder / name) as stream:
             table.write_ndjson(stream)
-    table = judged.select(pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), score="relevance")
+    table = judged.select(
+        pl.col("query_id").alias("query-id"), pl.col("doc_id").alias("corpus-id"), score="relevance"
+    )
     for name, header in (("qrels.tsv", False), ("qrels/test.tsv", True)):
         with open_atomically(folder / name) as stream:
             table.write_csv(stream, separator="\t", include_header=header, quote_style="never")

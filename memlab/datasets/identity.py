@@ -1,8 +1,8 @@
 """Who a message of a chat log is, whatever stands around it, and which messages its questions cite.
 
-A message has its own id, else a digest of time, speaker and text. A session that the log names keeps that name; another
-is named by its first message. Places are columns, not ids: a message that comes late, is edited or deleted changes no
-other's id.
+A message has its own id, else a digest of time, speaker and text. A session that the log names
+keeps that name; another is named by its first message. Places are columns, not ids: a message that
+comes late, is edited or deleted changes no other's id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def turn_id(turn: Record) -> str:
 
 def question_record(scope: str, i: int, text: str, **more: Any) -> Record:
     """Give the i-th question of a scope, which cites turn ids, as readers of benchmarks yield it."""
-    return Record({"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more})
+    return Record(
+        {"scope": scope, "query_id": f"{encode_id_part(scope)}/q{i}", "question": text, **more}
+    )
 
 
 def map_names(names: pl.Series, give: Callable[[str], str]) -> pl.Series:
@@ -53,50 +55,86 @@ def with_turn_ids(messages: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``turn_id``; exact doubles without an id are numbered in the order of the rows, and of those
     with one, which an edit between two exports makes, the last takes the place of the first.
 
-    :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``, ``speaker`` and ``text``.
+    :param messages: ``scope`` (encoded), ``id`` (null where there is none), ``timestamp``,
+        ``speaker`` and ``text``.
     """
     kept = pl.col("id").is_null() | pl.struct("scope", "id").is_last_distinct()
     if not messages.select(kept.all()).item():
-        first = pl.when(pl.col("id").is_null()).then("_row").otherwise(pl.col("_row").min().over("scope", "id"))
+        first = (
+            pl.when(pl.col("id").is_null())
+            .then("_row")
+            .otherwise(pl.col("_row").min().over("scope", "id"))
+        )
         numbered = messages.with_row_index("_row").with_columns(_first=first)
         messages = numbered.filter(kept).sort("_first").drop("_first", "_row")
-    about = messages.select("scope", "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text").iter_rows()
+    about = messages.select(
+        "scope", "id", pl.col("timestamp").cast(pl.Int64), "speaker", "text"
+    ).iter_rows()
     ids = list[str]()
     for scope, name, time, speaker, text in about:
-        digest = hashlib.blake2b(f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8).hexdigest()
-        ids.append(f"{scope}/{_DIGEST + digest if name is None else _encode_marked_part(name, _DIGEST)}")
+        digest = hashlib.blake2b(
+            f"{time}\x1f{speaker}\x1f{text}".encode(), digest_size=8
+        ).hexdigest()
+        ids.append(
+            f"{scope}/{_DIGEST + digest if name is None else _encode_marked_part(name, _DIGEST)}"
+        )
     double = pl.int_range(1, pl.len() + 1).over("turn_id")
     marked = pl.when(double > 1).then(pl.format("{}-{}", "turn_id", double)).otherwise("turn_id")
-    return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(turn_id=marked)
+    return messages.with_columns(turn_id=pl.Series(ids, dtype=pl.String)).with_columns(
+        turn_id=marked
+    )
 
 
 def with_session_ids(placed: pl.DataFrame) -> pl.DataFrame:
     """Give messages their ``session_id``.
 
-    :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it does not), ``n`` and
-        ``turn_id``.
+    :param placed: ``scope`` (encoded), ``session``, ``named`` (as the log calls it, null where it
+        does not), ``n`` and ``turn_id``.
     """
     named = map_names(placed["named"], lambda name: _encode_marked_part(name, _BEGUN))
-    begun = pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
-    return placed.with_columns(session_id=pl.format("{}/{}", "scope", pl.coalesce(named, _BEGUN + begun)))
+    begun = (
+        pl.col("turn_id").sort_by("n").first().over("scope", "session").str.split("/").list.last()
+    )
+    return placed.with_columns(
+        session_id=pl.format("{}/{}", "scope", pl.coalesce(named, _BEGUN + begun))
+    )
 
 
 def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Put messages to the stored turns of a chat log: one with the same ``turn_id`` takes the place of the other.
 
-    :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and ``id`` beside.
+    :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and
+        ``id`` beside.
     """
-    scope, session, turn = (pl.col(c).str.split("/").list.last() for c in ("scope", "session_id", "turn_id"))
+    scope, session, turn = (
+        pl.col(c).str.split("/").list.last() for c in ("scope", "session_id", "turn_id")
+    )
     parts = stored.select(
         raw_scope=scope,
         named=pl.when(~session.str.starts_with(_BEGUN)).then(session),
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
     old = stored.with_columns(map_names(part, decode_id_part) for part in parts)
-    columns = ["raw_scope", "scope", "named", "speaker", "role", "text", "caption", "id", "timestamp", "turn_id"]
+    columns = [
+        "raw_scope",
+        "scope",
+        "named",
+        "speaker",
+        "role",
+        "text",
+        "caption",
+        "id",
+        "timestamp",
+        "turn_id",
+    ]
     both = pl.concat([old.select(columns), new.select(columns)]).with_row_index("_at")
     first = both.group_by("turn_id").agg(_first=pl.col("_at").min())
-    return both.unique("turn_id", keep="last").join(first, on="turn_id").sort("_first").drop("_at", "_first")
+    return (
+        both.unique("turn_id", keep="last")
+        .join(first, on="turn_id")
+        .sort("_first")
+        .drop("_at", "_first")
+    )
 
 
 CitationIndex = dict[tuple[str, str], tuple[str, str]]
@@ -113,7 +151,10 @@ class TakenQuestionIds:
 
     def __init__(self, there: Dataset | None, seen: dict[str, str], *, as_they_are: bool) -> None:
         rows = [] if there is None else there.questions.select("scope", "text", "query_id").rows()
-        self.same, self.ids = {(of, text): name for of, text, name in rows}, {name for *_, name in rows}
+        self.same, self.ids = (
+            {(of, text): name for of, text, name in rows},
+            {name for *_, name in rows},
+        )
         self.seen, self.as_they_are = seen, as_they_are
 
     def named(self, question: Question, i: int, where: str) -> Question:
@@ -131,28 +172,48 @@ class TakenQuestionIds:
         return replace(question, query_id=name)
 
 
-def build_citation_index(placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]) -> dict[str, CitationIndex]:
+def build_citation_index(
+    placed: pl.DataFrame, whole: pl.DataFrame, asked: list[Record]
+) -> dict[str, CitationIndex]:
     """Find what questions cite: turns by place, turn id or message id, sessions by name or id; the last win."""
     places = placed.with_columns(map_names(placed["session"], encode_id_part).alias("part"))
     first = places.filter(pl.col("n") == 1)
     forms = [(places, ("session", "n")), (places, ("part", "n")), (places, ("scope", "part", "n"))]
     of_turns = [*forms, (whole, ("turn_id",)), (whole, ("id",))]
-    of_sessions = [(whole, ("session_id",)), (first, ("scope", "part")), (first, ("part",)), (first, ("session",))]
+    of_sessions = [
+        (whole, ("session_id",)),
+        (first, ("scope", "part")),
+        (first, ("part",)),
+        (first, ("session",)),
+    ]
     now, found = whole.select("turn_id", "session_id"), dict[str, CitationIndex]()
     for field in _CITED:
-        cited = [value for record in asked if isinstance(record.get(field), list) for value in record[field]]
+        cited = [
+            value
+            for record in asked
+            if isinstance(record.get(field), list)
+            for value in record[field]
+        ]
         wanted = {str(name) for name in cited if isinstance(name, (str, int))}
         # A lone surrogate names no turn, and no frame can take it.
         wanted = {name for name in wanted if name.encode(errors="ignore").decode() == name}
         found[field] = {}
-        for table, form in (of_sessions if field == "evidence_sessions" else of_turns) if wanted else ():
+        for table, form in (
+            (of_sessions if field == "evidence_sessions" else of_turns) if wanted else ()
+        ):
             named = table.select("raw_scope", "turn_id", name=pl.concat_str(form, separator="/"))
-            hits = named.filter(pl.col("name").is_in(wanted)).join(now, on="turn_id", maintain_order="left")
-            found[field] |= {(scope, name): (turn, session) for scope, turn, name, session in hits.iter_rows()}
+            hits = named.filter(pl.col("name").is_in(wanted)).join(
+                now, on="turn_id", maintain_order="left"
+            )
+            found[field] |= {
+                (scope, name): (turn, session) for scope, turn, name, session in hits.iter_rows()
+            }
     return found
 
 
-def read_question(record: Record, scope: str, names: dict[str, CitationIndex], time: datetime | None) -> Question:
+def read_question(
+    record: Record, scope: str, names: dict[str, CitationIndex], time: datetime | None
+) -> Question:
     """Read a question; one without an id has an empty one.
 
     :param time: when it is asked, in UTC.
@@ -175,17 +236,30 @@ def read_question(record: Record, scope: str, names: dict[str, CitationIndex], t
     )
 
 
-def _resolve_citations(record: Record, field: str, scope: str, names: dict[str, CitationIndex]) -> dict[str, str]:
+def _resolve_citations(
+    record: Record, field: str, scope: str, names: dict[str, CitationIndex]
+) -> dict[str, str]:
     """Give the ids of what a question cites, each with its session's."""
     cited = record.take(field, fields.check_names, [])
     for i, value in enumerate(cited):
         if (scope, value) not in names[field]:
-            what = "a session" if field == "evidence_sessions" else "a message id, <session>/<n> or a turn id"
+            what = (
+                "a session"
+                if field == "evidence_sessions"
+                else "a message id, <session>/<n> or a turn id"
+            )
             raise BadField(f"{field}[{i}]", describe_value(value), f"{what} of scope {scope!r}")
     return dict(names[field][scope, value] for value in cited)
 
 
 def read_annotation(record: Record, scope: str) -> Annotation:
     session = f"{scope}/{encode_id_part(record['session'])}"
-    about = record["annotation_id"], scope, session, record["kind"], record["speaker"], record["annotation"]
+    about = (
+        record["annotation_id"],
+        scope,
+        session,
+        record["kind"],
+        record["speaker"],
+        record["annotation"],
+    )
     return Annotation(*about, record["evidence"])

@@ -14,19 +14,26 @@ from memlab.records import Dataset, Issue, Turn, frame, schema
 from memlab.sessions import sessions_of
 
 
-def pool_haystacks(data: Dataset, *, n_sessions: int, seed: int, batch_turns: int) -> Iterator[Dataset]:
+def pool_haystacks(
+    data: Dataset, *, n_sessions: int, seed: int, batch_turns: int
+) -> Iterator[Dataset]:
     """Pool an oracle dataset to haystacks, in batches of whole questions of at least ``batch_turns`` turns.
 
-    Each question gets sessions of others as distractors. A distractor never repeats one of the question's own sessions
-    and holds no exact copy of an evidence turn. The draw depends on the seed, the question's id and the set of
-    sessions, not on their order in the file. Sessions keep their dates; equal dates are ordered by id, so that the
-    order tells nothing. Results on such data are "pooled", never LongMemEval_S.
+    Each question gets sessions of others as distractors. A distractor never repeats one of the
+    question's own sessions and holds no exact copy of an evidence turn. The draw depends on the
+    seed, the question's id and the set of sessions, not on their order in the file. Sessions keep
+    their dates; equal dates are ordered by id, so that the order tells nothing. Results on such
+    data are "pooled", never LongMemEval_S.
 
-    :param n_sessions: sessions of each haystack, own ones included; 48 is the size of LongMemEval_S.
-    :raises DataError: when a question has more sessions of its own than that, or the file too few for it.
+    :param n_sessions: sessions of each haystack, own ones included; 48 is the size of
+        LongMemEval_S.
+    :raises DataError: when a question has more sessions of its own than that, or the file too few
+        for it.
     """
     if isinstance(n_sessions, bool) or n_sessions < 1:
-        raise DataError(f"n_sessions (pool) is {n_sessions!r}, expected a number of sessions from 1")
+        raise DataError(
+            f"n_sessions (pool) is {n_sessions!r}, expected a number of sessions from 1"
+        )
     plan = _draw_sessions(data, n_sessions, seed)
     size = dict(data.sessions.select("session_id", "n_turns").iter_rows())
     name, issues = f"{data.name}-pool{n_sessions}-seed{seed}", data.issues
@@ -46,8 +53,16 @@ def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[
     content = pl.format("{}\x1f{}", "role", "text").str.join("\x1e")
     library = (
         data.turns.group_by("session_id", maintain_order=True)
-        .agg(content=content, scope=pl.col("scope").first(), start=pl.col("timestamp").min(), texts=pl.col("text"))
-        .with_columns(name=pl.col("session_id").str.extract(r"([^/]*)$"), content=pl.col("content").rank("dense"))
+        .agg(
+            content=content,
+            scope=pl.col("scope").first(),
+            start=pl.col("timestamp").min(),
+            texts=pl.col("text"),
+        )
+        .with_columns(
+            name=pl.col("session_id").str.extract(r"([^/]*)$"),
+            content=pl.col("content").rank("dense"),
+        )
         .sort("name", "content", "start", "scope")
     )
     distinct = library.unique(["name", "content"], keep="first", maintain_order=True)
@@ -60,11 +75,15 @@ def _draw_sessions(data: Dataset, n_sessions: int, seed: int) -> dict[str, list[
     text_of = dict(data.turns.select("turn_id", "text").iter_rows())
     plan: dict[str, list[str]] = {}
     for scope, evidence in data.questions.select("scope", "evidence").iter_rows():
-        barred = np.isin(names, own[scope]["name"].to_numpy()) | np.isin(contents, own[scope]["content"].to_numpy())
+        barred = np.isin(names, own[scope]["name"].to_numpy()) | np.isin(
+            contents, own[scope]["content"].to_numpy()
+        )
         barred[[place for turn in evidence for place in holders.get(text_of[turn], ())]] = True
         wanted = max(n_sessions - own[scope].height, 0)
         digest = hashlib.sha256(f"{seed} {scope}".encode()).digest()
-        order = np.random.default_rng(int.from_bytes(digest[:16])).permutation(np.flatnonzero(~barred))
+        order = np.random.default_rng(int.from_bytes(digest[:16])).permutation(
+            np.flatnonzero(~barred)
+        )
         drawn = distinct.select("session_id", "name", "content")[order]
         for column in ("name", "content"):
             drawn = drawn.unique(column, keep="first", maintain_order=True)

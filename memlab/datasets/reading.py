@@ -1,7 +1,7 @@
 """Sources of records: a file, the files of a folder or those of a ZIP archive, and what was odd or bad in them.
 
-Nothing is unpacked to the disk. Values are streamed by :mod:`memlab.datasets.streams`; a bad record stops the load or
-goes to quarantine, see :meth:`Source.record`.
+Nothing is unpacked to the disk. Values are streamed by :mod:`memlab.datasets.streams`; a bad record
+stops the load or goes to quarantine, see :meth:`Source.record`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
 from memlab.datasets import streams
-from memlab.datasets.fields import BadField, Record, Report, conversation_version, escape_surrogates, newest_versions
+from memlab.datasets.fields import (
+    BadField,
+    Record,
+    Report,
+    conversation_version,
+    escape_surrogates,
+    newest_versions,
+)
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
@@ -31,21 +38,25 @@ QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD, _FURTHER = 1 << 16, 1 << 22
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
-_UTF16 = re.compile(rb"(?s)\xff\xfe|\xfe\xff|([^\0]\0){2}|(\0[^\0]){2}")  # by its mark, or by half of its bytes
+_UTF16 = re.compile(
+    rb"(?s)\xff\xfe|\xfe\xff|([^\0]\0){2}|(\0[^\0]){2}"
+)  # by its mark, or by half of its bytes
 
 
 @dataclass
 class Source:
     """What is read, with the options of the load and its report, which the files of a folder or archive share.
 
-    :param on_error: ``raise``, or ``quarantine``: bad records go to a side file, which is only ever added to, and a
-        line that it holds is not written again.
-    :param language: of the conversations; ``None`` for what the file says, English where it says nothing.
+    :param on_error: ``raise``, or ``quarantine``: bad records go to a side file, which is only ever
+        added to, and a line that it holds is not written again.
+    :param language: of the conversations; ``None`` for what the file says, English where it says
+        nothing.
     :param into: gives what is there of some scopes, where a chat log goes on one that is there.
     :param tz: the zone of times without one; UTC where it is left out.
     :param assistants: senders who are the assistant where no role is given.
     :param date_order: of dates that are ambiguous: ``dmy``, ``mdy`` or ``ymd``.
-    :param name: the path in the folder or archive, with ``/``; the file's name where it stands alone.
+    :param name: the path in the folder or archive, with ``/``; the file's name where it stands
+        alone.
     :param members: the files that its format reads, where they were chosen already.
     :param packed: the archive and the entry in it, which is read in place.
     """
@@ -85,10 +96,13 @@ class Source:
 
     def files(self, *patterns: str, unread: bool = False) -> list[Source]:
         """Give the file itself, the files of a folder that match the first pattern that any does, or, without a
-        pattern, all files of a folder, of the archives in it or of an archive that may hold text; 2 stands before 10.
+        pattern, all files of a folder, of the archives in it or of an archive that may hold text; 2
+        stands before 10.
 
-        :param unread: give instead the files that may hold a chat and are not read, see :data:`streams.UNREAD`.
-        :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
+        :param unread: give instead the files that may hold a chat and are not read, see
+            :data:`streams.UNREAD`.
+        :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than
+            packed.
         """
         alone, found = replace(self, members=[]), dict[str, Any]()
         if not os.path.isdir(self.path):
@@ -98,12 +112,18 @@ class Source:
         else:
             for pattern in patterns or ("**/*",):
                 paths = self.path.glob(pattern) if not found else ()
-                found |= {path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()}
+                found |= {
+                    path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()
+                }
             found = found if patterns else self._open_archives(found)
         endings = streams.UNREAD if unread else streams.TEXTS
         names = (name for name in found if patterns or streams.may_hold_text(name, endings))
-        order = sorted(names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name))
-        return [replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order]
+        order = sorted(
+            names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name)
+        )
+        return [
+            replace(alone, path=self.path / name, name=name, packed=found[name]) for name in order
+        ]
 
     def _open_archives(self, found: dict[str, Any]) -> dict[str, Any]:
         """Put what is in the ZIPs of a folder in their place, but for those that lie there unpacked, or are broken."""
@@ -117,8 +137,13 @@ class Source:
                 if texts:
                     continue
                 raise
-            there = ((unpacked.get((PurePosixPath(n).name, e.file_size)), e.CRC) for n, (_, e) in inside.items())
-            if not inside or not all(path and zlib.crc32(path.read_bytes()) == crc for path, crc in there):
+            there = (
+                (unpacked.get((PurePosixPath(n).name, e.file_size)), e.CRC)
+                for n, (_, e) in inside.items()
+            )
+            if not inside or not all(
+                path and zlib.crc32(path.read_bytes()) == crc for path, crc in there
+            ):
                 del found[name]
                 found |= {f"{name}/{entry}": packed for entry, packed in inside.items()}
         return found
@@ -127,7 +152,8 @@ class Source:
     def open(self) -> Iterator[Any]:
         """Open the file in a ``with`` block, past a byte order mark; of UTF-16, which is read whole, as UTF-8.
 
-        :raises DataError: when it is missing, unreadable or empty, or its archive turns out to be broken.
+        :raises DataError: when it is missing, unreadable or empty, or its archive turns out to be
+            broken.
         """
         if os.path.isdir(self.path):
             self.fail("is a directory, expected a file; name one of the files in it")
@@ -136,7 +162,9 @@ class Source:
             with file:
                 start = file.peek(4)[:4]
                 if start in (b"", codecs.BOM_UTF8):
-                    self.fail("is empty, expected conversations; check that it was written or downloaded whole")
+                    self.fail(
+                        "is empty, expected conversations; check that it was written or downloaded whole"
+                    )
                 file.read(3 * start.startswith(codecs.BOM_UTF8))
                 if wide := _UTF16.match(start):
                     encoding = "utf-16-le" if wide[1] else "utf-16-be" if wide[2] else "utf-16"
@@ -145,7 +173,9 @@ class Source:
                 yield file
         except streams.FAULTS as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
-            self.fail(f"cannot be read ({why}); check the path, and that it was downloaded whole", error)
+            self.fail(
+                f"cannot be read ({why}); check the path, and that it was downloaded whole", error
+            )
 
     @cached_property
     def head(self) -> str:
@@ -193,16 +223,30 @@ class Source:
     def values(self) -> Iterator[tuple[int, Any]]:
         """Stream the values of a JSON list or of JSON lines, or the rows of a table, with their numbers from 1.
 
-        Of an object that is nothing but around records, as an API gives them, the records are given.
+        Of an object that is nothing but around records, as an API gives them, the records are
+        given.
         """
         if self.columns:
             for number, row in enumerate(streams.read_table(self).iter_rows(named=True), 1):
                 if any(cell not in (None, "") for cell in row.values()):
-                    yield number, {k.strip(): cell for k, cell in row.items() if cell not in (None, "") or k == "text"}
-        elif self.name.lower().endswith((".jsonl", ".ndjson")) and not re.match(r"\s*[\[{][ \t\r]*\n", self.head):
+                    yield (
+                        number,
+                        {
+                            k.strip(): cell
+                            for k, cell in row.items()
+                            if cell not in (None, "") or k == "text"
+                        },
+                    )
+        elif self.name.lower().endswith((".jsonl", ".ndjson")) and not re.match(
+            r"\s*[\[{][ \t\r]*\n", self.head
+        ):
             yield from streams.stream_json_lines(self)
         else:
-            values = (each for _, value in streams.stream_json(self) for each in streams.unwrap_records(value))
+            values = (
+                each
+                for _, value in streams.stream_json(self)
+                for each in streams.unwrap_records(value)
+            )
             yield from enumerate(values, 1)
 
     def text(self) -> str:
@@ -246,7 +290,10 @@ class Source:
 
         Of a conversation that several exports hold, the newest copy is read.
         """
-        apart = replace(self, members=[replace(file, report=Report()) for file in self.members[:-1] and self.members])
+        apart = replace(
+            self,
+            members=[replace(file, report=Report()) for file in self.members[:-1] and self.members],
+        )
         newest = newest_versions(raw for _, _, raw in apart.member_values())
         for file, number, raw in self.member_values():
             key, version = conversation_version(raw)
@@ -276,7 +323,10 @@ class Source:
         """Stop at a bad record, or write it to the side file with its reason."""
         report, target = self.report, self.quarantine_dir / f"{self.path.name}.quarantine.jsonl"
         if self.on_error == "raise":
-            self.fail(f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside', bad)
+            self.fail(
+                f'{record}: {bad}. Correct it, or load with on_error="quarantine" to set it aside',
+                bad,
+            )
         report.bad += 1
         if report.bad > _MOST_BAD:
             most = f"{_MOST_BAD:,} records before it are bad too: is this its format (format=)?"
@@ -289,7 +339,9 @@ class Source:
         try:
             if target not in report.aside:
                 target.parent.mkdir(parents=True, exist_ok=True)
-                report.aside[target] = set(target.read_text("utf-8").splitlines()) if target.exists() else set()
+                report.aside[target] = (
+                    set(target.read_text("utf-8").splitlines()) if target.exists() else set()
+                )
             if line not in report.aside[target]:
                 with target.open("a", encoding="utf-8") as side:
                     side.write(line + "\n")

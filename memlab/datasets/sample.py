@@ -20,11 +20,13 @@ _load_cached = cache(load)
 def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dataset:
     """Load the sample: four invented memories with questions and gold evidence.
 
-    :param scopes: names of memories to keep; they stand in the order of the file. All where not given.
-    :param turns: about how many turns to keep in all. Each scope has the same share and keeps whole sessions from its
-        first on, at least one. Of the questions stay those whose evidence is kept, and those without an answer.
-    :raises DataError: when the file is not there (it is part of the repository, not of an installed package), for a
-        scope that it does not have, or fewer than one turn.
+    :param scopes: names of memories to keep; they stand in the order of the file. All where not
+        given.
+    :param turns: about how many turns to keep in all. Each scope has the same share and keeps whole
+        sessions from its first on, at least one. Of the questions stay those whose evidence is
+        kept, and those without an answer.
+    :raises DataError: when the file is not there (it is part of the repository, not of an installed
+        package), for a scope that it does not have, or fewer than one turn.
 
     >>> import memlab
     >>> data = memlab.sample(turns=200)
@@ -35,7 +37,9 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
         raise DataError(f"turns is {turns}; give at least 1, or leave it out for the whole sample")
     if not _FILE.exists():
         where = "it is part of the repository, not of the installed package"
-        raise DataError(f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your own")
+        raise DataError(
+            f"{_FILE}: the sample is not there; {where}: work in a clone, or load a file of your own"
+        )
     data = _load_cached(_FILE, name="sample")
     data = data if scopes is None else data.take([scopes] if isinstance(scopes, str) else scopes)
     if turns is None or not data.scopes:
@@ -44,7 +48,9 @@ def sample(scopes: Sequence[str] | None = None, turns: int | None = None) -> Dat
     first = pl.int_range(pl.len()).over("scope") == 0
     sessions = data.sessions.filter((middle <= turns / len(data.scopes)) | first)
     kept = data.turns.join(sessions, on="session_id", how="semi", maintain_order="left")
-    cited = data.questions.select("query_id", turn_id=pl.concat_list("evidence", pl.col("stale").fill_null([])))
+    cited = data.questions.select(
+        "query_id", turn_id=pl.concat_list("evidence", pl.col("stale").fill_null([]))
+    )
     cut = cited.explode("turn_id").drop_nulls().join(kept, on="turn_id", how="anti")
     questions = data.questions.join(cut, on="query_id", how="anti", maintain_order="left")
     return replace(data, turns=kept, sessions=sessions, questions=questions)

@@ -1,7 +1,8 @@
 """Streams of JSON out of files of any size, with the line and byte of what is broken; tables; archives in place.
 
-JSON lists are read value by value with the standard decoder on a growing buffer. An event parser would lose what must
-be reported (yajl turns lone surrogates into question marks) and is slower; memory holds the largest value a few times.
+JSON lists are read value by value with the standard decoder on a growing buffer. An event parser
+would lose what must be reported (yajl turns lone surrogates into question marks) and is slower;
+memory holds the largest value a few times.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ UNREAD = (".zip", ".gz", ".tgz", ".bz2", ".7z", ".rar", ".db", ".sqlite", ".md")
 """Endings of files that may hold one too, and are reported as left out; archives of a folder are opened first."""
 FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
 """What a file or a broken archive raises, when it is opened or read."""
-_MOST, _RATIO, _SMALL = 16 << 30, 200, 64 << 20  # bytes of text; of text to packed; what is always read
+_MOST, _RATIO, _SMALL = (
+    16 << 30,
+    200,
+    64 << 20,
+)  # bytes of text; of text to packed; what is always read
 
 
 def may_hold_text(name: str, endings: tuple[str, ...] = TEXTS) -> bool:
@@ -53,18 +58,34 @@ def list_entries(source: Source) -> dict[str, tuple[zipfile.ZipFile, zipfile.Zip
     """
     try:
         archive = zipfile.ZipFile(source.path)
-        entries = {e.filename.replace("\\", "/").lstrip("/"): e for e in archive.infolist() if not e.is_dir()}
+        entries = {
+            e.filename.replace("\\", "/").lstrip("/"): e
+            for e in archive.infolist()
+            if not e.is_dir()
+        }
     except FAULTS as error:
         source.fail(f"is no whole ZIP archive ({error}); download it again", error)
     kept = {name: entry for name, entry in entries.items() if may_hold_text(name)}
-    total, packed = (sum(getattr(entry, size) for entry in kept.values()) for size in ("file_size", "compress_size"))
+    total, packed = (
+        sum(getattr(entry, size) for entry in kept.values())
+        for size in ("file_size", "compress_size")
+    )
     if total > _MOST or is_zip_bomb(total, packed):
-        source.fail(f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean")
+        source.fail(
+            f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean"
+        )
     for name, entry in kept.items():
-        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        if entry.flag_bits & 1 or entry.compress_type not in (
+            zipfile.ZIP_STORED,
+            zipfile.ZIP_DEFLATED,
+        ):
             why = f"{name!r} has a password or a packing other than deflate"
             source.fail(f"{why}; unpack the archive, and give the folder")
-    return {name: (archive, entry) for name, entry in entries.items() if may_hold_text(name, TEXTS + UNREAD)}
+    return {
+        name: (archive, entry)
+        for name, entry in entries.items()
+        if may_hold_text(name, TEXTS + UNREAD)
+    }
 
 
 def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
@@ -84,10 +105,15 @@ def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
             return pl.read_csv(raw, **options, quote_char=None)
         n = pl.scan_parquet(raw).select(pl.len()).collect().item()
         if is_zip_bomb(16 * n, source.size):  # a text takes as much, however often it is repeated
-            source.fail(f"holds {n:,} rows in {source.size:,} bytes: no chat does; see how it was written")
+            source.fail(
+                f"holds {n:,} rows in {source.size:,} bytes: no chat does; see how it was written"
+            )
         return pl.read_parquet(raw, n_rows=rows)
     except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        source.fail(f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?", error)
+        source.fail(
+            f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?",
+            error,
+        )
 
 
 _CHUNK = 1 << 20
@@ -103,12 +129,15 @@ def _refuse(constant: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def stream_json(source: Source, *lists: str, repair: Callable[[str], str] | None = None) -> Iterator[tuple[str, Any]]:
+def stream_json(
+    source: Source, *lists: str, repair: Callable[[str], str] | None = None
+) -> Iterator[tuple[str, Any]]:
     """Stream the values of a JSON file, one held at a time: the elements of a list, or values one after the other.
 
-    :param lists: dotted paths of lists in one object: instead of the object, its fields are given with their paths, in
-        the order of the file, and the elements of these lists one by one.
-    :param repair: mends a text that turned out to be no JSON, where its tool is known to write such; it may be cut.
+    :param lists: dotted paths of lists in one object: instead of the object, its fields are given
+        with their paths, in the order of the file, and the elements of these lists one by one.
+    :param repair: mends a text that turned out to be no JSON, where its tool is known to write
+        such; it may be cut.
     """
     n = 0
     with source.open() as file:
@@ -120,9 +149,13 @@ def stream_json(source: Source, *lists: str, repair: Callable[[str], str] | None
                     yield path, value
                     n += 1
                 if whole and text.peek():
-                    raise text.broken(f"something after the end of the {'object' if lists else 'list'}", text.at)
+                    raise text.broken(
+                        f"something after the end of the {'object' if lists else 'list'}", text.at
+                    )
         except BadField as bad:
-            source.reject("the file" if lists else f"record {n}", bad, text.text[text.at : text.at + _SNIPPET])
+            source.reject(
+                "the file" if lists else f"record {n}", bad, text.text[text.at : text.at + _SNIPPET]
+            )
 
 
 def unwrap_records(value: Any) -> list[Any]:
@@ -140,7 +173,9 @@ def stream_json_lines(source: Source) -> Iterator[tuple[int, Any]]:
     with source.open() as file:
         for number, raw in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
             if len(raw) == _LONGEST:
-                source.fail(f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line")
+                source.fail(
+                    f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line"
+                )
             if not (line := raw.rstrip(b"\r\n")).strip():
                 continue
             try:
@@ -173,7 +208,11 @@ class _Window:
     """A window of decoded text that moves over a file and knows its line and byte."""
 
     def __init__(self, file: BinaryIO, repair: Callable[[str], str] | None) -> None:
-        self.file, self.repair, self.decoder = file, repair, codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self.file, self.repair, self.decoder = (
+            file,
+            repair,
+            codecs.getincrementaldecoder("utf-8")("surrogateescape"),
+        )
         self.text, self.at, self.byte, self.line, self.fault = "", 0, file.tell(), 1, ""
 
     def more(self) -> bool:
@@ -227,7 +266,9 @@ class _Window:
             except json.JSONDecodeError as error:
                 cut = error.msg.startswith("Unterminated") or error.pos >= len(self.text) - _TOKEN
                 if cut and len(self.text) - self.at > _LONGEST:
-                    raise self.broken(f"a value of more than {_LONGEST:,} characters", self.at) from None
+                    raise self.broken(
+                        f"a value of more than {_LONGEST:,} characters", self.at
+                    ) from None
                 if not (cut and self.more()) and not self.mend(error.pos):
                     raise self.broken(error.msg, len(self.text) if cut else error.pos) from None
                 continue
@@ -241,17 +282,24 @@ class _Window:
 
     def mend(self, pos: int) -> bool:
         """Repair the text, which is no JSON from a place on; false where that does not help."""
-        if self.repair is None or (self.text.find("\n", pos) < 0 and self.more()):  # what is wrong may be cut
+        if self.repair is None or (
+            self.text.find("\n", pos) < 0 and self.more()
+        ):  # what is wrong may be cut
             return self.repair is not None
         before, self.text = self.text, self.repair(self.text)
         self.byte += len(before.encode()) - len(self.text.encode())
         return self.text != before
 
     def broken(self, why: str, pos: int) -> BadField:
-        byte, line = self.byte + len(self.text[:pos].encode()), self.line + self.text.count("\n", 0, pos)
+        byte, line = (
+            self.byte + len(self.text[:pos].encode()),
+            self.line + self.text.count("\n", 0, pos),
+        )
         what = self.fault or ("the file ends here" if pos >= len(self.text) else why)
         found = f"broken JSON at line {line}, byte {byte}: {what}"
-        return BadField("", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)")
+        return BadField(
+            "", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)"
+        )
 
 
 def _walk(text: _Window, path: str, lists: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
@@ -260,7 +308,9 @@ def _walk(text: _Window, path: str, lists: tuple[str, ...]) -> Iterator[tuple[st
     if path in lists and opening == "[":
         for _ in text.elements("]"):
             yield path, text.value()
-    elif opening == "{" and any(wanted.startswith(f"{path}." if path else path) for wanted in lists if wanted):
+    elif opening == "{" and any(
+        wanted.startswith(f"{path}." if path else path) for wanted in lists if wanted
+    ):
         for _ in text.elements("}"):
             key = text.value()
             text.skip(":" if isinstance(key, str) else "", "no name and colon before a value")
@@ -269,7 +319,8 @@ def _walk(text: _Window, path: str, lists: tuple[str, ...]) -> Iterator[tuple[st
         yield path, text.value()
 
 
-# A string that the excerpt cuts is taken to its end: looked for again from each of its quotes, it takes minutes.
+# A string that the excerpt cuts is taken to its end: looked for again from each of its quotes, it
+# takes minutes.
 _KEYS = re.compile(r'"(?:[^"\\]|\\.)*+(?:"(\s*:)?|\\?\Z)|[\[\]{}]', re.DOTALL)
 
 

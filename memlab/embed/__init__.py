@@ -1,8 +1,8 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``base`` defines an encoder, ``tokens`` one that embeds single tokens too. ``hashing`` needs no model, ``transformer``
-runs one (``models`` finds and loads it), ``endpoint`` asks a service. ``text`` writes turns, sessions and questions as
-the texts that are embedded and searched.
+``base`` defines an encoder, ``tokens`` one that embeds single tokens too. ``hashing`` needs no
+model, ``transformer`` runs one (``models`` finds and loads it), ``endpoint`` asks a service.
+``text`` writes turns, sessions and questions as the texts that are embedded and searched.
 
 >>> from memlab import embed
 >>> embed.load("hashing:64").encode(["I saw the dentist", "and then the doctor"]).shape
@@ -31,7 +31,9 @@ SETTINGS = "settings"
 """Stands for the encoder of the settings: what ``memlab.toml`` or ``MEMLAB_ENCODER`` names, else MiniLM."""
 
 
-def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | None = None) -> Encoder:
+def load(
+    spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | None = None
+) -> Encoder:
     """Load an encoder by its short name; an encoder is given back as it is.
 
     ==================  ==================================================================================
@@ -46,13 +48,15 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
     ``owner/name``      the same from the hub, from its local cache where it is there; ``@revision`` pins it
     ==================  ==================================================================================
 
-    Another is a function under ``@memlab.encoders.register``: of ``texts``, a list, that gives (n, d) numbers; or of
-    ``argument``, the text behind the colon or ``None``, that gives an :class:`Encoder`. What the former's vectors are
-    kept under in a store holds its source, so that changed code encodes anew.
+    Another is a function under ``@memlab.encoders.register``: of ``texts``, a list, that gives (n,
+    d) numbers; or of ``argument``, the text behind the colon or ``None``, that gives an
+    :class:`Encoder`. What the former's vectors are kept under in a store holds its source, so that
+    changed code encodes anew.
 
-    :param services: the known services by name, for ``endpoint:NAME``; by default those of the settings.
-    :raises ModelError: when there is no such model, with what was looked for and what to do, or for an object that is
-        no encoder.
+    :param services: the known services by name, for ``endpoint:NAME``; by default those of the
+        settings.
+    :raises ModelError: when there is no such model, with what was looked for and what to do, or for
+        an object that is no encoder.
 
     >>> from memlab.embed import load
     >>> load("hashing:128").dim
@@ -76,7 +80,9 @@ def load(spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | No
         try:
             path, model, revision = models.find_model(spec)
         except ModelError as error:
-            raise ModelError(f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME") from None
+            raise ModelError(
+                f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME"
+            ) from None
         return load_folder(path, name=model, revision=revision)
     parameters = inspect.signature(function).parameters
     if "texts" in parameters:
@@ -99,7 +105,9 @@ def minilm(argument: str | None) -> Encoder:
     from memlab.embed.transformer import load_minilm
 
     if argument not in (None, "bf16"):
-        raise ModelError(f"encoder 'minilm:{argument}': behind the colon stands bf16 or nothing; write minilm")
+        raise ModelError(
+            f"encoder 'minilm:{argument}': behind the colon stands bf16 or nothing; write minilm"
+        )
     return load_minilm(half=argument is not None)
 
 
@@ -107,7 +115,9 @@ def minilm(argument: str | None) -> Encoder:
 def hashing(argument: str | None) -> Encoder:
     """Give words hashed to so many columns."""
     if argument is not None and not (argument.isascii() and argument.isdigit()):
-        raise ModelError(f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256")
+        raise ModelError(
+            f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256"
+        )
     return HashingEncoder(DEFAULT_DIM if argument is None else int(argument))
 
 
@@ -118,7 +128,10 @@ def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = N
     from memlab.llm import Service
 
     if services is None:
-        services = {name: Service(name, **each.model_dump()) for name, each in settings()[0].llm.services.items()}
+        services = {
+            name: Service(name, **each.model_dump())
+            for name, each in settings()[0].llm.services.items()
+        }
     if not argument or argument not in services:
         raise ModelError(
             f"encoder 'endpoint:{argument or ''}': no service {argument or ''!r} is known (known: "

@@ -18,7 +18,8 @@ Kind = Literal["document", "query"]
 
 HALF = "+bf16"
 """Ends the revision of an encoder whose layers are computed in bfloat16: two to three times as fast where the processor
-multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ between machines."""
+multiplies such matrices (Intel's AMX), at cosines of .9999 to the exact vectors; they differ
+between machines."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -31,10 +32,13 @@ class EncoderIdentity:
 
     :param kind: ``transformer``, ``hashing``, ``endpoint`` or ``function``.
     :param model: portable name of the model: ``minilm``, a hub id, the base name of a directory.
-    :param revision: hub revision, or the first 12 hex digits of the sha256 of the weights; empty where unknown.
+    :param revision: hub revision, or the first 12 hex digits of the sha256 of the weights; empty
+        where unknown.
     :param pooling: how token vectors become one vector, ``+`` between modes that are concatenated.
-    :param max_length: length in tokens (transformer) or characters (endpoint) at which a text is cut.
-    :param normalized: whether the model itself ends in a normalisation; memlab's vectors always are of length 1.
+    :param max_length: length in tokens (transformer) or characters (endpoint) at which a text is
+        cut.
+    :param normalized: whether the model itself ends in a normalisation; memlab's vectors always are
+        of length 1.
 
     >>> from memlab.embed import load
     >>> load("hashing:64").identity.describe()
@@ -54,7 +58,11 @@ class EncoderIdentity:
     @property
     def key(self) -> str:
         """A short slug, ``[a-z0-9_]+``, that differs whenever any field differs: ``minilm_1a2b3c4d``."""
-        name = re.sub(r"[^a-z0-9]+", "_", self.model.rsplit("/", 1)[-1].lower()).strip("_")[:32].strip("_")
+        name = (
+            re.sub(r"[^a-z0-9]+", "_", self.model.rsplit("/", 1)[-1].lower())
+            .strip("_")[:32]
+            .strip("_")
+        )
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
         return f"{name or self.kind}_{digest}"
 
@@ -73,8 +81,9 @@ class EncoderIdentity:
 class Encoder(Protocol):
     """An encoder: texts in, unit vectors out.
 
-    Rows are float32 of length 1, so a matrix product of two results is their cosine similarity. An empty text has a
-    defined, finite vector too. ``identity`` says what the vectors depend on, ``dim`` how wide they are.
+    Rows are float32 of length 1, so a matrix product of two results is their cosine similarity. An
+    empty text has a defined, finite vector too. ``identity`` says what the vectors depend on,
+    ``dim`` how wide they are.
     """
 
     @property
@@ -83,11 +92,14 @@ class Encoder(Protocol):
     @property
     def dim(self) -> int: ...
 
-    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
         """Encode texts.
 
         :param texts: n texts: a list, a polars column, any iterable of strings.
-        :param kind: ``document`` or ``query``; decides which of the model's prompts is put before the text.
+        :param kind: ``document`` or ``query``; decides which of the model's prompts is put before
+            the text.
         :param progress: show a progress bar when the work is long.
         :returns: (n, dim) float32, rows of length 1.
         """
@@ -110,7 +122,12 @@ class IdentifiedEncoder:
 
     def bar(self, total: int, *, progress: bool, what: str = "", least: int = 256) -> tqdm[Any]:
         """Give a progress bar, which shows itself where the work is long."""
-        return tqdm(total=total, unit="text", desc=what or self.identity.model, disable=not progress or total < least)
+        return tqdm(
+            total=total,
+            unit="text",
+            desc=what or self.identity.model,
+            disable=not progress or total < least,
+        )
 
     def __repr__(self) -> str:
         return f"<Encoder {self.identity.key}: {self.identity.describe()}>"
@@ -119,7 +136,8 @@ class IdentifiedEncoder:
 def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     """Check what was given to :meth:`Encoder.encode`; lone surrogates, which no tokenizer takes, become U+FFFD.
 
-    :raises DataError: when an item is not a string, a string stands where a list should, or the kind is unknown.
+    :raises DataError: when an item is not a string, a string stands where a list should, or the
+        kind is unknown.
 
     >>> from memlab.embed.base import check_texts
     >>> check_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
@@ -132,7 +150,9 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     listed = list(texts)
     for row, text in enumerate(listed):
         if not isinstance(text, str):
-            raise DataError(f"text {row} is {type(text).__name__}, expected a string; fill or drop missing texts first")
+            raise DataError(
+                f"text {row} is {type(text).__name__}, expected a string; fill or drop missing texts first"
+            )
     return [text if text.isascii() else _SURROGATE.sub("\ufffd", text) for text in listed]
 
 
@@ -142,7 +162,9 @@ def check_nonzero_vectors(vectors: np.ndarray, *, of: str) -> np.ndarray:
     :raises ModelError: naming who made them.
     """
     if len(vectors) > 1 and not vectors.any():
-        raise ModelError(f"{of} gave only zeros for {len(vectors)} texts; check that its weights are whole")
+        raise ModelError(
+            f"{of} gave only zeros for {len(vectors)} texts; check that its weights are whole"
+        )
     return vectors
 
 

@@ -35,7 +35,11 @@ def weights_digest(path: Path) -> str:
         # Folders such as 2_Dense hold the weights of modules behind the transformer.
         if files := sorted(path.glob(pattern)):
             digests = [sha256(file) for file in (*files, *sorted(path.glob(f"[0-9]_*/{pattern}")))]
-            return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+            return (
+                digests[0]
+                if len(digests) == 1
+                else hashlib.sha256("".join(digests).encode()).hexdigest()
+            )
     raise ModelError(f"{path} holds no weights; expected {' or '.join(_WEIGHTS)}")
 
 
@@ -43,7 +47,8 @@ def find_model(spec: str, *, what: str = "encoder") -> tuple[Path, str, str]:
     """Find a model that is named by its directory or its hub id.
 
     :param what: the kind of model, for messages.
-    :returns: its directory, its portable name, and its revision: the hub's, or the digest of the weights.
+    :returns: its directory, its portable name, and its revision: the hub's, or the digest of the
+        weights.
     :raises ModelError: when there is no such directory and the hub does not give it.
     """
     path = Path(spec).expanduser()
@@ -64,7 +69,11 @@ def _fetch_hub_model(spec: str, what: str) -> Path:
 
     repo, _, revision = spec.partition("@")
     ignored = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot"]
-    options: dict[str, Any] = {"repo_id": repo, "revision": revision or None, "ignore_patterns": ignored}
+    options: dict[str, Any] = {
+        "repo_id": repo,
+        "revision": revision or None,
+        "ignore_patterns": ignored,
+    }
     for local in (True, False):
         try:
             path = Path(snapshot_download(**options, local_files_only=local))
@@ -87,7 +96,8 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
     :param name: of the model, for messages.
     :param what: ``encoder`` or ``cross-encoder``.
     :param options: for the library's ``model_kwargs``, such as ``dtype``.
-    :raises ModelError: when the files are damaged, missing, of wrong shape, or of another kind of model.
+    :raises ModelError: when the files are damaged, missing, of wrong shape, or of another kind of
+        model.
     """
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from transformers.utils import logging
@@ -98,7 +108,9 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # of weights, in notebooks
     try:
-        model = kind(str(path), local_files_only=True, trust_remote_code=False, model_kwargs=options)
+        model = kind(
+            str(path), local_files_only=True, trust_remote_code=False, model_kwargs=options
+        )
         # What no file holds, as transformers itself maps names: it reads the weights once more.
         again = {"local_files_only": True, "trust_remote_code": False, "output_loading_info": True}
         inner = type(model[0].model)
@@ -111,7 +123,9 @@ def load_model(path: Path, name: str, *, what: str = "encoder", **options: Any) 
     finally:
         if shown:
             logging.enable_progress_bar()
-    if what == "encoder":  # the pooler on top of BERT belongs to its training task: encoders are saved without it
+    if (
+        what == "encoder"
+    ):  # the pooler on top of BERT belongs to its training task: encoders are saved without it
         missing = [key for key in missing if ".pooler." not in f".{key}"]
     if missing:
         raise ModelError(

@@ -22,8 +22,8 @@ TEXTS = 128
 class SpreadEncoder(IdentifiedEncoder):
     """The encoder of a name; each worker loads its own and reads a part of the texts.
 
-    It has the identity of the encoder, so that a store takes the vectors of both for the same, as they are within the
-    rounding of float32. Few texts are read here.
+    It has the identity of the encoder, so that a store takes the vectors of both for the same, as
+    they are within the rounding of float32. Few texts are read here.
     """
 
     def __init__(self, spec: str, encoder: Encoder, services: Services) -> None:
@@ -35,15 +35,21 @@ class SpreadEncoder(IdentifiedEncoder):
         """How many texts to give at once, so that no worker waits."""
         return TEXTS * distributed.PARTS_PER_CORE * distributed.core_count()
 
-    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
         checked = check_texts(texts, kind)
         if len(checked) < TEXTS:
             return self.encoder.encode(checked, kind=kind, progress=progress)
         return np.concatenate(list(self._spread("encode", [checked], kind, progress)))
 
-    def _spread(self, method: str, columns: list[Sequence[str]], kind: Kind, progress: bool) -> Iterator[Any]:
-        parts = ([column[i : i + TEXTS] for column in columns] for i in range(0, len(columns[0]), TEXTS))
+    def _spread(
+        self, method: str, columns: list[Sequence[str]], kind: Kind, progress: bool
+    ) -> Iterator[Any]:
+        parts = (
+            [column[i : i + TEXTS] for column in columns] for i in range(0, len(columns[0]), TEXTS)
+        )
         shared = (method, self.spec, self.services, self.identity, kind)
         with self.bar(len(columns[0]), progress=progress) as bar:
             for part in distributed.parallel_map(_encode_part, parts, *shared, engine="ray"):
@@ -75,7 +81,8 @@ class SpreadTokenEncoder(SpreadEncoder):
 def load_distributed_encoder(spec: str, *, services: Services = None) -> SpreadEncoder:
     """Give an encoder whose texts the workers of a Ray cluster read, see :func:`memlab.distributed.parallel_map`.
 
-    :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every worker.
+    :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every
+        worker.
     :param services: the known services by name.
     :raises ModelError: when there is no such model.
 
@@ -84,14 +91,23 @@ def load_distributed_encoder(spec: str, *, services: Services = None) -> SpreadE
     (1, 64)
     """
     encoder = load(spec, services=services)
-    return (SpreadTokenEncoder if isinstance(encoder, TokenEncoder) else SpreadEncoder)(spec, encoder, services)
+    return (SpreadTokenEncoder if isinstance(encoder, TokenEncoder) else SpreadEncoder)(
+        spec, encoder, services
+    )
 
 
 def _encode_part(
-    part: list[list[str]], method: str, spec: str, services: Services, identity: EncoderIdentity, kind: Kind
+    part: list[list[str]],
+    method: str,
+    spec: str,
+    services: Services,
+    identity: EncoderIdentity,
+    kind: Kind,
 ) -> Any:
     before = {"before": part[1]} if part[1:] else {}
-    return getattr(load_worker_encoder(spec, services, identity), method)(part[0], kind=kind, progress=False, **before)
+    return getattr(load_worker_encoder(spec, services, identity), method)(
+        part[0], kind=kind, progress=False, **before
+    )
 
 
 _worker_encoders: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last

@@ -23,8 +23,10 @@ class TokenVectors:
     """The token embeddings of some texts, one text after the other.
 
     :param ids: (t,) int32 numbers of the tokens in the model's vocabulary.
-    :param vectors: (t, d) float16 unit rows; or (t, d / 8) uint8, their codes, see :func:`compress_tokens`.
-    :param start: (n + 1,) where the tokens of each text begin; the last is t. A text without tokens has none.
+    :param vectors: (t, d) float16 unit rows; or (t, d / 8) uint8, their codes, see
+        :func:`compress_tokens`.
+    :param start: (n + 1,) where the tokens of each text begin; the last is t. A text without tokens
+        has none.
     """
 
     ids: np.ndarray
@@ -63,8 +65,9 @@ class TokenEncoder(Encoder, Protocol):
     ) -> TokenVectors:
         """Embed the tokens of texts; signs that are no word or number, such as commas, may be left out.
 
-        :param before: as many texts that the model reads before each of them, and of which no vector is given: a
-            pronoun takes its meaning from there. Its last tokens count, up to half of the model's length.
+        :param before: as many texts that the model reads before each of them, and of which no
+            vector is given: a pronoun takes its meaning from there. Its last tokens count, up to
+            half of the model's length.
         """
         ...
 
@@ -83,8 +86,9 @@ def concat_tokens(parts: Sequence[TokenVectors], dim: int) -> TokenVectors:
 def compress_tokens(tokens: TokenVectors) -> TokenVectors:
     """Keep one bit a dimension: the signs of the vectors after a rotation that is the same for all of one width.
 
-    A random rotation spreads what a vector says evenly over its dimensions, so that signs alone keep its direction:
-    48 bytes for the 384 numbers of MiniLM, and no codebook that would depend on what was read first.
+    A random rotation spreads what a vector says evenly over its dimensions, so that signs alone
+    keep its direction: 48 bytes for the 384 numbers of MiniLM, and no codebook that would depend on
+    what was read first.
 
     Source: random rotation and one bit: Gao and Long, RaBitQ (SIGMOD 2024), section 3.
 
@@ -113,7 +117,8 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     :param codes: (t, d / 8) uint8 vectors of compressed tokens.
     """
     dim, width = asked.shape[1], 8 * codes.shape[1]
-    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of a cosine of 1.
+    # A rotated unit vector has dimensions of mean size √(2/π)/√d, so that its signs keep √(2/π) of
+    # a cosine of 1.
     turned = asked.astype(np.float32) @ _rotation(dim).T * np.float32(np.sqrt(np.pi / 2 / dim))
     filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
     cosines = np.empty((len(asked), len(codes)), np.float32)
@@ -122,11 +127,13 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
         signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
         for start in blocks:  # few enough that they stay in the processor's cache
             part = codes[start : start + _TOGETHER]
-            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip").reshape(len(part), width)
+            read = np.take(_BITS, part, axis=0, out=signs[: len(part)], mode="clip").reshape(
+                len(part), width
+            )
             cosines[:, start : start + _TOGETHER] = (read @ filled.T).T  # sooner than this way
 
-    # The products of a question are small, and their threads wait for each other where another process multiplies too:
-    # two threads take every other block instead.
+    # The products of a question are small, and their threads wait for each other where another
+    # process multiplies too: two threads take every other block instead.
     few, blocks = len(asked) <= _FEW, range(0, len(codes), _TOGETHER)
     with _thread_controller().limit(limits=1 if few else None, user_api="blas"):
         if few and len(blocks) > _SHARED:

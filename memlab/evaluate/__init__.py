@@ -1,9 +1,10 @@
 """Evaluation: in go a run and a dataset, out comes a :class:`Report`; and tables, tests and files of several.
 
-``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and what could be reached.
-``significance`` has every interval and test, ``comparison`` sets systems side by side, ``printing`` writes tables,
-``publish`` and ``trec`` make files. ``why`` and ``misses`` look closer: at one question, at what was missed. ``gold``
-and ``fact_measures`` measure extracted facts. What is not exported here is imported from its module.
+``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and
+what could be reached. ``significance`` has every interval and test, ``comparison`` sets systems
+side by side, ``printing`` writes tables, ``publish`` and ``trec`` make files. ``why`` and
+``misses`` look closer: at one question, at what was missed. ``gold`` and ``fact_measures`` measure
+extracted facts. What is not exported here is imported from its module.
 
 >>> import memlab
 >>> memlab.evaluate.read_measure("recall_all@10")

@@ -30,13 +30,16 @@ def compare(
 
     :param measure: one that every report has.
     :param baseline: name of the report to compare with; the first by default.
-    :param stepwise: compare each system with the one before it: what does each step of an ablation add?
-    :param where: keeps some questions, as a predicate over ``per_query``: ``"n_evidence_sessions >= 2"`` or
-        ``pl.col("n_evidence_sessions") >= 2``.
+    :param stepwise: compare each system with the one before it: what does each step of an ablation
+        add?
+    :param where: keeps some questions, as a predicate over ``per_query``:
+        ``"n_evidence_sessions >= 2"`` or ``pl.col("n_evidence_sessions") >= 2``.
     :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
-    :returns: a row a system: ``system`` and the columns of :func:`~memlab.evaluate.significance.compare_paired`; what
-        compares a baseline with itself is null.
-    :raises DataError: when reports share a name, differ in level or questions, or nothing is left to compare.
+    :returns: a row a system: ``system`` and the columns of
+        :func:`~memlab.evaluate.significance.compare_paired`; what compares a baseline with itself
+        is null.
+    :raises DataError: when reports share a name, differ in level or questions, or nothing is left
+        to compare.
 
     >>> import memlab
     >>> done = memlab.run(["bm25", "bm25(b=0)"], memlab.sample(turns=200), encoder=None, levels=["turn"])
@@ -49,22 +52,34 @@ def compare(
     if unit not in ("query", "scope"):
         raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
     if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
-        raise DataError("one measure is compared at a time, stepwise or with a baseline; call compare for each")
+        raise DataError(
+            "one measure is compared at a time, stepwise or with a baseline; call compare for each"
+        )
     asked = _filter_questions(reports[0].per_query, where)
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
     seed, scopes = reports[0].seed, asked["scope"].to_numpy() if unit == "scope" else None
     base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
-    return Table(pl.DataFrame({"system": names}).hstack(compare_paired(values, reference, scopes=scopes, seed=seed)))
+    return Table(
+        pl.DataFrame({"system": names}).hstack(
+            compare_paired(values, reference, scopes=scopes, seed=seed)
+        )
+    )
 
 
 def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     """Keep the questions that pass a predicate, and refuse one that is none, or that none passes."""
     try:
-        kept = asked if where is None else asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
+        kept = (
+            asked
+            if where is None
+            else asked.filter(pl.sql_expr(where) if isinstance(where, str) else where)
+        )
     except (pl.exceptions.PolarsError, TypeError) as error:
-        raise DataError(f"where={where!s} is no predicate over {', '.join(asked.columns)}: {error}") from None
+        raise DataError(
+            f"where={where!s} is no predicate over {', '.join(asked.columns)}: {error}"
+        ) from None
     if kept.is_empty():
         raise DataError(f"no question passes where={where!s}; nothing to compare: loosen it")
     return kept
@@ -72,7 +87,10 @@ def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.Da
 
 def _align_values(key: pl.Series, tables: Iterable[pl.DataFrame], column: str) -> np.ndarray:
     """Give what each table says of the questions: (questions, tables)."""
-    rows = (key.to_frame().join(each, on="query_id", how="left", maintain_order="left") for each in tables)
+    rows = (
+        key.to_frame().join(each, on="query_id", how="left", maintain_order="left")
+        for each in tables
+    )
     return np.stack([each[column].to_numpy() for each in rows], axis=1)
 
 
@@ -103,8 +121,9 @@ def results_table(
     :param reports: of one level and one set of questions.
     :param by: what the group is a group of, as in :meth:`Report.summary`.
     :param group: which group, such as ``"≥ 2"`` by ``evidence_sessions``; not needed for ``all``.
-    :returns: ``system (n = …)`` and a column a measure; full precision. Printed, a system is bold where it is
-        significantly the best: against each other one a paired randomisation test, corrected by Holm, with p < .05.
+    :returns: ``system (n = …)`` and a column a measure; full precision. Printed, a system is bold
+        where it is significantly the best: against each other one a paired randomisation test,
+        corrected by Holm, with p < .05.
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
     _check_comparable(reports)
@@ -140,7 +159,9 @@ def cutoff_curve(
     """
     parts = []
     for report in reports:
-        wanted = [measure for measure in report.measures if measure.name == name and measure.k is not None]
+        wanted = [
+            measure for measure in report.measures if measure.name == name and measure.k is not None
+        ]
         rows = report.summary(by, measures=wanted).filter(pl.col("group") == group)
         if rows.is_empty():
             raise DataError(
@@ -152,16 +173,23 @@ def cutoff_curve(
     return pl.concat(parts).select("system", "k", "mean", "low", "high", "ceiling", "chance", "n")
 
 
-def _wide_table(reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]) -> Table:
+def _wide_table(
+    reports: Sequence[Report], by: str, label: str, columns: Mapping[str, tuple[Measure, str]]
+) -> Table:
     """Give a column a measure and group of questions, and note which system is significantly the best in it."""
     parts = [split_by(report.per_query, by) for report in reports]
     best: dict[str, str] = {}
     cells: dict[str, list[Any]] = {label: [*(report.name for report in reports), *BOUNDS]}
     for name, (measure, group) in columns.items():
-        rows = [r.summary(by, measures=measure).row(by_predicate=pl.col("group") == group, named=True) for r in reports]
+        rows = [
+            r.summary(by, measures=measure).row(by_predicate=pl.col("group") == group, named=True)
+            for r in reports
+        ]
         cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
         of_group = [part[group] for part in parts]
-        winner = _find_significant_best(_align_values(of_group[0]["query_id"], of_group, str(measure)), reports[0].seed)
+        winner = _find_significant_best(
+            _align_values(of_group[0]["query_id"], of_group, str(measure)), reports[0].seed
+        )
         if winner is not None:
             best[name] = reports[winner].name
     return Table(cells, best=best, strict=False)
@@ -171,7 +199,9 @@ def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
     """Find the system (a column) that tests find better than every other on these questions, if one is."""
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
     p: list[float] = []
-    for other in others:  # the nearest first: most columns are a tie with it, which is all that need be tested
+    for other in (
+        others
+    ):  # the nearest first: most columns are a tie with it, which is all that need be tested
         p.append(randomisation_test(values[:, first] - values[:, other], seed=seed))
         if p[-1] >= ALPHA:
             return None
@@ -186,9 +216,10 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
     """Say of rankings whether must-exclude turns come back, and whether what holds stands above them.
 
     :param runs: rankings of turns.
-    :returns: ``system``, ``n`` (questions with ``stale`` turns), and shares of these questions: ``stale@10`` (a stale
-        turn is among the first ten), ``current@10`` (all evidence is) and ``current first`` (the first turn of evidence
-        was retrieved and stands above every stale one).
+    :returns: ``system``, ``n`` (questions with ``stale`` turns), and shares of these questions:
+        ``stale@10`` (a stale turn is among the first ten), ``current@10`` (all evidence is) and
+        ``current first`` (the first turn of evidence was retrieved and stands above every stale
+        one).
     :raises DataError: when a run ranks sessions, or no question has such turns.
 
     >>> import memlab
@@ -207,16 +238,24 @@ def stale_table(runs: Sequence[Run], data: Dataset) -> pl.DataFrame:
 
     def places(run: Run, column: str) -> pl.DataFrame:
         """Give the best and the worst rank of each question's turns; what is not ranked stands behind all."""
-        pairs = asked.select("query_id", doc_id=pl.col(column).list.unique()).explode("doc_id").drop_nulls()
+        pairs = (
+            asked.select("query_id", doc_id=pl.col(column).list.unique())
+            .explode("doc_id")
+            .drop_nulls()
+        )
         ranks = pairs.join(run.frame, on=["query_id", "doc_id"], how="left").group_by("query_id")
         rank = pl.col("rank").fill_null(2**31 - 1)
         found = ranks.agg(first=rank.min(), last=rank.max())
-        return asked.select("query_id").join(found, on="query_id", how="left", maintain_order="left")
+        return asked.select("query_id").join(
+            found, on="query_id", how="left", maintain_order="left"
+        )
 
     rows = []
     for run in runs:
         stale, current = places(run, "stale"), places(run, "evidence")
         above = (current["first"] < stale["first"]).fill_null(False)
         shares = (stale["first"] <= 10).mean(), (current["last"] <= 10).mean(), above.mean()
-        rows.append({"system": run.name, "n": asked.height} | dict(zip(STALE_COLUMNS, shares, strict=True)))
+        rows.append(
+            {"system": run.name, "n": asked.height} | dict(zip(STALE_COLUMNS, shares, strict=True))
+        )
     return pl.DataFrame(rows)

@@ -45,17 +45,21 @@ def measure_folder(
 ) -> pl.DataFrame:
     """Index the chats of a folder in a store of their own, and measure what is known by their gold annotations.
 
-    An active fact counts for precision if it says what an active entry says (a hit); if it falls into a trap, says what
-    no longer holds, contradicts or is nowhere among the entries (a miss); neither way if it is a neutral entry, or
-    states truly that something was planned, is over or was not so. Recall asks which active entries are stated by such
-    a fact. An invalidation is right if it ends an entry that has ended, at most a day before that was said. A trap is
-    avoided unless a fact from its message says it.
+    An active fact counts for precision if it says what an active entry says (a hit); if it falls
+    into a trap, says what no longer holds, contradicts or is nowhere among the entries (a miss);
+    neither way if it is a neutral entry, or states truly that something was planned, is over or was
+    not so. Recall asks which active entries are stated by such a fact. An invalidation is right if
+    it ends an entry that has ended, at most a day before that was said. A trap is avoided unless a
+    fact from its message says it.
 
-    :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed, they are resolved.
+    :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed,
+        they are resolved.
     :param service: the language model that extracts; ``None`` for rules.
-    :param encoder: matches near-equal wordings when facts are resolved; ``None``: normal forms only.
-    :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of what was wrong),
-        ``what`` (in words; null where ``closed``) and ``closed``: see :func:`outcome_totals`.
+    :param encoder: matches near-equal wordings when facts are resolved; ``None``: normal forms
+        only.
+    :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of
+        what was wrong), ``what`` (in words; null where ``closed``) and ``closed``: see
+        :func:`outcome_totals`.
     :raises DataError: when the folder has no annotations, or a line is bad.
     """
     rows = read_json_lines(facts) if facts is not None else []
@@ -67,12 +71,20 @@ def measure_folder(
                 known = partial(resolve, facts_from_rows(rows, gold), encoder=encoder)
             else:
                 store = _index_chat(gold, place, facts_alone, service)
-                known = partial(indexing.resolved_facts, store, gold.data.name, scopes=[gold.scope], encoder=encoder)
+                known = partial(
+                    indexing.resolved_facts,
+                    store,
+                    gold.data.name,
+                    scopes=[gold.scope],
+                    encoder=encoder,
+                )
             parts.append(measure_chat(gold, known))
     return pl.concat(parts)
 
 
-def _index_chat(gold: Annotations, place: str, settings: IndexSettings, service: str | Service | None) -> MemoryStore:
+def _index_chat(
+    gold: Annotations, place: str, settings: IndexSettings, service: str | Service | None
+) -> MemoryStore:
     store, name = MemoryStore.open(place), gold.data.name
     store.ingest(gold.data)
     failed = indexing.index(store, name, settings=settings, service=service).filter(kind="failed")
@@ -95,12 +107,18 @@ def facts_from_rows(rows: Sequence[_Row], gold: Annotations) -> pl.DataFrame:
         try:
             if row["scope"] == gold.scope:
                 cited = [turns[message_turn_id(gold.scope, message)] for message in row["messages"]]
-                value = f"not {row['corrects']} but {row['object']}" if row.get("corrects") else row["object"]
+                value = (
+                    f"not {row['corrects']} but {row['object']}"
+                    if row.get("corrects")
+                    else row["object"]
+                )
                 said = (row["subject"], row["predicate"], value)
                 fact = make_fact(cited, said, source=row["source"], text=row["text"])
                 facts.setdefault(fact.fact_id, fact)
         except (KeyError, IndexError, TypeError) as error:
-            raise DataError(f"stated facts, row {n}: {error!r}; see data/README.md for what a row holds") from None
+            raise DataError(
+                f"stated facts, row {n}: {error!r}; see data/README.md for what a row holds"
+            ) from None
     return frame(Fact, facts.values())
 
 
@@ -118,7 +136,11 @@ def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFr
     >>> outcome_totals(measure_chat(gold, known)).filter(measure="traps avoided")["n"].item()
     46
     """
-    rows = [row for day in gold.dates for row in _active_fact_outcomes(gold, "as-of", day, known(as_of=day))]
+    rows = [
+        row
+        for day in gold.dates
+        for row in _active_fact_outcomes(gold, "as-of", day, known(as_of=day))
+    ]
     end = known(as_of=None)
     rows += [*_active_fact_outcomes(gold, "current", None, end), *_closing_outcomes(gold, end)]
     rows += _trap_outcomes(gold, end)
@@ -132,11 +154,17 @@ def outcome_totals(outcomes: pl.DataFrame) -> Table:
     :param outcomes: of :func:`measure_folder`.
     :returns: ``measure``, ``n``, ``share``, ``low`` and ``high`` (null where ``n`` is 0).
     """
-    counted = outcomes.group_by("measure").agg(n=pl.len().cast(pl.Int64), share=pl.col("hit").mean())
-    table = pl.DataFrame({"measure": MEASURES}).join(counted, on="measure", how="left", maintain_order="left")
+    counted = outcomes.group_by("measure").agg(
+        n=pl.len().cast(pl.Int64), share=pl.col("hit").mean()
+    )
+    table = pl.DataFrame({"measure": MEASURES}).join(
+        counted, on="measure", how="left", maintain_order="left"
+    )
     n = table["n"].fill_null(0).to_numpy()
     low, high = wilson_interval(table["share"].fill_null(0).to_numpy() * n, n)
-    return Table(table.with_columns(n=pl.Series(n), low=pl.Series(low), high=pl.Series(high)).fill_nan(None))
+    return Table(
+        table.with_columns(n=pl.Series(n), low=pl.Series(low), high=pl.Series(high)).fill_nan(None)
+    )
 
 
 def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
@@ -148,13 +176,20 @@ def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:
     for measure in MEASURES if errors else ():
         wrong = outcomes.filter(~pl.col("hit") & ~pl.col("closed"), measure=measure)
         if wrong.height:
-            lines = [f"- {kind}: {scope}: {what}" for kind, scope, what in wrong["kind", "scope", "what"].iter_rows()]
-            head = f"{measure}: {wrong.height} errors" + ("" if wrong.height <= errors else f", the first {errors}")
+            lines = [
+                f"- {kind}: {scope}: {what}"
+                for kind, scope, what in wrong["kind", "scope", "what"].iter_rows()
+            ]
+            head = f"{measure}: {wrong.height} errors" + (
+                "" if wrong.height <= errors else f", the first {errors}"
+            )
             parts.append("\n".join([head, *lines[:errors]]))
     return "\n\n".join(parts)
 
 
-def _active_fact_outcomes(gold: Annotations, name: str, when: datetime | None, known: Resolved) -> Iterator[_Outcome]:
+def _active_fact_outcomes(
+    gold: Annotations, name: str, when: datetime | None, known: Resolved
+) -> Iterator[_Outcome]:
     """Count active facts by what they are, and active entries by whether a fact states them."""
     stated: set[str] = set()
     for row in active_facts(known, as_of=when).iter_rows(named=True):
@@ -162,7 +197,11 @@ def _active_fact_outcomes(gold: Annotations, name: str, when: datetime | None, k
         stated |= {entry.same or entry.id for entry in entries if verdict == "right"}
         if verdict != "neutral":
             yield f"{name} precision", verdict == "right", verdict, _fact_text(row)
-    holding = [entry for entry in gold.of_kind("fact") if gold.active(entry, when) and not _is_optional(entry, when)]
+    holding = [
+        entry
+        for entry in gold.of_kind("fact")
+        if gold.active(entry, when) and not _is_optional(entry, when)
+    ]
     yield from _recall_outcomes(name, holding, stated)
 
 
@@ -178,9 +217,13 @@ def _verdict(gold: Annotations, row: _Row, when: datetime | None) -> tuple[str, 
     if any(not entry.value_words(text) <= current for entry in agreeing if entry not in holding):
         return "stale", []
     if holding:
-        return ("neutral" if all(_is_optional(entry, when) for entry in holding) else "right"), holding
+        return (
+            "neutral" if all(_is_optional(entry, when) for entry in holding) else "right"
+        ), holding
     about = [entry for entry in gold.entries if entry.since in row["evidence"]]
-    traps = [entry for entry in about if entry.kind == "trap" and entry.matches_ignoring_polarity(row)]
+    traps = [
+        entry for entry in about if entry.kind == "trap" and entry.matches_ignoring_polarity(row)
+    ]
     if any(entry.matches(row) for entry in traps):
         return "trap", []
     denied = any(entry.polarity(row) == "not" for entry in facts)
@@ -195,11 +238,19 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     facts = {row["fact_id"]: row for row in end.facts.iter_rows(named=True)}
     ended = [entry for entry in gold.of_kind("fact") if entry.until]
     # A correction takes effect from when the wrong value was said.
-    since = {entry.id: gold.times[str(entry.until)] - timedelta(days=1) for entry in ended if not entry.corrected}
+    since = {
+        entry.id: gold.times[str(entry.until)] - timedelta(days=1)
+        for entry in ended
+        if not entry.corrected
+    }
     stated: set[str] = set()
     for log in end.log.iter_rows(named=True):
         row, new = facts[log["old"]], facts.get(log["new"])
-        over = [entry for entry in ended if log["at"] >= since.get(entry.id, log["at"]) and entry.matches(row)]
+        over = [
+            entry
+            for entry in ended
+            if log["at"] >= since.get(entry.id, log["at"]) and entry.matches(row)
+        ]
         stated |= {entry.same or entry.id for entry in over}
         verdict, _ = _verdict(gold, row, None)
         if over or verdict not in ("neutral", "trap"):
@@ -210,7 +261,9 @@ def _closing_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
 
 def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
     """Count traps by whether no fact from their message says them."""
-    facts = end.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "repeat"])).to_dicts()
+    facts = end.facts.filter(
+        pl.col("status").is_in(["active", "superseded", "ended", "repeat"])
+    ).to_dicts()
     for trap in gold.of_kind("trap"):
         broken = [row for row in facts if trap.since in row["evidence"] and trap.matches(row)]
         what = f"{_entry_line(trap)} <- {_fact_text(broken[0])}" if broken else _entry_line(trap)
@@ -219,7 +272,10 @@ def _trap_outcomes(gold: Annotations, end: Resolved) -> Iterator[_Outcome]:
 
 def _recall_outcomes(name: str, entries: list[Entry], stated: set[str]) -> Iterator[_Outcome]:
     """Count entries that say the same of several subjects once, by the one that does not refer to another."""
-    asked = {entry.same or entry.id: entry for entry in sorted(entries, key=lambda entry: entry.same is None)}
+    asked = {
+        entry.same or entry.id: entry
+        for entry in sorted(entries, key=lambda entry: entry.same is None)
+    }
     for group, entry in asked.items():
         yield f"{name} recall", group in stated, entry.mode, _entry_line(entry)
 

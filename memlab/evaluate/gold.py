@@ -42,10 +42,13 @@ class Entry:
 
     :param kind: ``fact``, ``trap`` or ``neutral``; ``trap`` says of a trap why it is one.
     :param names: what the subject is called.
-    :param value: wordings of which a fact must hold one; ``about``: words of the relation, of which it must hold one.
-    :param since: the turn that states it (of a trap and a neutral line: the turn meant); ``until``: that ends it.
+    :param value: wordings of which a fact must hold one; ``about``: words of the relation, of which
+        it must hold one.
+    :param since: the turn that states it (of a trap and a neutral line: the turn meant); ``until``:
+        that ends it.
     :param mode: how it was stated: ``is``, ``not``, ``plan`` or ``was``.
-    :param same: the id of another entry that says the same of another subject: to know one is enough.
+    :param same: the id of another entry that says the same of another subject: to know one is
+        enough.
     """
 
     id: str
@@ -94,9 +97,14 @@ class Entry:
 
         :param fact: ``subject``, ``predicate``, ``object`` and ``speaker``.
         """
-        subjects, value = _subject_words(fact), f"{fact['predicate']} {strip_contrast(fact['object'])}"
+        subjects, value = (
+            _subject_words(fact),
+            f"{fact['predicate']} {strip_contrast(fact['object'])}",
+        )
         said = set(base_form_stems(value))
-        owned = ((part, name) for part in subjects for name in self.owners if part[: len(name)] == name)
+        owned = (
+            (part, name) for part in subjects for name in self.owners if part[: len(name)] == name
+        )
         part, owner = next(owned, (subjects[0], ()))
         rest = set(part[len(owner) :])
         if part and rest <= self.relation | _IGNORED:
@@ -117,7 +125,9 @@ class Entry:
         predicate, value = str(fact["predicate"]), strip_contrast(str(fact["object"]))
         said, opens = (words(normalize_negations(text)) for text in (predicate, value))
         stems = {*stem(base_form(word) for word in said)}
-        if not (_ENDING - self.relation).isdisjoint(stems) or not NEGATIONS.isdisjoint(said + opens[:1]):
+        if not (_ENDING - self.relation).isdisjoint(stems) or not NEGATIONS.isdisjoint(
+            said + opens[:1]
+        ):
             return "not"
         if not _HOPE.isdisjoint(stems):
             return "plan"
@@ -126,7 +136,12 @@ class Entry:
 
     def value_words(self, text: str) -> frozenset[str]:
         """Give the words of the wordings of the entry's value that a text holds."""
-        return frozenset(word for value in self.value if contains_value(text, value) for word in base_form_stems(value))
+        return frozenset(
+            word
+            for value in self.value
+            if contains_value(text, value)
+            for word in base_form_stems(value)
+        )
 
     def is_mentioned(self, fact: Mapping[str, Any]) -> bool:
         """Say whether a fact names the entry's subject and value at all: enough for what counts neither way."""
@@ -139,7 +154,8 @@ class Entry:
 class Annotations:
     """The gold annotations of one chat.
 
-    :param data: the file that the chat is in; ``times``: when each of the chat's turns was said, by id.
+    :param data: the file that the chat is in; ``times``: when each of the chat's turns was said, by
+        id.
     :param dates: the ends of the days for which knowledge is measured as of.
     :param people: the names of each of them; ``closed``: only totals may be printed.
     """
@@ -170,7 +186,8 @@ class Annotations:
         said = set(base_form_stems(f"{fact['predicate']} {fact['object']}")) - _NAMING
         people = [[set(base_form_stems(name)) for name in names] for names in self.people]
         return bool(said) and any(
-            said <= set().union(*known) and sum(said >= name for name in known) > 1 for known in people
+            said <= set().union(*known) and sum(said >= name for name in known) > 1
+            for known in people
         )
 
 
@@ -185,7 +202,9 @@ def read_gold(folder: str | Path) -> list[Annotations]:
     """
     files = sorted(Path(folder).glob(f"*{SUFFIX}"))
     if not files:
-        raise DataError(f"{folder} has no gold annotations; give a folder with NAME.jsonl and NAME{SUFFIX}")
+        raise DataError(
+            f"{folder} has no gold annotations; give a folder with NAME.jsonl and NAME{SUFFIX}"
+        )
     own = [file.with_name(file.name.removesuffix(SUFFIX) + ".jsonl") for file in files]
     logs = [log if log.exists() else log.with_name(JOINT_LOG_FILE) for log in own]
     chats = {log: datasets.load(log) for log in dict.fromkeys(logs)}
@@ -203,15 +222,28 @@ def _read_annotations(file: Path, data: Dataset) -> Annotations:
             kind, trap = row.pop("is"), row.pop("kind", None)
             row["since"] = row.pop("message", None) or row["since"]
             row |= {name: tuple(row[name]) for name in ("value", "about") if name in row}
-            row |= {name: message_turn_id(head["scope"], row[name]) for name in ("since", "until") if name in row}
+            row |= {
+                name: message_turn_id(head["scope"], row[name])
+                for name in ("since", "until")
+                if name in row
+            }
             entry = Entry(kind=kind, trap=trap, names=people[row["subject"]], **row)
-            if entry.mode not in _ACCEPTED or not {entry.since, entry.until or entry.since} <= times.keys():
-                raise ValueError(f"mode {entry.mode!r}, or a message of it that the chat does not have")
+            if (
+                entry.mode not in _ACCEPTED
+                or not {entry.since, entry.until or entry.since} <= times.keys()
+            ):
+                raise ValueError(
+                    f"mode {entry.mode!r}, or a message of it that the chat does not have"
+                )
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"{file}, line {n}: {error!r}; see data/README.md for what a line holds") from None
+            raise DataError(
+                f"{file}, line {n}: {error!r}; see data/README.md for what a line holds"
+            ) from None
         entries.append(entry)
     dates = [datetime.combine(datetime.fromisoformat(day), time.max, UTC) for day in head["dates"]]
-    return Annotations(head["scope"], data, times, dates, [*people.values()], entries, head.get("closed", False))
+    return Annotations(
+        head["scope"], data, times, dates, [*people.values()], entries, head.get("closed", False)
+    )
 
 
 def message_turn_id(scope: str, message: str) -> str:

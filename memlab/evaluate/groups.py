@@ -1,7 +1,7 @@
 """Groups of questions: by kind, by number of evidence sessions, by form.
 
-A mean over all questions hides the ones that need several evidence items. The form of a question is known when it is
-asked, before any label: :mod:`memlab.text.questions`.
+A mean over all questions hides the ones that need several evidence items. The form of a question is
+known when it is asked, before any label: :mod:`memlab.text.questions`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ _DESCRIBED: WeakKeyDictionary[Dataset, dict[Level, pl.DataFrame]] = WeakKeyDicti
 def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
     """Give what each question with evidence is grouped by.
 
-    :returns: a row a question that has evidence at this level: ``query_id``, ``scope``, ``question_type``, ``form``,
-        ``aggregation``, ``n_evidence_sessions``, ``evidence_sessions`` (``1``, ``2``, ``3``, ``4+``), ``n_relevant``
-        and ``n_docs``, the number of turns or sessions in the question's scope.
+    :returns: a row a question that has evidence at this level: ``query_id``, ``scope``,
+        ``question_type``, ``form``, ``aggregation``, ``n_evidence_sessions``, ``evidence_sessions``
+        (``1``, ``2``, ``3``, ``4+``), ``n_relevant`` and ``n_docs``, the number of turns or
+        sessions in the question's scope.
     :raises DataError: when no question has evidence, or one is about a scope without documents.
     """
     # Ten runs are measured on one dataset, and its forms are read once.
@@ -37,7 +38,11 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
 
 
 def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
-    relevant = qrels(dataset.questions, level).frame.group_by("query_id").agg(n_relevant=pl.len().cast(pl.Int32))
+    relevant = (
+        qrels(dataset.questions, level)
+        .frame.group_by("query_id")
+        .agg(n_relevant=pl.len().cast(pl.Int32))
+    )
     # A session without turns has nothing to be found by, so it is no candidate.
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)
     sizes = documents.group_by("scope").agg(n_docs=pl.len().cast(pl.Int32))
@@ -48,11 +53,23 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
             "measures need evidence ids: ask without measuring, or label some questions"
         )
     described = asked.join(sizes, on="scope", how="left", maintain_order="left")
-    for query, scope in described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows():
-        raise DataError(f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s")
+    for query, scope in (
+        described.filter(pl.col("n_docs").is_null()).select("query_id", "scope").head(1).rows()
+    ):
+        raise DataError(
+            f"dataset {dataset.name!r}: question {query!r} is about scope {scope!r}, which has no {level}s"
+        )
     n = pl.col("evidence_sessions").list.n_unique().cast(pl.Int32)
-    sessions = pl.when(n >= 4).then(pl.lit("4+")).otherwise(n.cast(pl.String)).alias("evidence_sessions")
-    kinds = ("question_type", question_form(), asks_for_aggregation(), n.alias("n_evidence_sessions"), sessions)
+    sessions = (
+        pl.when(n >= 4).then(pl.lit("4+")).otherwise(n.cast(pl.String)).alias("evidence_sessions")
+    )
+    kinds = (
+        "question_type",
+        question_form(),
+        asks_for_aggregation(),
+        n.alias("n_evidence_sessions"),
+        sessions,
+    )
     return described.select("query_id", "scope", *kinds, "n_relevant", "n_docs")
 
 
@@ -61,19 +78,32 @@ def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:
     if by == "all":
         return {"all": per_query}
     if by not in per_query.columns:
-        raise DataError(f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}")
+        raise DataError(
+            f"nothing to group by is called {by!r}; there are 'all', {', '.join(per_query.columns)}"
+        )
     values = per_query[by].unique().sort().to_list()
     if by == "form":
         values.sort(key=lambda form: FORMS.index(form) if form in FORMS else len(FORMS))
     names = {True: "yes", False: "no"} if per_query.schema[by] == pl.Boolean else {}
-    groups = {names.get(v, str(v)): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values}
+    groups = {
+        names.get(v, str(v)): per_query.filter(pl.col(by).eq_missing(pl.lit(v))) for v in values
+    }
     several = per_query.filter(HAS_SEVERAL_SESSIONS)
-    return {**groups, MULTI_SESSION: several} if by == "evidence_sessions" and several.height else groups
+    return (
+        {**groups, MULTI_SESSION: several}
+        if by == "evidence_sessions" and several.height
+        else groups
+    )
 
 
 def multi_session_group(per_query: pl.DataFrame) -> tuple[str, str]:
     """Name the questions that matter most: evidence in two or more sessions, or all where there are none.
 
-    :returns: ``by`` and ``group`` for :meth:`Report.summary` and :func:`memlab.evaluate.cutoff_curve`.
+    :returns: ``by`` and ``group`` for :meth:`Report.summary` and
+        :func:`memlab.evaluate.cutoff_curve`.
     """
-    return ("evidence_sessions", MULTI_SESSION) if per_query.filter(HAS_SEVERAL_SESSIONS).height else ("all", "all")
+    return (
+        ("evidence_sessions", MULTI_SESSION)
+        if per_query.filter(HAS_SEVERAL_SESSIONS).height
+        else ("all", "all")
+    )

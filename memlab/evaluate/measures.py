@@ -1,8 +1,9 @@
 """Ranking measures over a whole run at once.
 
-A measure is a small value, like those of ``ir_measures``: ``measure("recall_all@10")``. Another one is a function of
-what was judged and a cutoff, under ``@memlab.measures.register``: ``def all_but_one(judged, k)`` gives
-``(judged.total(k) >= judged.n_relevant - 1).astype(float)``, and ``"all_but_one@10"`` is then a measure.
+A measure is a small value, like those of ``ir_measures``: ``measure("recall_all@10")``. Another one
+is a function of what was judged and a cutoff, under ``@memlab.measures.register``:
+``def all_but_one(judged, k)`` gives ``(judged.total(k) >= judged.n_relevant - 1).astype(float)``,
+and ``"all_but_one@10"`` is then a measure.
 
 ====================  ===========================================================================================
 recall_any            1 where any evidence item is among the first k (success@k)
@@ -50,9 +51,15 @@ class Measure:
 
     def __post_init__(self) -> None:
         if self.name not in registered:
-            raise DataError(f"no measure is called {self.name!r}; there are {', '.join(registered)}")
-        if self.k is not None and (isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1):
-            raise DataError(f"the cutoff of {self.name} is {self.k!r}; expected a whole number from 1, or None")
+            raise DataError(
+                f"no measure is called {self.name!r}; there are {', '.join(registered)}"
+            )
+        if self.k is not None and (
+            isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1
+        ):
+            raise DataError(
+                f"the cutoff of {self.name} is {self.k!r}; expected a whole number from 1, or None"
+            )
 
     def __str__(self) -> str:
         return self.name if self.k is None else f"{self.name}@{self.k}"
@@ -77,7 +84,9 @@ def read_measure(text: MeasureLike) -> Measure:
         return text
     read = re.fullmatch(r"\s*(\w+)\s*(?:@\s*(\d+)\s*)?", text)
     if read is None:
-        raise DataError(f"{text!r} is no measure; expected a name, and a cutoff where it has one: 'recall_all@10'")
+        raise DataError(
+            f"{text!r} is no measure; expected a name, and a cutoff where it has one: 'recall_all@10'"
+        )
     return Measure(read[1], int(read[2]) if read[2] else None)
 
 
@@ -91,10 +100,12 @@ def read_measures(measures: MeasureLike | Iterable[MeasureLike]) -> tuple[Measur
 class JudgedRun:
     """A run seen through its qrels; queries are numbered from 0.
 
-    :param n_relevant: (q,) evidence items of each query; ``n_retrieved``: documents that the run has for it.
-    :param hits: (h,) arrays over the retrieved evidence: ``query``, ``rank``, ``gain``, and ``earlier``, how many hits
-        of the same query and subtopic rank better.
-    :param ideal: (j,) arrays over all evidence, as an ideal run has it: ``query``, ``rank``, ``gain``, ``novelty``.
+    :param n_relevant: (q,) evidence items of each query; ``n_retrieved``: documents that the run
+        has for it.
+    :param hits: (h,) arrays over the retrieved evidence: ``query``, ``rank``, ``gain``, and
+        ``earlier``, how many hits of the same query and subtopic rank better.
+    :param ideal: (j,) arrays over all evidence, as an ideal run has it: ``query``, ``rank``,
+        ``gain``, ``novelty``.
     """
 
     n_relevant: np.ndarray
@@ -110,15 +121,21 @@ class JudgedRun:
         """Count the documents that were returned, up to k, for each query."""
         return self.n_retrieved if k is None else np.minimum(self.n_retrieved, k)
 
-    def normalised(self, k: int | None, gains: np.ndarray, ideal: np.ndarray, discount: Discount) -> np.ndarray:
+    def normalised(
+        self, k: int | None, gains: np.ndarray, ideal: np.ndarray, discount: Discount
+    ) -> np.ndarray:
         """Give discounted gain as a share of the best that any ranking could reach at k."""
         best = self._sum(self.ideal, ideal * discount(self.ideal["rank"]), k)
         return self.total(k, gains * discount(self.hits["rank"])) / best
 
-    def _sum(self, of: Mapping[str, np.ndarray], values: np.ndarray | float, k: int | None) -> np.ndarray:
+    def _sum(
+        self, of: Mapping[str, np.ndarray], values: np.ndarray | float, k: int | None
+    ) -> np.ndarray:
         weights = np.broadcast_to(values, of["query"].shape)
         within = slice(None) if k is None else of["rank"] <= k
-        summed = np.bincount(of["query"][within], weights=weights[within], minlength=len(self.n_relevant))
+        summed = np.bincount(
+            of["query"][within], weights=weights[within], minlength=len(self.n_relevant)
+        )
         return summed.astype(np.float64)
 
 
@@ -190,11 +207,17 @@ def mrr(judged: JudgedRun, k: int | None) -> np.ndarray:
 
 @registered.register
 def alpha_ndcg(judged: JudgedRun, k: int | None) -> np.ndarray:
-    return judged.normalised(k, (1 - ALPHA) ** judged.hits["earlier"], judged.ideal["novelty"], log_discount)
+    return judged.normalised(
+        k, (1 - ALPHA) ** judged.hits["earlier"], judged.ideal["novelty"], log_discount
+    )
 
 
-_TURN_MEASURES = "recall_any@10 recall@10 recall_all@5 recall_all@10 recall_all@20 ndcg@10 mrr alpha_ndcg@10"
-_SESSION_MEASURES = "recall_any@5 recall@10 recall_all@5 recall_all@10 ndcg@10 ndcg_longmemeval@10 mrr"
+_TURN_MEASURES = (
+    "recall_any@10 recall@10 recall_all@5 recall_all@10 recall_all@20 ndcg@10 mrr alpha_ndcg@10"
+)
+_SESSION_MEASURES = (
+    "recall_any@5 recall@10 recall_all@5 recall_all@10 ndcg@10 ndcg_longmemeval@10 mrr"
+)
 DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
     "turn": read_measures(_TURN_MEASURES.split()),
     "session": read_measures(_SESSION_MEASURES.split()),
@@ -204,12 +227,15 @@ DEFAULT_MEASURES: dict[Level, tuple[Measure, ...]] = {
 def score(run: Run, qrels: Qrels, measures: MeasureLike | Iterable[MeasureLike]) -> pl.DataFrame:
     """Score each query that has evidence.
 
-    A query with evidence that the run leaves out scores 0; a query of the run without evidence is left out, since
-    nothing can be measured there. Documents without a judgement count as irrelevant.
+    A query with evidence that the run leaves out scores 0; a query of the run without evidence is
+    left out, since nothing can be measured there. Documents without a judgement count as
+    irrelevant.
 
-    :returns: one row a query in the order of the qrels: ``query_id`` and a Float64 column a measure.
-    :raises DataError: when the levels differ, a document is ranked or judged twice for a query, the ranks of a query
-        are not 1 … n, or a measure gives something else than a finite number a query.
+    :returns: one row a query in the order of the qrels: ``query_id`` and a Float64 column a
+        measure.
+    :raises DataError: when the levels differ, a document is ranked or judged twice for a query, the
+        ranks of a query are not 1 … n, or a measure gives something else than a finite number a
+        query.
 
     >>> import polars as pl
     >>> from memlab.evaluate.measures import score
@@ -242,7 +268,9 @@ def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
     relevant = relevant.join(queries, on="query_id", maintain_order="left")
     ranked = run.frame.select("query_id", "doc_id", "rank").join(queries, on="query_id")
     _check_ranks(ranked, f"run {run.name!r} ranks")
-    _check_ranks(relevant.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")), "the qrels judge")
+    _check_ranks(
+        relevant.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query")), "the qrels judge"
+    )
     nth, gain = pl.int_range(pl.len()), pl.col("relevance").cast(pl.Float64)
     novelty = (1 - ALPHA) ** nth.over("query", "subtopic").cast(pl.Float64)
     best = relevant.with_columns(novelty=novelty).select(
@@ -251,7 +279,9 @@ def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
         gain=gain.sort(descending=True).over("query"),
         novelty=pl.col("novelty").sort(descending=True).over("query"),
     )
-    hits = ranked.join(relevant.select("query", "doc_id", "relevance", "subtopic"), on=["query", "doc_id"])
+    hits = ranked.join(
+        relevant.select("query", "doc_id", "relevance", "subtopic"), on=["query", "doc_id"]
+    )
     hits = hits.sort("query", "rank").select(
         "query", "rank", gain=gain, earlier=nth.over("query", "subtopic").cast(pl.Float64)
     )
@@ -275,14 +305,16 @@ def _check_ranks(rows: pl.DataFrame, what: str) -> None:
     bad = ranks.filter(pl.col("wrong") | pl.col("twice").is_not_null()).sort("query_id")
     for query, n_docs, last, _, doc in bad.head(1).rows():
         fault = f"document {doc!r} twice" if doc else f"{n_docs} documents up to rank {last}"
-        raise DataError(f"{what} {fault} for query {query!r}; expected each once, with ranks from 1 to {n_docs}")
+        raise DataError(
+            f"{what} {fault} for query {query!r}; expected each once, with ranks from 1 to {n_docs}"
+        )
 
 
 def kendall_tau(stated: Sequence[Hashable], reference: Sequence[Hashable]) -> float:
     """Give Kendall's tau-b of a stated order of events against the right one: 1 for the same, −1 for the reverse.
 
-    Items of the reference that are not stated tie behind all that are; what is stated beyond it is left out. Nothing
-    stated, or one item of several, says nothing of the order: 0.
+    Items of the reference that are not stated tie behind all that are; what is stated beyond it is
+    left out. Nothing stated, or one item of several, says nothing of the order: 0.
 
     :param reference: at least two distinct items, the first event first.
     :raises DataError: when the reference has fewer, or an item stands twice.
@@ -296,7 +328,9 @@ def kendall_tau(stated: Sequence[Hashable], reference: Sequence[Hashable]) -> fl
     from scipy.stats import kendalltau
 
     if len(reference) < 2 or any(len(set(order)) < len(order) for order in (stated, reference)):
-        raise DataError(f"orders are {[*stated]} and {[*reference]}; expected two items or more, each once")
+        raise DataError(
+            f"orders are {[*stated]} and {[*reference]}; expected two items or more, each once"
+        )
     place = {item: n for n, item in enumerate(stated) if item in set(reference)}
     if len(place) < 2:
         return 0.0

@@ -39,9 +39,11 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     labels that point at the wrong turn, which no rule sees.
 
     :param run: a ranking of turns.
-    :returns: a row a missed item: ``query_id``, ``n_evidence_sessions``, ``question``, ``answer``, ``doc_id``,
-        ``text`` (with its caption), ``rank`` (null where it was not ranked) and ``cause``.
-    :raises DataError: when the run ranks sessions, ``k`` is not positive, or no question has evidence turns.
+    :returns: a row a missed item: ``query_id``, ``n_evidence_sessions``, ``question``, ``answer``,
+        ``doc_id``, ``text`` (with its caption), ``rank`` (null where it was not ranked) and
+        ``cause``.
+    :raises DataError: when the run ranks sessions, ``k`` is not positive, or no question has
+        evidence turns.
 
     >>> import memlab
     >>> from memlab.evaluate import count_by_cause, misses
@@ -57,9 +59,15 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
             "give a ranking of turns, k from 1, and questions with evidence"
         )
     ranked = run.frame.select("query_id", "doc_id", "rank")
-    turns = dataset.turns.select("session_id", "n", "text", "caption", doc_id="turn_id").with_row_index("at")
+    turns = dataset.turns.select(
+        "session_id", "n", "text", "caption", doc_id="turn_id"
+    ).with_row_index("at")
     asked = dataset.questions.select(
-        "query_id", "scope", "answer", question="text", n_evidence_sessions=pl.col("evidence_sessions").list.n_unique()
+        "query_id",
+        "scope",
+        "answer",
+        question="text",
+        n_evidence_sessions=pl.col("evidence_sessions").list.n_unique(),
     )
     items = (
         evidence.with_columns(needed=pl.len().over("query_id"))
@@ -67,9 +75,15 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         .join(turns, on="doc_id", how="left", maintain_order="left")
         .join(asked.with_row_index("asked"), on="query_id", how="left", maintain_order="left")
     )
-    first = ranked.filter(pl.col("rank") <= k).join(turns.select("doc_id", "at", "session_id", "n"), on="doc_id")
+    first = ranked.filter(pl.col("rank") <= k).join(
+        turns.select("doc_id", "at", "session_id", "n"), on="doc_id"
+    )
     places = first.group_by("query_id", "session_id").agg(places="n")
-    others = first.join(evidence, on=["query_id", "doc_id"], how="anti").group_by("query_id").agg(others="at")
+    others = (
+        first.join(evidence, on=["query_id", "doc_id"], how="anti")
+        .group_by("query_id")
+        .agg(others="at")
+    )
     missed = (
         items.filter((pl.col("rank") > k).fill_null(True))
         .join(places, on=["query_id", "session_id"], how="left", maintain_order="left")
@@ -78,8 +92,18 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
     )
     words = _ScopeWords(dataset)
     causes = [words.cause(item, k) for item in missed.iter_rows(named=True)]
-    shown = pl.concat_str("text", pl.format("[image: {}]", "caption"), separator=" ", ignore_nulls=True)
-    about = ("query_id", "n_evidence_sessions", "question", "answer", "doc_id", shown.alias("text"), "rank")
+    shown = pl.concat_str(
+        "text", pl.format("[image: {}]", "caption"), separator=" ", ignore_nulls=True
+    )
+    about = (
+        "query_id",
+        "n_evidence_sessions",
+        "question",
+        "answer",
+        "doc_id",
+        shown.alias("text"),
+        "rank",
+    )
     return missed.select(*about).with_columns(cause=pl.Series(causes, dtype=pl.String))
 
 
@@ -88,20 +112,30 @@ class _ScopeWords:
 
     def __init__(self, dataset: Dataset) -> None:
         turns, questions = dataset.turns, dataset.questions
-        self.texts, self.captions = _content_stem_sets(turns["text"]), _content_stem_sets(turns["caption"])
-        self.questions, self.answers = _content_stem_sets(questions["text"]), _content_stem_sets(questions["answer"])
+        self.texts, self.captions = (
+            _content_stem_sets(turns["text"]),
+            _content_stem_sets(turns["caption"]),
+        )
+        self.questions, self.answers = (
+            _content_stem_sets(questions["text"]),
+            _content_stem_sets(questions["answer"]),
+        )
         self.names, self.common = dict[str, set[str]](), dict[str, set[str]]()
         speakers = _content_stem_sets(turns["speaker"])
-        for scope, rows in turns.select("scope", at=pl.int_range(pl.len())).group_by("scope").agg("at").iter_rows():
+        for scope, rows in (
+            turns.select("scope", at=pl.int_range(pl.len())).group_by("scope").agg("at").iter_rows()
+        ):
             counts = Counter(word for at in rows for word in self.texts[at] | self.captions[at])
             self.names[scope] = set[str]().union(*(speakers[at] for at in rows))
-            self.common[scope] = {word for word, n in counts.items() if n > max(COMMON * len(rows), FEW)}
+            self.common[scope] = {
+                word for word, n in counts.items() if n > max(COMMON * len(rows), FEW)
+            }
 
     def cause(self, item: dict[str, Any], k: int) -> str:
         """Name the first cause that fits a missed item.
 
-        :param item: with ``others``, turns among the first k that are no evidence, and ``places``, those of its
-            session, by number.
+        :param item: with ``others``, turns among the first k that are no evidence, and ``places``,
+            those of its session, by number.
         """
         at, row = item["at"], item["asked"]
         names, common = self.names[item["scope"]], self.common[item["scope"]]
@@ -114,8 +148,11 @@ class _ScopeWords:
             "budget": item["needed"] > k,
             "caption": bool((caption - common) & either) and not (text - common) & either,
             "pronouns": not text - common,
-            "label": nothing and wanted and any(wanted <= self.texts[n] | self.captions[n] for n in item["others"]),
-            "follow-on": not asks and any(abs(item["n"] - n) <= FOLLOW_ON_REACH for n in item["places"]),
+            "label": nothing
+            and wanted
+            and any(wanted <= self.texts[n] | self.captions[n] for n in item["others"]),
+            "follow-on": not asks
+            and any(abs(item["n"] - n) <= FOLLOW_ON_REACH for n in item["places"]),
             "implied": not (text | caption) & either,
             "common words": nothing,
             "other words": not asks,
@@ -127,15 +164,20 @@ class _ScopeWords:
 def _content_stem_sets(texts: pl.Series) -> list[set[str]]:
     """Give the distinct stems of each text that are no stop words."""
     empty = set(stem(STOP_WORDS))
-    return [set(words) - empty for words in tokenize(texts.fill_null("").to_list())] if len(texts) else []
+    return (
+        [set(words) - empty for words in tokenize(texts.fill_null("").to_list())]
+        if len(texts)
+        else []
+    )
 
 
 def count_by_cause(missed: pl.DataFrame) -> pl.DataFrame:
     """Count missed evidence and lost questions by cause.
 
     :param missed: what :func:`misses` gave, or a part of it that holds whole questions.
-    :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed items), ``share`` (of them),
-        ``solved`` and ``alone``, number and share of the incomplete questions that miss items for this cause only.
+    :returns: a row a cause of :data:`CAUSES`, in their order: ``cause``, ``n`` (missed items),
+        ``share`` (of them), ``solved`` and ``alone``, number and share of the incomplete questions
+        that miss items for this cause only.
     """
     only = pl.when(pl.col("cause").n_unique().over("query_id") == 1).then("query_id")
     counts = {"n": pl.len(), "solved": pl.col("only").drop_nulls().n_unique()}

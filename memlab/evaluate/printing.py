@@ -1,7 +1,7 @@
 """Frames printed for a terminal, a notebook or a paper: Markdown, HTML and LaTeX.
 
-Printed numbers never flatter: three decimals, halves to even, and what is not quite 1 or 0 does not print as 1 or 0.
-Full precision stays in the frames, in ``report.json`` and in the Parquet files.
+Printed numbers never flatter: three decimals, halves to even, and what is not quite 1 or 0 does not
+print as 1 or 0. Full precision stays in the frames, in ``report.json`` and in the Parquet files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _NO_BEST: Mapping[str, str] = MappingProxyType({})
 class Table(pl.DataFrame):
     """A frame that prints as a table: numbers to three decimals, and an interval in the cell of what it is around.
 
-    :param best: the row, by the first column's text, that is significantly the best of a column; printed, it is bold. A
-        frame derived from this one prints without bold.
+    :param best: the row, by the first column's text, that is significantly the best of a column;
+        printed, it is bold. A frame derived from this one prints without bold.
 
     >>> from memlab.evaluate import Table
     >>> print(Table({"system": ["mine"], "difference": [0.1], "low": [0.02], "high": [0.18]}))
@@ -83,7 +83,10 @@ def short_names(names: Sequence[str], *, width: int = 40) -> dict[str, str]:
     distinct = dict.fromkeys(names)
     for size in range(width, max(map(len, distinct), default=0)):
         head, tail = size // 2, size - size // 2 - 1
-        short = {name: name if len(name) <= size else f"{name[:head]}…{name[-tail:]}" for name in distinct}
+        short = {
+            name: name if len(name) <= size else f"{name[:head]}…{name[-tail:]}"
+            for name in distinct
+        }
         if len(set(short.values())) == len(distinct):
             return short
     return {name: name for name in distinct}
@@ -116,7 +119,9 @@ def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
 def to_html(frame: pl.DataFrame) -> str:
     """Write a frame as an HTML table with everything escaped."""
     names, numeric, rows = _format_cells(frame, "<b>{}</b>", html.escape)
-    tags = "".join(f"<td style='text-align:{'right' if right else 'left'}'>{{}}</td>" for right in numeric)
+    tags = "".join(
+        f"<td style='text-align:{'right' if right else 'left'}'>{{}}</td>" for right in numeric
+    )
     body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
     head = "".join(f"<th>{name}</th>" for name in names)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -125,8 +130,13 @@ def to_html(frame: pl.DataFrame) -> str:
 def to_notebook_html(frame: pl.DataFrame) -> str:
     """Write the first rows of a frame as HTML for a notebook, names of columns without underscores."""
     best = {name.replace("_", " "): row for name, row in getattr(frame, "best", _NO_BEST).items()}
-    shown = Table(_fold_intervals(frame.head(MOST_ROWS)).rename(lambda name: name.replace("_", " ")), best=best)
-    rest = f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
+    shown = Table(
+        _fold_intervals(frame.head(MOST_ROWS)).rename(lambda name: name.replace("_", " ")),
+        best=best,
+    )
+    rest = (
+        f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
+    )
     return to_html(shown) + rest
 
 
@@ -151,7 +161,8 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
     names, numeric, cells = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
-    # An empty group, lest what begins with [ or * be read as the argument of the command of the line before.
+    # An empty group, lest what begins with [ or * be read as the argument of the command of the
+    # line before.
     head, *rows = [re.sub(r"^(?=[\[*])", "{}", " & ".join(row)) for row in [names, *cells]]
     rows = [f"    {row} \\\\" for row in rows]
     first_bound = next((i for i, name in enumerate(frame.to_series(0)) if name in BOUNDS), None)
@@ -183,7 +194,9 @@ def format_number(value: float | None) -> str:
     """
     if value is None or isnan(value):
         return "–"
-    value = 0.0 if -1e-30 < value <= 0 else value  # the step below 0 that keeps the order of a tie is no number
+    value = (
+        0.0 if -1e-30 < value <= 0 else value
+    )  # the step below 0 that keeps the order of a tie is no number
     text = f"{value:.3f}"
     if value != 0 and float(text) == 0:
         return "<0.001" if value > 0 else ">-0.001"
@@ -194,7 +207,11 @@ def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
     """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its column."""
     names, folded, skipped = frame.columns, list[pl.Expr](), set[str]()
     for i, name in enumerate(names):
-        low, high = ("low", "high") if names[i + 1 : i + 3] == ["low", "high"] else (f"{name}_low", f"{name}_high")
+        low, high = (
+            ("low", "high")
+            if names[i + 1 : i + 3] == ["low", "high"]
+            else (f"{name}_low", f"{name}_high")
+        )
         if {low, high} <= set(names):
             skipped |= {low, high}
             folded.append(pl.struct(mean=name, low=low, high=high).alias(f"{name} [95 %]"))
@@ -210,15 +227,27 @@ def _format_cells(
     best, folded = getattr(frame, "best", _NO_BEST), _fold_intervals(frame)
     first, columns = folded.to_series(0) if folded.width else (), list[Any]()
     for series in folded:
-        winner, texts = best.get(series.name), [escape(_format_value(value)) for value in series.to_list()]
-        columns.append([bold.format(text) if row == winner else text for row, text in zip(first, texts, strict=True)])
+        winner, texts = (
+            best.get(series.name),
+            [escape(_format_value(value)) for value in series.to_list()],
+        )
+        columns.append(
+            [
+                bold.format(text) if row == winner else text
+                for row, text in zip(first, texts, strict=True)
+            ]
+        )
     numeric = [dtype.is_numeric() or dtype == pl.Struct for dtype in folded.dtypes]
     return [escape(name) for name in folded.columns], numeric, list(zip(*columns, strict=True))
 
 
 def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        interval = "" if value["low"] is None else f" [{format_number(value['low'])}, {format_number(value['high'])}]"
+        interval = (
+            ""
+            if value["low"] is None
+            else f" [{format_number(value['low'])}, {format_number(value['high'])}]"
+        )
         return format_number(value["mean"]) + interval
     if isinstance(value, list):
         return ", ".join(map(_format_value, value))

@@ -29,23 +29,32 @@ _LATEX_NOTE = (
     r"% \usepackage{booktabs}; letters beyond Latin need xelatex; full precision is in the JSON. Bold is the"
     "\n% significantly best: against each other system a paired randomisation test with Holm's correction, p < .05."
 )
-_GROUPED = {"question_type": "question type", "evidence_sessions": "number of evidence sessions", "form": "form"}
+_GROUPED = {
+    "question_type": "question type",
+    "evidence_sessions": "number of evidence sessions",
+    "form": "form",
+}
 
 
-def write_reports(reports: Sequence[Report], directory: str | Path, *, provenance: Mapping[str, Any]) -> None:
+def write_reports(
+    reports: Sequence[Report], directory: str | Path, *, provenance: Mapping[str, Any]
+) -> None:
     """Write what was measured, each file whole or not at all.
 
-    ``report.json`` holds every mean at full precision, the paired comparisons and the provenance; ``report.md`` and
-    ``report.tex`` the tables for each level; ``NAME.LEVEL.parquet`` the per-query results of each report, where NAME
-    is :func:`file_names`'s.
+    ``report.json`` holds every mean at full precision, the paired comparisons and the provenance;
+    ``report.md`` and ``report.tex`` the tables for each level; ``NAME.LEVEL.parquet`` the per-query
+    results of each report, where NAME is :func:`file_names`'s.
 
-    :param reports: any number of systems at one or both levels; the first of a level is its baseline.
+    :param reports: any number of systems at one or both levels; the first of a level is its
+        baseline.
     :param provenance: what all reports share.
     :raises DataError: when two reports of one level do not belong in one table.
     :raises ExportError: when a file cannot be written.
     """
     names = file_names([report.name for report in reports])
-    levels = {level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])}
+    levels = {
+        level: systems for level in LEVELS if (systems := [r for r in reports if r.level == level])
+    }
     tables = {level: report_tables(systems) for level, systems in levels.items()}
     files: dict[str, str | pl.DataFrame] = {
         **{f"{names[report.name]}.{report.level}.parquet": report.per_query for report in reports},
@@ -90,7 +99,9 @@ def _main_measure(measures: Sequence[Measure]) -> Measure:
 def _compared_subsets(reports: Sequence[Report]) -> dict[str, pl.Expr | None]:
     """Give the questions that are compared apart: all, and those of several sessions where there are any."""
     several = {f"{MULTI_SESSION} evidence sessions": HAS_SEVERAL_SESSIONS}
-    return {"all": None} | (several if reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height else {})
+    return {"all": None} | (
+        several if reports[0].per_query.filter(HAS_SEVERAL_SESSIONS).height else {}
+    )
 
 
 def main_tables(reports: Sequence[Report]) -> dict[str, Table]:
@@ -122,13 +133,17 @@ def latex_tables(tables: Mapping[Level, Mapping[str, pl.DataFrame]]) -> str:
         for n, (caption, table) in enumerate(of_level.items(), 1):
             wide = table.width > 9 and "p" not in table.columns
             if wide:
-                table = table.transpose(include_header=True, header_name="group", column_names=table.columns[0])
+                table = table.transpose(
+                    include_header=True, header_name="group", column_names=table.columns[0]
+                )
             named = f"{caption[0].upper()}{caption[1:]}."
             parts.append(to_latex(table, caption=named, label=f"tab:memlab-{level}-{n}"))
     return "\n\n".join(parts) + "\n"
 
 
-def _report_json(reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]) -> str:
+def _report_json(
+    reports: Sequence[Report], levels: Mapping[Level, list[Report]], provenance: Mapping[str, Any]
+) -> str:
     comparisons = [
         {
             "level": level,
@@ -165,16 +180,24 @@ def _report_markdown(
     provenance: Mapping[str, Any],
 ) -> str:
     def line(key: str, value: Any) -> str:
-        plain = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        plain = (
+            value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        )
         return f"- {key}: {escape_markdown(plain)}"
 
     parts = ["# Evaluation"]
     for level, systems in levels.items():
-        parts.append(f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)")
+        parts.append(
+            f"## {level.title()}s as documents (n = {systems[0].per_query.height:,} questions with evidence)"
+        )
         parts += [_NOTE, tables_to_markdown(tables[level])]
     parts.append("## Where this comes from")
     reports = [r for systems in levels.values() for r in systems]
-    common = {k: v for k, v in reports[0].provenance.items() if all(r.provenance.get(k) == v for r in reports)}
+    common = {
+        k: v
+        for k, v in reports[0].provenance.items()
+        if all(r.provenance.get(k) == v for r in reports)
+    }
     lines = [line(*each) for each in {**common, **provenance}.items()]
     for report in reports:
         lines.append(f"- {escape_markdown(report.name)}, {report.level}s")

@@ -1,7 +1,8 @@
 """A run measured on a dataset: per-query results, and means by group with intervals, ceiling and chance.
 
-The ceiling is what a measure could be at best. Without it and chance a recall of 0.9 says little: sessions of a LoCoMo
-chat number about twenty-five, so ten drawn blindly already hold 37 % of the evidence.
+The ceiling is what a measure could be at best. Without it and chance a recall of 0.9 says little:
+sessions of a LoCoMo chat number about twenty-five, so ten drawn blindly already hold 37 % of the
+evidence.
 """
 
 from __future__ import annotations
@@ -51,14 +52,17 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> n
     rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
     # Each item is the only one of its subtopic.
     ideal = {"query": query, "rank": rank, "gain": ones, "novelty": ones, "earlier": 0 * ones}
-    return np.asarray(registered[wanted.name](JudgedRun(m, m, ideal, ideal), wanted.k), dtype=np.float64)
+    return np.asarray(
+        registered[wanted.name](JudgedRun(m, m, ideal, ideal), wanted.k), dtype=np.float64
+    )
 
 
 def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
-    Draws without replacement (hypergeometric), exact, with binary relevance. NaN where the expectation depends on more
-    than these counts: ``alpha_ndcg``, ``precision_returned``, ``f1``, and measures that others added.
+    Draws without replacement (hypergeometric), exact, with binary relevance. NaN where the
+    expectation depends on more than these counts: ``alpha_ndcg``, ``precision_returned``, ``f1``,
+    and measures that others added.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) evidence items of each query, from 1 to n_docs.
@@ -71,7 +75,9 @@ def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np
     """
     n, m, wanted = _read_sizes(n_docs, n_relevant, measure)
     sizes, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
-    return np.array([_expected_value(wanted, *each) for each in sizes.tolist()], dtype=np.float64)[back.ravel()]
+    return np.array([_expected_value(wanted, *each) for each in sizes.tolist()], dtype=np.float64)[
+        back.ravel()
+    ]
 
 
 def _expected_value(wanted: Measure, n: int, m: int) -> float:
@@ -99,7 +105,9 @@ def _expected_value(wanted: Measure, n: int, m: int) -> float:
 def _read_sizes(
     n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike
 ) -> tuple[np.ndarray, np.ndarray, Measure]:
-    n, m = (np.atleast_1d(each).astype(np.int64) for each in np.broadcast_arrays(n_docs, n_relevant))
+    n, m = (
+        np.atleast_1d(each).astype(np.int64) for each in np.broadcast_arrays(n_docs, n_relevant)
+    )
     for at in np.flatnonzero((m < 1) | (m > n))[:1]:
         raise DataError(
             f"query {at} has {m[at]} evidence items among {n[at]} documents of its scope; expected 1 to {n[at]}"
@@ -125,20 +133,25 @@ class Report:
     seed: int = 0
     _means: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
 
-    def summary(self, by: str = "all", *, measures: MeasureLike | Iterable[MeasureLike] | None = None) -> pl.DataFrame:
+    def summary(
+        self, by: str = "all", *, measures: MeasureLike | Iterable[MeasureLike] | None = None
+    ) -> pl.DataFrame:
         """Give means with bootstrap intervals, the ceiling and the level of chance.
 
-        :param by: ``all``, or a column of ``per_query`` such as ``question_type``, ``evidence_sessions`` (which adds
-            the group ``≥ 2``), ``form``, ``aggregation`` or ``scope``.
+        :param by: ``all``, or a column of ``per_query`` such as ``question_type``,
+            ``evidence_sessions`` (which adds the group ``≥ 2``), ``form``, ``aggregation`` or
+            ``scope``.
         :param measures: some of the report's measures; all by default.
-        :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high`` (95 %), ``ceiling``, ``chance``; null
-            where an interval or a chance level does not exist.
+        :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high`` (95 %), ``ceiling``,
+            ``chance``; null where an interval or a chance level does not exist.
         :raises DataError: when there is no such column or measure.
         """
         wanted = [str(m) for m in self.pick(measures)]
         if by not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
-            self._means[by] = pl.concat([self._row(*each) for each in groups.items()]).fill_nan(None)
+            self._means[by] = pl.concat([self._row(*each) for each in groups.items()]).fill_nan(
+                None
+            )
         return self._means[by].filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
@@ -155,38 +168,54 @@ class Report:
         names = [str(m) for m in self.measures]
         values, asked = part.select(names).to_numpy(), part["_row"].to_numpy()
         low, high = bootstrap_interval(values, seed=self.seed)
-        bounds = {name: [float(each[asked].mean()) for each in values] for name, values in self._bounds.items()}
+        bounds = {
+            name: [float(each[asked].mean()) for each in values]
+            for name, values in self._bounds.items()
+        }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        return pl.DataFrame({**columns, "mean": values.mean(axis=0), "low": low, "high": high, **bounds})
+        return pl.DataFrame(
+            {**columns, "mean": values.mean(axis=0), "low": low, "high": high, **bounds}
+        )
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:
         """Give the ceiling and the chance level of each question, (q,) a measure."""
         asked = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
         return {
-            name: [of(*asked, m) for m in self.measures] for name, of in zip(BOUNDS, (ceiling, chance), strict=True)
+            name: [of(*asked, m) for m in self.measures]
+            for name, of in zip(BOUNDS, (ceiling, chance), strict=True)
         }
 
     def _repr_html_(self) -> str:
         several = self.summary("evidence_sessions").filter(pl.col("group") == MULTI_SESSION)
-        table = pl.concat([self.summary(), several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions"))])
+        table = pl.concat(
+            [
+                self.summary(),
+                several.with_columns(group=pl.lit(f"{MULTI_SESSION} evidence sessions")),
+            ]
+        )
         title = f"{self.name}: {self.per_query.height:,} questions, {self.level}s ranked"
         dataset = html.escape(str(self.provenance.get("dataset", "")))
         return f"<p><b>{html.escape(title)}</b><br>{dataset}</p>" + to_notebook_html(table)
 
 
 def evaluate(
-    run: Run, dataset: Dataset, *, measures: MeasureLike | Iterable[MeasureLike] | None = None, seed: int = 0
+    run: Run,
+    dataset: Dataset,
+    *,
+    measures: MeasureLike | Iterable[MeasureLike] | None = None,
+    seed: int = 0,
 ) -> Report:
     """Evaluate a run on the questions of a dataset.
 
-    Questions without evidence and abstention questions are left out; a question that the run does not answer
-    scores 0.
+    Questions without evidence and abstention questions are left out; a question that the run does
+    not answer scores 0.
 
-    :param measures: what to measure; :data:`~memlab.evaluate.measures.DEFAULT_MEASURES` of the run's level by default.
+    :param measures: what to measure; :data:`~memlab.evaluate.measures.DEFAULT_MEASURES` of the
+        run's level by default.
     :param seed: of the bootstrap intervals.
-    :raises DataError: when no question has evidence, the run answers none of the dataset's questions, or ranks
-        documents that the dataset does not hold.
+    :raises DataError: when no question has evidence, the run answers none of the dataset's
+        questions, or ranks documents that the dataset does not hold.
 
     >>> import memlab
     >>> data = memlab.sample(turns=200)
@@ -196,7 +225,9 @@ def evaluate(
     """
     if not isinstance(run, Run) or not isinstance(dataset, Dataset):
         given = f"{type(run).__name__} and {type(dataset).__name__}"
-        raise DataError(f"evaluate takes one run and its dataset, not {given}; of several: [evaluate(r, data) for …]")
+        raise DataError(
+            f"evaluate takes one run and its dataset, not {given}; of several: [evaluate(r, data) for …]"
+        )
     wanted = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
     _check_ids(run, dataset)
@@ -207,7 +238,10 @@ def evaluate(
         .with_columns(pl.col("n_retrieved").fill_null(0))
         .join(scores, on="query_id", maintain_order="left")
     )
-    about = {"dataset": dataset.describe(), "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint()}
+    about = {
+        "dataset": dataset.describe(),
+        "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint(),
+    }
     about |= {"ties": _count_ties(run), "seed": seed}
     return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed)
 
@@ -215,19 +249,33 @@ def evaluate(
 def _count_ties(run: Run, *, k: int = 10) -> int:
     """Count the questions whose documents at places ``k`` and ``k`` + 1 tie: which is first was drawn by lot."""
     at = run.frame.filter(pl.col("rank").is_in([k, k + 1])).sort("score", descending=True)
-    pairs = at.group_by("query_id").agg("score").filter(pl.col("score").list.len() == 2)["score"].to_list()
+    pairs = (
+        at.group_by("query_id")
+        .agg("score")
+        .filter(pl.col("score").list.len() == 2)["score"]
+        .to_list()
+    )
     # Equal scores stand one float32 step apart in a run.
-    return sum(bool(np.nextafter(np.float32(high), np.float32(-np.inf)) == np.float32(low)) for high, low in pairs)
+    return sum(
+        bool(np.nextafter(np.float32(high), np.float32(-np.inf)) == np.float32(low))
+        for high, low in pairs
+    )
 
 
 def _check_ids(run: Run, dataset: Dataset) -> None:
     """Refuse ids that no question or document has: they would count as wrong answers in silence."""
     answers = run.frame.filter(pl.col("query_id").is_in(dataset.questions["query_id"].implode()))
     documents = dataset.turns["turn_id"] if run.level == "turn" else dataset.sessions["session_id"]
-    unknown = answers.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(maintain_order=True)
+    unknown = answers.filter(~pl.col("doc_id").is_in(documents.implode()))["doc_id"].unique(
+        maintain_order=True
+    )
     if run.frame.height and (answers.is_empty() or len(unknown)):
         what = f"{len(unknown):,} {run.level}s" if len(unknown) else "questions"
-        known, odd = (documents, unknown) if len(unknown) else (dataset.questions["query_id"], run.frame["query_id"])
+        known, odd = (
+            (documents, unknown)
+            if len(unknown)
+            else (dataset.questions["query_id"], run.frame["query_id"])
+        )
         raise DataError(
             f"run {run.name!r} names {what} that {dataset.name!r} does not hold, such as "
             f"{', '.join(map(repr, odd.head(3)))}; its ids look like {', '.join(map(repr, known.head(2)))}"

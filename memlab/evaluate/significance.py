@@ -1,12 +1,13 @@
 """Every interval and test of memlab: is a difference real, is it none, and what could have been seen?
 
-Intervals are percentile bootstraps, tests are paired randomisation tests, corrected by Holm; equivalence is two
-one-sided tests. All work on *units*: a unit is a question, or a whole conversation where the questions about one chat
-are not independent of each other.
+Intervals are percentile bootstraps, tests are paired randomisation tests, corrected by Holm;
+equivalence is two one-sided tests. All work on *units*: a unit is a question, or a whole
+conversation where the questions about one chat are not independent of each other.
 
-Sources: Smucker, Allan & Carterette, CIKM 2007 (randomisation test for retrieval); Phipson & Smyth 2010 (the
-(b + 1) / (m + 1) rule); Holm 1979; Efron & Tibshirani 1993, ch. 13 (percentile interval); Miettinen, Biometrics 1968
-(power of McNemar's test); Schuirmann 1987 (two one-sided tests); Bonett & Price 2012 (interval of paired proportions).
+Sources: Smucker, Allan & Carterette, CIKM 2007 (randomisation test for retrieval); Phipson & Smyth
+2010 (the (b + 1) / (m + 1) rule); Holm 1979; Efron & Tibshirani 1993, ch. 13 (percentile interval);
+Miettinen, Biometrics 1968 (power of McNemar's test); Schuirmann 1987 (two one-sided tests); Bonett
+& Price 2012 (interval of paired proportions).
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ def bootstrap_interval(
     """Give 95 % percentile intervals of means by resampling units with replacement.
 
     :param values: (n, m), m columns over the questions.
-    :param scopes: (n,) the conversation of each question, where conversations are resampled and not questions. With
-        fewer than twenty of them intervals are too narrow (Cameron, Gelbach & Miller 2008).
+    :param scopes: (n,) the conversation of each question, where conversations are resampled and not
+        questions. With fewer than twenty of them intervals are too narrow (Cameron, Gelbach &
+        Miller 2008).
     :returns: low (m,) and high (m,); NaN with fewer than two units, where nothing can be said.
 
     >>> import numpy as np
@@ -63,7 +65,11 @@ def _resample_counts(units: int, seed: int) -> list[np.ndarray]:
     counts = []
     for rows in split_draws(RESAMPLES, units):
         drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
-        counts.append(np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units).astype(np.uint16))
+        counts.append(
+            np.bincount(drawn.ravel(), minlength=rows * units)
+            .reshape(rows, units)
+            .astype(np.uint16)
+        )
     return counts
 
 
@@ -86,8 +92,8 @@ def _sum_units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarra
 def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
     """Give the two-sided p of paired differences under random flips of their signs.
 
-    Every flip is counted where there are few non-zero differences; else 10,000 are drawn and p is (b + 1) / (10,000 +
-    1), which is never zero.
+    Every flip is counted where there are few non-zero differences; else 10,000 are drawn and p is
+    (b + 1) / (10,000 + 1), which is never zero.
 
     :param differences: (n,) paired differences, one a unit.
 
@@ -100,7 +106,8 @@ def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
     n = len(nonzero)
     if n == 0:
         return 1.0
-    # Sums of the same numbers in another order differ in the last bits: a tie with the observed sum must count.
+    # Sums of the same numbers in another order differ in the last bits: a tie with the observed sum
+    # must count.
     observed = abs(nonzero.sum()) - 1e-10 * np.abs(nonzero).sum()
     if n <= EXACT_UP_TO:
         signs = (np.arange(2**n)[:, None] >> np.arange(n) & 1) * 2.0 - 1.0
@@ -136,11 +143,13 @@ def compare_paired(
     """Test each column of values against another one: the one paired test that every comparison uses.
 
     :param values: (n, m) what each of m systems reached on n questions.
-    :param reference: (m,) the column that each is compared with; a column that is its own is not tested.
+    :param reference: (m,) the column that each is compared with; a column that is its own is not
+        tested.
     :param scopes: (n,) as in :func:`bootstrap_interval`.
-    :returns: m rows: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and, null where nothing is
-        tested, ``difference`` with its 95 % interval ``low``, ``high``; ``p``; ``p_holm`` over all columns that
-        are tested; questions won, tied and lost: ``win``, ``tie``, ``loss``.
+    :returns: m rows: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and, null
+        where nothing is tested, ``difference`` with its 95 % interval ``low``, ``high``; ``p``;
+        ``p_holm`` over all columns that are tested; questions won, tied and lost: ``win``, ``tie``,
+        ``loss``.
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import compare_paired
@@ -153,13 +162,25 @@ def compare_paired(
         bootstrap_interval(each, scopes=scopes, seed=seed) for each in (values, differences)
     )
     tested = reference != np.arange(len(reference))
-    p = np.array([randomisation_test(column, seed=seed) for column in _sum_units(differences, scopes)[0].T])
+    p = np.array(
+        [randomisation_test(column, seed=seed) for column in _sum_units(differences, scopes)[0].T]
+    )
     rows = {"difference": differences.mean(axis=0), "low": low, "high": high, "p": p}
     rows["p_holm"] = holm(np.where(tested, p, np.nan))
-    rows |= {"win": (differences > 0).sum(0), "tie": (differences == 0).sum(0), "loss": (differences < 0).sum(0)}
-    means = pl.DataFrame({"mean": values.mean(axis=0), "mean_low": mean_low, "mean_high": mean_high})
+    rows |= {
+        "win": (differences > 0).sum(0),
+        "tie": (differences == 0).sum(0),
+        "loss": (differences < 0).sum(0),
+    }
+    means = pl.DataFrame(
+        {"mean": values.mean(axis=0), "mean_low": mean_low, "mean_high": mean_high}
+    )
     compared = pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all()))
-    return means.select(pl.lit(len(values), pl.Int64).alias("n"), pl.all()).hstack(compared).fill_nan(None)
+    return (
+        means.select(pl.lit(len(values), pl.Int64).alias("n"), pl.all())
+        .hstack(compared)
+        .fill_nan(None)
+    )
 
 
 def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> dict[str, float]:
@@ -167,8 +188,9 @@ def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) 
 
     :param observed: (n,) a value a question; NaN where it has none.
     :param null: (draws, n) the same under the null hypothesis.
-    :returns: ``n``, ``mean`` with its 95 % bootstrap interval over questions ``low``, ``high``; mean and middle 95 % of
-        the draws, ``chance``, ``chance_low`` and ``chance_high``, and the two-sided ``p``, (b + 1) / (draws + 1).
+    :returns: ``n``, ``mean`` with its 95 % bootstrap interval over questions ``low``, ``high``;
+        mean and middle 95 % of the draws, ``chance``, ``chance_low`` and ``chance_high``, and the
+        two-sided ``p``, (b + 1) / (draws + 1).
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import compare_with_null
@@ -181,8 +203,18 @@ def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) 
     mean, chance = float(values.mean()), float(draws.mean())
     chance_low, chance_high = np.quantile(draws, [0.025, 0.975]).tolist()
     extreme = int((np.abs(draws - chance) >= abs(mean - chance) - 1e-9).sum())
-    about = {"n": len(values), "mean": mean, "low": float(low), "high": float(high), "chance": chance}
-    return about | {"chance_low": chance_low, "chance_high": chance_high, "p": (extreme + 1) / (len(draws) + 1)}
+    about = {
+        "n": len(values),
+        "mean": mean,
+        "low": float(low),
+        "high": float(high),
+        "chance": chance,
+    }
+    return about | {
+        "chance_low": chance_low,
+        "chance_high": chance_high,
+        "p": (extreme + 1) / (len(draws) + 1),
+    }
 
 
 def wilson_interval(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +228,10 @@ def wilson_interval(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.nda
     from scipy.stats import binomtest
 
     cases = zip(hits.tolist(), n.tolist(), strict=True)
-    ends = [binomtest(round(k), int(of)).proportion_ci(method="wilson") if of else (np.nan, np.nan) for k, of in cases]
+    ends = [
+        binomtest(round(k), int(of)).proportion_ci(method="wilson") if of else (np.nan, np.nan)
+        for k, of in cases
+    ]
     low, high = np.array(ends).reshape(-1, 2).T
     return low, high
 
@@ -207,8 +242,10 @@ def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1)
     The test is McNemar's exact one, which a randomisation test of answers right or wrong equals, at
     ``.05 / tests``: what the smallest p of a family must pass under Holm's correction.
 
-    :param discordant: share of questions on which the two systems differ; a larger difference raises it to itself.
-    :returns: a difference of shares, in steps of .005; null where even a difference of all would not be significant.
+    :param discordant: share of questions on which the two systems differ; a larger difference
+        raises it to itself.
+    :returns: a difference of shares, in steps of .005; null where even a difference of all would
+        not be significant.
 
     >>> from memlab.evaluate.significance import smallest_detectable_difference
     >>> [smallest_detectable_difference(n, 0.2) for n in (78, 1000)], smallest_detectable_difference(78, 0.2, tests=64)
@@ -217,7 +254,8 @@ def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1)
     from scipy.stats import binom
 
     pairs = np.arange(n + 1)
-    # The most losses with which so many discordant pairs are significant: 2 · P(X ≤ losses) ≤ alpha / tests.
+    # The most losses with which so many discordant pairs are significant: 2 · P(X ≤ losses) ≤ alpha
+    # / tests.
     most = binom.ppf(ALPHA / tests / 2, pairs, 0.5)
     most = np.where(2 * binom.cdf(most, pairs, 0.5) <= ALPHA / tests, most, most - 1)
     for difference in np.arange(0.005, 1.0025, 0.005):
@@ -228,13 +266,16 @@ def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1)
     return None
 
 
-def equivalence_p(difference: float, n: int, win: int, loss: int, *, margin: float = MARGIN) -> float:
+def equivalence_p(
+    difference: float, n: int, win: int, loss: int, *, margin: float = MARGIN
+) -> float:
     """Give the p of two one-sided tests that a paired difference of shares lies within ± ``margin``.
 
-    One question won and one lost are added (Bonett & Price), so that no variance is 0: where two systems never differ
-    on few questions, that is no evidence that they never would.
+    One question won and one lost are added (Bonett & Price), so that no variance is 0: where two
+    systems never differ on few questions, that is no evidence that they never would.
 
-    :param difference: mean of the ``n`` paired differences, of which ``win`` are positive and ``loss`` negative.
+    :param difference: mean of the ``n`` paired differences, of which ``win`` are positive and
+        ``loss`` negative.
     :raises DataError: when the margin is not positive.
 
     >>> from memlab.evaluate.significance import equivalence_p
@@ -253,12 +294,13 @@ def equivalence_p(difference: float, n: int, win: int, loss: int, *, margin: flo
 def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = MARGIN) -> Table:
     """Judge all the comparisons behind one claim as one family: superiority, equivalence, or inconclusive.
 
-    :param tables: what :func:`memlab.evaluate.compare` gave, one or several, of measures that are shares of questions.
+    :param tables: what :func:`memlab.evaluate.compare` gave, one or several, of measures that are
+        shares of questions.
     :param margin: differences within it do not matter.
-    :returns: their rows with ``p_holm`` over all of them, ``detectable`` (the difference that this comparison would
-        have seen in four of five cases, at the corrected level), ``p_equal`` (:func:`equivalence_p`, corrected for all
-        of them) and ``verdict``: ``better``, ``worse``, ``equivalent`` (within the margin) or ``inconclusive``. Rows of
-        a baseline have none.
+    :returns: their rows with ``p_holm`` over all of them, ``detectable`` (the difference that this
+        comparison would have seen in four of five cases, at the corrected level), ``p_equal``
+        (:func:`equivalence_p`, corrected for all of them) and ``verdict``: ``better``, ``worse``,
+        ``equivalent`` (within the margin) or ``inconclusive``. Rows of a baseline have none.
 
     >>> import polars as pl
     >>> from memlab.evaluate import verdicts
@@ -271,10 +313,16 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     if "p" not in frame.columns:
         raise DataError("verdicts takes what compare gave: one table or several")
     tests, detectable, equal = frame["p"].count(), [], []
-    for p, difference, n, win, loss in frame.select("p", "difference", "n", "win", "loss").iter_rows():
-        size = None if p is None else smallest_detectable_difference(n, (win + loss) / n, tests=tests)
+    for p, difference, n, win, loss in frame.select(
+        "p", "difference", "n", "win", "loss"
+    ).iter_rows():
+        size = (
+            None if p is None else smallest_detectable_difference(n, (win + loss) / n, tests=tests)
+        )
         detectable.append(size)
-        equal.append(np.nan if p is None else equivalence_p(difference, n, win, loss, margin=margin))
+        equal.append(
+            np.nan if p is None else equivalence_p(difference, n, win, loss, margin=margin)
+        )
     frame = frame.with_columns(
         p_holm=holm(frame["p"].to_numpy()),
         detectable=pl.Series(detectable, dtype=pl.Float64),

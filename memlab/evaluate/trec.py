@@ -1,8 +1,9 @@
 """TREC run and qrels files, so that any other evaluation tool can check and reuse what memlab found.
 
-A run has six columns (``query_id Q0 doc_id rank score tag``), qrels have four (``query_id 0 doc_id relevance``).
-trec_eval sorts by score, held as float32, and breaks ties by id: scores are written so that they fall strictly even
-then, and every reader sees the order that was meant.
+A run has six columns (``query_id Q0 doc_id rank score tag``), qrels have four
+(``query_id 0 doc_id relevance``). trec_eval sorts by score, held as float32, and breaks ties by id:
+scores are written so that they fall strictly even then, and every reader sees the order that was
+meant.
 """
 
 from __future__ import annotations
@@ -24,18 +25,25 @@ _BLANK = r"[\s\x00-\x1f\x7f]"
 def write_run(run: Run, path: str | Path) -> Path:
     """Write a run as a TREC file, complete or not at all.
 
-    The tag is the run's name without its white space; ranks decide the order, and scores that tie (as float32) are
-    lowered by the smallest step that tells them apart.
+    The tag is the run's name without its white space; ranks decide the order, and scores that tie
+    (as float32) are lowered by the smallest step that tells them apart.
 
-    :raises DataError: when an id is empty or holds white space, or a score is not finite as float32.
+    :raises DataError: when an id is empty or holds white space, or a score is not finite as
+        float32.
     """
     rows = run.frame.with_row_index("row").with_columns(first=pl.col("row").min().over("query_id"))
     rows = rows.sort("first", "rank")
-    for score in rows.filter(~(pl.col("score").abs() <= float(np.finfo(np.float32).max)))["score"].head(1):
-        raise DataError(f"run {run.name!r}: a score is {score}; expected a finite number within the range of float32")
+    for score in rows.filter(~(pl.col("score").abs() <= float(np.finfo(np.float32).max)))[
+        "score"
+    ].head(1):
+        raise DataError(
+            f"run {run.name!r}: a score is {score}; expected a finite number within the range of float32"
+        )
     strict = make_strictly_decreasing(rows["score"].to_numpy(), rows["first"].to_numpy())
     tag = re.sub(_BLANK, "", run.name) or "memlab"
-    table = rows.with_columns(Q0=pl.lit("Q0"), score=pl.Series(strict.astype(np.float32)), tag=pl.lit(tag))
+    table = rows.with_columns(
+        Q0=pl.lit("Q0"), score=pl.Series(strict.astype(np.float32)), tag=pl.lit(tag)
+    )
     return _write(table.select(_FIELDS), Path(path))
 
 
@@ -44,12 +52,17 @@ def write_qrels(qrels: Qrels, path: str | Path) -> Path:
 
     :raises DataError: when an id is empty or holds white space.
     """
-    return _write(qrels.frame.select("query_id", pl.lit(0).alias("iteration"), "doc_id", "relevance"), Path(path))
+    return _write(
+        qrels.frame.select("query_id", pl.lit(0).alias("iteration"), "doc_id", "relevance"),
+        Path(path),
+    )
 
 
 def _write(table: pl.DataFrame, path: Path) -> Path:
     for column in ("query_id", "doc_id"):
-        for bad in table.filter(pl.col(column).fill_null("").str.contains(rf"^$|{_BLANK}"))[column].head(1):
+        for bad in table.filter(pl.col(column).fill_null("").str.contains(rf"^$|{_BLANK}"))[
+            column
+        ].head(1):
             raise DataError(
                 f"{path}: {column} {bad!r} is empty or holds white space, which a TREC file cannot carry; encode it "
                 "with memlab.records.encode_id_part"
@@ -62,8 +75,8 @@ def _write(table: pl.DataFrame, path: Path) -> Path:
 def read_run(path: str | Path, level: Level) -> Run:
     """Read a TREC run; scores decide the order, equal ones stay in the file's. The tag becomes the name.
 
-    :raises DataError: when a line is not of six fields, a rank or score is not a number, or a document is ranked twice
-        for a query: names file, line and field.
+    :raises DataError: when a line is not of six fields, a rank or score is not a number, or a
+        document is ranked twice for a query: names file, line and field.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -79,10 +92,15 @@ def read_run(path: str | Path, level: Level) -> Run:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path}: cannot be read: {reason}; give a file of UTF-8 text") from error
-    lines = pl.DataFrame({"text": pl.Series(text.split("\n"), dtype=pl.String)}).with_row_index("line", offset=1)
+    lines = pl.DataFrame({"text": pl.Series(text.split("\n"), dtype=pl.String)}).with_row_index(
+        "line", offset=1
+    )
     split = lines.with_columns(part=pl.col("text").str.extract_all(r"[^\s\x00-\x1f\x7f]+"))
     rows = split.filter(pl.col("part").list.len() > 0).with_columns(
-        *(pl.col("part").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_FIELDS)),
+        *(
+            pl.col("part").list.get(i, null_on_oob=True).alias(name)
+            for i, name in enumerate(_FIELDS)
+        ),
     )
     rows = rows.with_columns(
         pl.col("rank").cast(pl.Int64, strict=False), pl.col("score").cast(pl.Float64, strict=False)
@@ -98,5 +116,7 @@ def read_run(path: str | Path, level: Level) -> Run:
             raise DataError(f"{path}: line {line}: {expected}: {found.strip()[:80]!r}")
     if rows.is_empty():
         return Run(pl.DataFrame(schema=RUN_SCHEMA), level, provenance={"file": path.name})
-    run = run_from_scores(rows["query_id"], rows["doc_id"], rows["score"].to_numpy(), level=level, k=rows.height)
+    run = run_from_scores(
+        rows["query_id"], rows["doc_id"], rows["score"].to_numpy(), level=level, k=rows.height
+    )
     return Run(run.frame, level, name=rows["tag"][0], provenance={"file": path.name})

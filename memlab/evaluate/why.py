@@ -22,13 +22,14 @@ class Explanation:
     """Ranks of one question's evidence after every stage of a pipeline.
 
     :param question: its row of the dataset.
-    :param stages: a row a stage and evidence item: ``stage``, ``turn_id``, ``rank`` and ``score`` after it, null
-        where it is not ranked. Before the stages stand ``bm25``, ``dense`` and ``late`` alone, which most put together.
-    :param evidence: a row an item: ``turn_id``, ``text``, ``rank`` in the end, ``lost`` (the stage after which it was
-        no longer among the first k, null where it is), ``words`` that it shares with the question and ``cosine``,
-        of a long turn that of its best passage.
-    :param above: what stands among the first k and is no evidence: ``rank``, ``turn_id``, ``score``, ``text``,
-        ``words``, ``cosine``.
+    :param stages: a row a stage and evidence item: ``stage``, ``turn_id``, ``rank`` and ``score``
+        after it, null where it is not ranked. Before the stages stand ``bm25``, ``dense`` and
+        ``late`` alone, which most put together.
+    :param evidence: a row an item: ``turn_id``, ``text``, ``rank`` in the end, ``lost`` (the stage
+        after which it was no longer among the first k, null where it is), ``words`` that it shares
+        with the question and ``cosine``, of a long turn that of its best passage.
+    :param above: what stands among the first k and is no evidence: ``rank``, ``turn_id``,
+        ``score``, ``text``, ``words``, ``cosine``.
     """
 
     question: dict[str, object]
@@ -39,17 +40,26 @@ class Explanation:
     def __str__(self) -> str:
         ranks = self.stages.with_columns(pl.col("rank").cast(pl.String).fill_null("–"))
         wide = ranks.pivot("turn_id", index="stage", values="rank", maintain_order=True)
-        cut = pl.col("text").map_elements(lambda text: shorten_line(text, 100), return_dtype=pl.String)
-        parts = {"Evidence": self.evidence.with_columns(cut), "Above it": self.above.with_columns(cut)}
+        cut = pl.col("text").map_elements(
+            lambda text: shorten_line(text, 100), return_dtype=pl.String
+        )
+        parts = {
+            "Evidence": self.evidence.with_columns(cut),
+            "Above it": self.above.with_columns(cut),
+        }
         tables = tables_to_markdown({"Rank after each stage": wide, **parts})
-        question, answer = (escape_markdown(str(self.question[name])) for name in ("text", "answer"))
+        question, answer = (
+            escape_markdown(str(self.question[name])) for name in ("text", "answer")
+        )
         return f"{question} → {answer}\n\n{tables}"
 
     def _repr_markdown_(self) -> str:
         return str(self)
 
 
-def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, *, k: int = 10) -> Explanation:
+def explain(
+    query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, *, k: int = 10
+) -> Explanation:
     """Explain one question: the rank of each evidence item after every stage, and what ranks above.
 
     :param bench: of the dataset.
@@ -66,24 +76,46 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
     ['bm25', 'dense', 'hybrid', '… | mmr']
     """
     if query_id not in bench.queries["query_id"]:
-        raise DataError(f"no question {query_id!r}; the ids look like {bench.queries['query_id'].head(3).to_list()}")
+        raise DataError(
+            f"no question {query_id!r}; the ids look like {bench.queries['query_id'].head(3).to_list()}"
+        )
     question = data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
-    items = pl.DataFrame({"turn_id": list(dict.fromkeys(question["evidence"]))}, schema={"turn_id": pl.String})
+    items = pl.DataFrame(
+        {"turn_id": list(dict.fromkeys(question["evidence"]))}, schema={"turn_id": pl.String}
+    )
     if items.is_empty():
-        raise DataError(f"question {query_id!r} has no evidence among the turns; there is nothing to follow")
+        raise DataError(
+            f"question {query_id!r} has no evidence among the turns; there is nothing to follow"
+        )
     check_at_least(1, k=k)
     alone, read = _bench_of_question(bench, question["scope"], query_id), pipeline(stages)
     traced = _traced_pipelines(read, bench)
-    runs = {name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in traced.items()}
-    ranks = {name: items.join(run, on="turn_id", how="left", maintain_order="left") for name, run in runs.items()}
-    after = (each.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score") for name, each in ranks.items())
+    runs = {
+        name: each.run(alone).frame.rename({"doc_id": "turn_id"}) for name, each in traced.items()
+    }
+    ranks = {
+        name: items.join(run, on="turn_id", how="left", maintain_order="left")
+        for name, run in runs.items()
+    }
+    after = (
+        each.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score")
+        for name, each in ranks.items()
+    )
     own = list(runs)[-len(read.stages) :]
-    lost = [_losing_stage([ranks[stage]["rank"][n] for stage in own], own, k) for n in range(items.height)]
+    lost = [
+        _losing_stage([ranks[stage]["rank"][n] for stage in own], own, k)
+        for n in range(items.height)
+    ]
     evidence = ranks[own[-1]].with_columns(lost=pl.Series(lost, dtype=pl.String))
-    above = runs[own[-1]].filter(pl.col("rank") <= k).join(items, on="turn_id", how="anti", maintain_order="left")
+    above = (
+        runs[own[-1]]
+        .filter(pl.col("rank") <= k)
+        .join(items, on="turn_id", how="anti", maintain_order="left")
+    )
     matched = _match_turns(alone, question["text"])
     evidence, above = (
-        each.join(matched, on="turn_id", how="left", maintain_order="left") for each in (evidence, above)
+        each.join(matched, on="turn_id", how="left", maintain_order="left")
+        for each in (evidence, above)
     )
     evidence = evidence.select("turn_id", "text", "rank", "lost", "words", "cosine")
     above = above.select("rank", "turn_id", "score", "text", "words", "cosine")
@@ -93,7 +125,11 @@ def explain(query_id: str, stages: str | Pipeline, bench: Bench, data: Dataset, 
 def _bench_of_question(bench: Bench, scope: str, query_id: str) -> Bench:
     """Keep one question and its scope, so that no tokens of another are encoded."""
     turns, documents = bench.turns.filter(scope=scope), bench.documents("turn")
-    vectors = bench.turn_vectors if bench.turn_vectors is None else bench.turn_vectors[documents.at(turns["turn_id"])]
+    vectors = (
+        bench.turn_vectors
+        if bench.turn_vectors is None
+        else bench.turn_vectors[documents.at(turns["turn_id"])]
+    )
     asked, sessions = bench.queries.filter(query_id=query_id), bench.sessions.filter(scope=scope)
     return bench.but(turns=turns, sessions=sessions, queries=asked, vectors=vectors)
 
@@ -122,10 +158,17 @@ def _match_turns(bench: Bench, question: str) -> pl.DataFrame:
     ((_, span),) = bench.by_scope("turn")
     texts = documents.texts[span]
     stems, *words = tokenize([question, *texts], language=bench.language)
-    plain = dict(zip(stems, tokenize([question], language=bench.language, stem=False)[0], strict=True))
+    plain = dict(
+        zip(stems, tokenize([question], language=bench.language, stem=False)[0], strict=True)
+    )
     shared = [", ".join(word for stem, word in plain.items() if stem in each) for each in words]
-    cosines = None if bench.query_vectors is None else next(each[0] for _, _, each in dense_scores(bench, level="turn"))
+    cosines = (
+        None
+        if bench.query_vectors is None
+        else next(each[0] for _, _, each in dense_scores(bench, level="turn"))
+    )
     schema = {**dict.fromkeys(("turn_id", "text", "words"), pl.String()), "cosine": pl.Float64()}
     return pl.DataFrame(
-        {"turn_id": documents.ids[span], "text": texts, "words": shared, "cosine": cosines}, schema_overrides=schema
+        {"turn_id": documents.ids[span], "text": texts, "words": shared, "cosine": cosines},
+        schema_overrides=schema,
     )

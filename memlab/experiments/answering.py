@@ -30,11 +30,12 @@ SCHEMA_VERSION = 3
 class Answers:
     """What systems' contexts are worth as answers.
 
-    :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``, Wilson 95 %), and
-        the mean Kendall's tau of orders of events; without a service, shares of contexts that hold the answer.
+    :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``,
+        Wilson 95 %), and the mean Kendall's tau of orders of events; without a service, shares of
+        contexts that hold the answer.
     :param kinds: the same by the rubric of the questions.
-    :param costs: a row a system and task (answer, judge, order): requests without an answer, tokens, price, and p50
-        and p95 of what was sent (null where all answers are recorded).
+    :param costs: a row a system and task (answer, judge, order): requests without an answer,
+        tokens, price, and p50 and p95 of what was sent (null where all answers are recorded).
     :param per_query: a row for each system and question.
     :param about: what the contexts say, with services and prompts.
     """
@@ -58,7 +59,10 @@ class Answers:
         # Of no system is any number best for being the largest.
         shown = {name: each for name, each in tables.items() if each.height}
         return tables_to_markdown(
-            {name: each.rename({"system": "contexts of"}, strict=False) for name, each in shown.items()}
+            {
+                name: each.rename({"system": "contexts of"}, strict=False)
+                for name, each in shown.items()
+            }
         )
 
     def _repr_markdown_(self) -> str:
@@ -69,7 +73,9 @@ class Answers:
         frames = {"systems": self.table, "kinds": self.kinds, "costs": self.costs}
         content = {"schema_version": SCHEMA_VERSION, "about": dict(self.about)}
         content |= {name: each.to_dicts() for name, each in frames.items()}
-        used = "\n\n".join(f"`{name}`: {text}" for name, text in self.about["prompts"].items() if text)
+        used = "\n\n".join(
+            f"`{name}`: {text}" for name, text in self.about["prompts"].items() if text
+        )
         prompts = f"\n\n**Prompts, version {self.about['prompts_version']}**\n\n{used}"
         files: dict[str, str | pl.DataFrame] = {
             "answers.json": json.dumps(content, indent=1, default=str, ensure_ascii=False),
@@ -90,13 +96,16 @@ def answer_questions(
 ) -> Answers:
     """Answer questions from what systems return, and judge the answers.
 
-    Without a service, the contexts are measured: whether they hold the answer. With a recording (``Service.record``),
-    what is answered and judged once is not asked again, so that a run that stopped goes on. An answer that does not
-    fit the schema counts as wrong; one that did not come is not judged, and counted in ``costs``.
+    Without a service, the contexts are measured: whether they hold the answer. With a recording
+    (``Service.record``), what is answered and judged once is not asked again, so that a run that
+    stopped goes on. An answer that does not fit the schema counts as wrong; one that did not come
+    is not judged, and counted in ``costs``.
 
-    :param systems: as :func:`memlab.experiments.contexts.system_contexts` takes them, and its ``options``.
+    :param systems: as :func:`memlab.experiments.contexts.system_contexts` takes them, and its
+        ``options``.
     :param service: answers; see :func:`memlab.llm.ask`.
-    :param judge_by: judges, by default the service that answers; see :func:`memlab.conversation.judge`.
+    :param judge_by: judges, by default the service that answers; see
+        :func:`memlab.conversation.judge`.
 
     >>> import memlab
     >>> data = memlab.sample(turns=400)
@@ -105,7 +114,9 @@ def answer_questions(
     ['bm25', 'evidence', 'whole history', 'nothing', "another's"]
     """
     if service is None and judge_by is not None:
-        raise DataError("there is a judge, and no service whose answers it judges; name a service too")
+        raise DataError(
+            "there is a judge, and no service whose answers it judges; name a service too"
+        )
     judging = judge_by or service
     for each in (service, judging):
         llm.check_service(each)  # what it lacks is said before contexts are made
@@ -114,7 +125,11 @@ def answer_questions(
     parts = []
     for name, texts in made.texts.items():
         own = kinds.select(pl.lit(name).alias("system"), "query_id", "kind")
-        own = own.join(texts.select("query_id", context_tokens="n_tokens"), on="query_id", maintain_order="left")
+        own = own.join(
+            texts.select("query_id", context_tokens="n_tokens"),
+            on="query_id",
+            maintain_order="left",
+        )
         if service is None or judging is None:
             # What suits a person is described, and stands in no message.
             holds = pl.when(pl.col("kind") != "preference").then(
@@ -132,13 +147,21 @@ def answer_questions(
         "prompts": PROMPTS,
         "problems": made.problems.to_dicts(),
     }
-    costs = pl.DataFrame() if service is None else _costs_table(rows, {"answer": service, "judge": judging})
+    costs = (
+        pl.DataFrame()
+        if service is None
+        else _costs_table(rows, {"answer": service, "judge": judging})
+    )
     return Answers(_accuracy_table(rows), _accuracy_table(rows, "kind"), costs, rows, about)
 
 
 def _configured_service(service: Service | str | None) -> Service | str | None:
     """Give the settings of a service that was named; ``recorded`` has none."""
-    return llm.configured_service(service) if isinstance(service, str) and service != llm.RECORDED else service
+    return (
+        llm.configured_service(service)
+        if isinstance(service, str) and service != llm.RECORDED
+        else service
+    )
 
 
 def _describe_service(service: Service | str | None) -> Any:
@@ -150,7 +173,11 @@ def _describe_service(service: Service | str | None) -> Any:
 
 
 def _answer_and_judge(
-    rows: pl.DataFrame, texts: pl.DataFrame, questions: pl.DataFrame, service: Service | str, judge_by: Service | str
+    rows: pl.DataFrame,
+    texts: pl.DataFrame,
+    questions: pl.DataFrame,
+    service: Service | str,
+    judge_by: Service | str,
 ) -> pl.DataFrame:
     """Have one system's contexts answered and judged: a row a question."""
     given = answer(texts, questions, service)
@@ -165,9 +192,12 @@ def _answer_and_judge(
         None if events is None else kendall_tau([*dict.fromkeys(named)], range(1, len(events) + 1))
         for events, named in stated
     ]
-    orders = orders.select("query_id", cost.name.prefix("order_"), kendall_tau=pl.Series(taus, dtype=pl.Float64))
+    orders = orders.select(
+        "query_id", cost.name.prefix("order_"), kendall_tau=pl.Series(taus, dtype=pl.Float64)
+    )
     rows = rows.join(orders, on="query_id", how="left", maintain_order="left")
-    # An answer that came and is of no use; the others did not come, whatever the server said instead.
+    # An answer that came and is of no use; the others did not come, whatever the server said
+    # instead.
     misfit = pl.col("error").str.starts_with(f"{_configured_service(service)}: {llm.MISFIT}")
     return rows.with_columns(correct=pl.when(misfit).then(False).otherwise("correct"))
 
@@ -177,11 +207,18 @@ def _accuracy_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
     tokens = [] if by else [pl.col("context_tokens").mean().alias("context tokens")]
     grouped, right = rows.group_by("system", *by, maintain_order=True), pl.col("correct")
     if "holds" in rows.columns:
-        # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
+        # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not
+        # there.
         return grouped.agg(pl.col("holds").count().alias("n"), pl.col("holds").mean(), *tokens)
     tau = [] if by or rows["kendall_tau"].is_null().all() else [pl.col("kendall_tau").mean()]
-    table = grouped.agg(pl.len().alias("n"), right.mean(), *tau, *tokens, judged=right.count(), hits=right.sum())
-    ends = zip(("low", "high"), wilson_interval(table["hits"].to_numpy(), table["judged"].to_numpy()), strict=True)
+    table = grouped.agg(
+        pl.len().alias("n"), right.mean(), *tau, *tokens, judged=right.count(), hits=right.sum()
+    )
+    ends = zip(
+        ("low", "high"),
+        wilson_interval(table["hits"].to_numpy(), table["judged"].to_numpy()),
+        strict=True,
+    )
     for place, (name, end) in enumerate(ends, table.columns.index("correct") + 1):
         table.insert_column(place, pl.Series(name, end).fill_nan(None))
     return table.drop("hits")
@@ -189,9 +226,17 @@ def _accuracy_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
 
 def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:
     parts = []
-    for task, prefix, by in (("answer", "", "answer"), ("judge", "judge_", "judge"), ("order", "order_", "judge")):
+    for task, prefix, by in (
+        ("answer", "", "answer"),
+        ("judge", "judge_", "judge"),
+        ("order", "order_", "judge"),
+    ):
         chosen = _configured_service(services[by])
-        rates = (chosen.input_price, chosen.output_price) if isinstance(chosen, Service) else (None, None)
+        rates = (
+            (chosen.input_price, chosen.output_price)
+            if isinstance(chosen, Service)
+            else (None, None)
+        )
         asked = rows.filter(pl.col(f"{prefix}error").is_not_null())
         for (system,), own in asked.group_by("system", maintain_order=True):
             seconds = own[f"{prefix}seconds"]

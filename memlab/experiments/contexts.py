@@ -26,9 +26,10 @@ class SystemContexts:
     """What a model is given with each question, by system.
 
     :param texts: name → ``query_id``, ``text`` and ``n_tokens``; the bounds come last.
-    :param problems: what went wrong in collecting them, as :class:`memlab.memories.ReturnedTexts` has it, by
-        ``system``.
-    :param questions: those that are asked: all with an answer, or that the conversations do not answer.
+    :param problems: what went wrong in collecting them, as :class:`memlab.memories.ReturnedTexts`
+        has it, by ``system``.
+    :param questions: those that are asked: all with an answer, or that the conversations do not
+        answer.
     :param about: dataset, budget, seed, and each system's settings.
     """
 
@@ -39,14 +40,21 @@ class SystemContexts:
 
 
 def system_contexts(
-    systems: Any, data: Dataset, *, bounds: Sequence[str] = BOUNDS, budget: int = ANSWER_BUDGET, **options: Any
+    systems: Any,
+    data: Dataset,
+    *,
+    bounds: Sequence[str] = BOUNDS,
+    budget: int = ANSWER_BUDGET,
+    **options: Any,
 ) -> SystemContexts:
     """Make the context of every question from each system: the first of its texts that fit into a budget.
 
     :param systems: as :func:`memlab.compare` takes them, with its ``options``.
-    :param bounds: of :data:`BOUNDS`; ``another's`` is the first system's context of another question.
+    :param bounds: of :data:`BOUNDS`; ``another's`` is the first system's context of another
+        question.
     :param budget: tokens; the bounds are not held to it.
-    :raises DataError: for an unknown bound, two systems of one name, or nothing to make contexts of.
+    :raises DataError: for an unknown bound, two systems of one name, or nothing to make contexts
+        of.
 
     >>> import memlab
     >>> from memlab.experiments.contexts import system_contexts
@@ -76,7 +84,9 @@ def system_contexts(
         "questions": questions.height,
         "systems": {each.name: dict(each.provenance) for each in parts},
     }
-    return SystemContexts(texts, pl.concat([pl.DataFrame(schema=_PROBLEMS), *problems]), questions, about)
+    return SystemContexts(
+        texts, pl.concat([pl.DataFrame(schema=_PROBLEMS), *problems]), questions, about
+    )
 
 
 def prompt_examples(made: SystemContexts) -> str:
@@ -89,7 +99,9 @@ def prompt_examples(made: SystemContexts) -> str:
     return f"Prompts, version {VERSION}\n\n{shown}\n\nThe first question:\n\n{example}\n\n{asked}"
 
 
-def _bound_contexts(name: str, data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None) -> pl.DataFrame:
+def _bound_contexts(
+    name: str, data: Dataset, questions: pl.DataFrame, first: pl.DataFrame | None
+) -> pl.DataFrame:
     """Make a bound; dates stand as they were said, as in what systems return."""
     asked = questions.select("query_id")
     if name == "nothing":
@@ -106,7 +118,11 @@ def whole_history_contexts(data: Dataset) -> pl.DataFrame:
     :returns: ``query_id``, ``text`` and ``n_tokens``.
     """
     asked = data.questions.select("query_id", "scope")
-    turns = asked.select("scope").unique(maintain_order=True).join(data.turns, on="scope", maintain_order="left")
+    turns = (
+        asked.select("scope")
+        .unique(maintain_order=True)
+        .join(data.turns, on="scope", maintain_order="left")
+    )
     whole = _join_turns(turns.with_columns(query_id="scope")).rename({"query_id": "scope"})
     return asked.join(whole, on="scope", how="left", maintain_order="left").drop("scope")
 
@@ -115,7 +131,9 @@ def evidence_contexts(data: Dataset) -> pl.DataFrame:
     """Give every question its evidence and nothing else, as perfect retrieval would; no evidence, an empty text."""
     needed = data.questions.select("query_id", turn_id="evidence").explode("turn_id")
     texts = _join_turns(needed.join(data.turns, on="turn_id", maintain_order="left"))
-    asked = data.questions.select("query_id").join(texts, on="query_id", how="left", maintain_order="left")
+    asked = data.questions.select("query_id").join(
+        texts, on="query_id", how="left", maintain_order="left"
+    )
     return asked.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
@@ -123,19 +141,25 @@ def _join_turns(turns: pl.DataFrame) -> pl.DataFrame:
     """Write turns down for each question, each new day in a line above them."""
     cleaned = pl.col("text").map_elements(single_line, return_dtype=pl.String)
     lines = turn_lines(turns, "relevant", dates=False).with_columns(cleaned)
-    new = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (pl.col("head") != "")
+    new = pl.col("head").ne_missing(pl.col("head").shift(1).over("query_id")) & (
+        pl.col("head") != ""
+    )
     shown = pl.when(new).then(pl.col("head") + "\n").otherwise(pl.lit("")) + pl.col("text")
-    return add_token_counts(lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n")))
+    return add_token_counts(
+        lines.group_by("query_id", maintain_order=True).agg(text=shown.str.join("\n"))
+    )
 
 
 def swap_contexts(contexts: pl.DataFrame, questions: pl.DataFrame) -> pl.DataFrame:
     """Give every question the context of another one, which holds its answer by accident only.
 
-    The other one is of the same scope, or of another where the scope has no second question; half the questions away,
-    so that it is no neighbour on the same session.
+    The other one is of the same scope, or of another where the scope has no second question; half
+    the questions away, so that it is no neighbour on the same session.
     """
     away = pl.col("query_id").gather((pl.int_range(pl.len()) + pl.len() // 2) % pl.len())
     alone = pl.len().over("scope") == 1
-    other = questions.select("query_id", other=pl.when(alone).then(away).otherwise(away.over("scope")))
+    other = questions.select(
+        "query_id", other=pl.when(alone).then(away).otherwise(away.over("scope"))
+    )
     contexts = contexts.rename({"query_id": "other"})
     return other.join(contexts, on="other", how="left", maintain_order="left").drop("other")

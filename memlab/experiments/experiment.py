@@ -15,14 +15,23 @@ from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, Table, compare, evaluate, explain, misses, results_table
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.printing import tables_to_markdown
-from memlab.evaluate.publish import file_names, latex_tables, main_tables, report_tables, write_reports
+from memlab.evaluate.publish import (
+    file_names,
+    latex_tables,
+    main_tables,
+    report_tables,
+    write_reports,
+)
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.evaluate.why import Explanation
 from memlab.experiments.costs import costs
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
-CELLS = {**dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()), "read": pl.Boolean()}
+CELLS = {
+    **dict.fromkeys(("dataset", "pipeline", "level", "run_id"), pl.String()),
+    "read": pl.Boolean(),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,9 +41,11 @@ class Experiment:
     :param name: under which :func:`memlab.reopen` finds it in a store.
     :param datasets: what was asked.
     :param runs: the rankings: by dataset, by system, by level.
-    :param reports: what each run reached, in the same order; ``reports[0].per_query`` has a row a question.
-    :param cells: a row a run, in the same order: ``dataset``, ``pipeline``, ``level``, ``run_id`` (null where it was
-        not saved), and ``read``: whether the run was in the store already, so that nothing was ranked.
+    :param reports: what each run reached, in the same order; ``reports[0].per_query`` has a row a
+        question.
+    :param cells: a row a run, in the same order: ``dataset``, ``pipeline``, ``level``, ``run_id``
+        (null where it was not saved), and ``read``: whether the run was in the store already, so
+        that nothing was ranked.
     :param benches: makes the bench of a dataset by its name, for :meth:`why`.
     """
 
@@ -62,7 +73,9 @@ class Experiment:
         """The dataset, where there is one."""
         if len(self.datasets) > 1:
             names = ", ".join(repr(data.name) for data in self.datasets)
-            raise DataError(f"experiment {self.name!r} is of {names}; choose one of them: done[NAME]")
+            raise DataError(
+                f"experiment {self.name!r} is of {names}; choose one of them: done[NAME]"
+            )
         return self.datasets[0]
 
     def at(self, level: Level) -> tuple[Report, ...]:
@@ -75,14 +88,18 @@ class Experiment:
     def table(self, level: Level = "turn", **options: Any) -> Table:
         """Give systems × measures with ceiling and chance, of one dataset.
 
-        :param options: ``measures``, ``by`` and ``group``, as in :func:`memlab.evaluate.results_table`.
+        :param options: ``measures``, ``by`` and ``group``, as in
+            :func:`memlab.evaluate.results_table`.
         """
         return results_table(self[self.data.name].at(level), **options)
 
-    def compare(self, measure: MeasureLike = "recall_all@10", *, level: Level = "turn", **options: Any) -> Table:
+    def compare(
+        self, measure: MeasureLike = "recall_all@10", *, level: Level = "turn", **options: Any
+    ) -> Table:
         """Test differences between systems on each dataset, with intervals and Holm's correction.
 
-        :param options: ``where``, ``baseline``, ``stepwise`` and ``unit``, as in :func:`memlab.evaluate.compare`.
+        :param options: ``where``, ``baseline``, ``stepwise`` and ``unit``, as in
+            :func:`memlab.evaluate.compare`.
         """
         parts = []
         for data in self.datasets:
@@ -94,7 +111,9 @@ class Experiment:
         """Say what the language model behind each pipeline read and wrote; see :func:`memlab.experiments.costs`."""
         return costs([run for run in self.runs if run.level == "turn"], self.data, **options)
 
-    def worst(self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10") -> Table:
+    def worst(
+        self, n: int = 5, *, system: str | None = None, measure: MeasureLike = "recall@10"
+    ) -> Table:
         """List the questions with the lowest score; among equals, those with most evidence items first.
 
         :param system: its name; the last by default, since the first is the baseline.
@@ -106,7 +125,9 @@ class Experiment:
         (wanted,) = map(str, report.measures)
         asked = self.data.questions.select("query_id", "answer", question="text")
         rows = report.per_query.join(asked, on="query_id", maintain_order="left")
-        rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(n)
+        rows = rows.sort(wanted, "n_relevant", descending=[False, True], maintain_order=True).head(
+            n
+        )
         return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
 
     def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
@@ -138,7 +159,8 @@ class Experiment:
     def corrected(self, path: str | Path) -> Experiment:
         """Measure the same rankings against corrected evidence; see :func:`memlab.datasets.apply_corrections`.
 
-        Nothing is ranked again, and a model that learned from the evidence learned from the original.
+        Nothing is ranked again, and a model that learned from the evidence learned from the
+        original.
 
         :param path: a file of errors, or a folder of them.
         :raises DataError: when it is malformed, or is not about these datasets.
@@ -148,9 +170,13 @@ class Experiment:
         for run, old, name in zip(self.runs, self.reports, self.cells["dataset"], strict=True):
             noted = replace(run, provenance={**run.provenance, "corrections": Path(path).name})
             reports.append(evaluate(noted, mended[name], measures=old.measures, seed=old.seed))
-        cells = self.cells.with_columns(pl.col("dataset").replace({name: new.name for name, new in mended.items()}))
+        cells = self.cells.with_columns(
+            pl.col("dataset").replace({name: new.name for name, new in mended.items()})
+        )
         benches = {mended[name].name: bench for name, bench in self.benches.items()}
-        return Experiment(f"{self.name}-corrected", (*mended.values(),), self.runs, (*reports,), cells, benches)
+        return Experiment(
+            f"{self.name}-corrected", (*mended.values(),), self.runs, (*reports,), cells, benches
+        )
 
     def export(self, directory: str | Path) -> Path:
         """Write ``NAME.turn.trec`` and ``NAME.session.trec``, qrels, per-query Parquet and the reports.
@@ -189,7 +215,9 @@ class Experiment:
         tables = [self[data.name].tables() for data in self.datasets]
         parts = [head + tables_to_markdown(each) for head, each in zip(heads, tables, strict=True)]
         if any(getattr(table, "best", None) for each in tables for table in each.values()):
-            parts.append("A bold value is significantly the best of its column (p < .05, corrected by Holm).")
+            parts.append(
+                "A bold value is significantly the best of its column (p < .05, corrected by Holm)."
+            )
         return "\n\n".join(parts)
 
     def __str__(self) -> str:
@@ -206,5 +234,7 @@ class Experiment:
         parts = [f"<p>{html.escape(repr(self))}</p>"]
         for data in self.datasets:
             head, table = next(iter(self[data.name].tables().items()))
-            parts.append(f"<p>{html.escape(f'{data.name}: {head}')}</p>{Table(table)._repr_html_()}")
+            parts.append(
+                f"<p>{html.escape(f'{data.name}: {head}')}</p>{Table(table)._repr_html_()}"
+            )
         return "".join(parts)

@@ -24,20 +24,25 @@ def compare_follow_up_forms(
 ) -> pl.DataFrame:
     """Search for each form of each follow-up, in one batch.
 
-    :param follow_ups: what :func:`memlab.conversation.read_follow_ups` gave; first questions are left out.
+    :param follow_ups: what :func:`memlab.conversation.read_follow_ups` gave; first questions are
+        left out.
     :param bench: of the conversations that are asked about.
-    :param service: what rewrites, see :func:`memlab.llm.ask`; where it has no answer for any question, or is ``None``,
-        there is no form ``model``.
+    :param service: what rewrites, see :func:`memlab.llm.ask`; where it has no answer for any
+        question, or is ``None``, there is no form ``model``.
     :param k: depths, all of the same ranking.
-    :returns: a row a depth, question and form: ``k``, ``query_id``, ``kind``, ``form`` (``as asked``, ``fallback``,
-        ``model`` or ``standalone``), ``question`` (the text searched for), ``method`` (see
-        :func:`memlab.conversation.rewrite`) and ``complete`` (whether all evidence is in the first k).
+    :returns: a row a depth, question and form: ``k``, ``query_id``, ``kind``, ``form``
+        (``as asked``, ``fallback``, ``model`` or ``standalone``), ``question`` (the text searched
+        for), ``method`` (see :func:`memlab.conversation.rewrite`) and ``complete`` (whether all
+        evidence is in the first k).
     """
     rows = follow_ups.filter(pl.col("kind") != "first")
     asked, history = rows["question"].to_list(), rows["history"].to_list()
     fallback, model = (rewrite(asked, history=history, service=by) for by in (None, service))
     nothing = pl.Series([None] * rows.height, dtype=pl.String)
-    texts = {"as asked": (rows["question"], nothing), "fallback": (fallback["rewritten"], fallback["method"])}
+    texts = {
+        "as asked": (rows["question"], nothing),
+        "fallback": (fallback["rewritten"], fallback["method"]),
+    }
     if "model" in model["method"]:
         texts["model"] = model["rewritten"], model["method"]
     texts["standalone"] = rows["standalone"], nothing
@@ -46,12 +51,31 @@ def compare_follow_up_forms(
         about.with_columns(text.alias("question"), method.alias("method"), form=pl.lit(form))
         for form, (text, method) in texts.items()
     ).with_columns(asked=pl.format("{} {}", "form", "query_id"))
-    run = read(pipeline).run(bench.with_queries(each.select("scope", query_id="asked", text="question")))
+    run = read(pipeline).run(
+        bench.with_queries(each.select("scope", query_id="asked", text="question"))
+    )
     found = run.top(max(k)).frame.sort("query_id", "rank").group_by("query_id", maintain_order=True)
-    each = each.join(found.agg(found="doc_id"), left_on="asked", right_on="query_id", how="left", maintain_order="left")
-    lacking = {n: pl.col("evidence").list.set_difference(pl.col("found").list.head(n).fill_null([])) for n in k}
+    each = each.join(
+        found.agg(found="doc_id"),
+        left_on="asked",
+        right_on="query_id",
+        how="left",
+        maintain_order="left",
+    )
+    lacking = {
+        n: pl.col("evidence").list.set_difference(pl.col("found").list.head(n).fill_null([]))
+        for n in k
+    }
     return pl.concat(
-        each.select(pl.lit(n).alias("k"), "query_id", "kind", "form", "question", "method", complete=of.list.len() == 0)
+        each.select(
+            pl.lit(n).alias("k"),
+            "query_id",
+            "kind",
+            "form",
+            "question",
+            "method",
+            complete=of.list.len() == 0,
+        )
         for n, of in lacking.items()
     )
 
@@ -60,14 +84,17 @@ def follow_up_forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFr
     """Sum up forms of follow-ups by kind and over all.
 
     :param compared: what :func:`compare_follow_up_forms` gave.
-    :returns: ``k``, ``kind``, ``form``, and the columns of :func:`memlab.evaluate.significance.compare_paired` for the
-        share that is complete, against the form that stands alone.
+    :returns: ``k``, ``kind``, ``form``, and the columns of
+        :func:`memlab.evaluate.significance.compare_paired` for the share that is complete, against
+        the form that stands alone.
     """
     parts = []
     for (k,), deep in compared.group_by("k", maintain_order=True):
         whole = pl.concat([deep.with_columns(kind=pl.lit("all")), deep])
         for (kind,), rows in whole.group_by("kind", maintain_order=True):
-            wide = rows.pivot("form", index="query_id", values="complete", maintain_order=True).drop("query_id")
+            wide = rows.pivot(
+                "form", index="query_id", values="complete", maintain_order=True
+            ).drop("query_id")
             reference = np.full(wide.width, wide.columns.index("standalone"))
             tested = compare_paired(wide.cast(pl.Float64).to_numpy(), reference, seed=seed)
             parts.append(pl.DataFrame({"k": k, "kind": kind, "form": wide.columns}).hstack(tested))

@@ -1,6 +1,7 @@
 """What a run depends on, and a saved run made again on exactly the table versions that it saw.
 
-A learned stage is measured by folds: each conversation is ranked by a model that did not learn from it.
+A learned stage is measured by folds: each conversation is ranked by a model that did not learn from
+it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ from memlab.rerank import cross_validate, training_lists
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
-_KEY_FIELDS = ("dataset", "fingerprint", "encoder", "header", "pipeline", "level", "code", "files", "stages")
+_KEY_FIELDS = (
+    "dataset",
+    "fingerprint",
+    "encoder",
+    "header",
+    "pipeline",
+    "level",
+    "code",
+    "files",
+    "stages",
+)
 RANKING_MODULES = (
     "cluster", "embed", "knowledge", "llm", "pipelines", "records", "registry", "rerank", "retrieve", "select",
     "sessions", "store", "summaries", "text",
@@ -63,16 +74,19 @@ def code_version() -> str:
     return f"memlab {memlab.__version__} ({digest.hexdigest()[:8]})"
 
 
-def replay(store: MemoryStore | str | Path, run_id: str, *, encoder: Encoder | str | None = None) -> Run:
+def replay(
+    store: MemoryStore | str | Path, run_id: str, *, encoder: Encoder | str | None = None
+) -> Run:
     """Rank a saved run again from the store alone, and check that the ranking is the same.
 
     The tables are read at the versions that the run saw, whatever was written since.
 
-    :param encoder: only for a run whose encoder was a directory or an endpoint, which a name in a store cannot give.
+    :param encoder: only for a run whose encoder was a directory or an endpoint, which a name in a
+        store cannot give.
     :returns: the run, with the documents' texts.
-    :raises StoreError: when there is no such run, its provenance does not say how it was made, the dataset, the
-        encoder, a model file or the code of an added stage is not the one that it saw, or the ranks differ, as they
-        may after a change of code.
+    :raises StoreError: when there is no such run, its provenance does not say how it was made, the
+        dataset, the encoder, a model file or the code of an added stage is not the one that it saw,
+        or the ranks differ, as they may after a change of code.
 
     >>> import tempfile, memlab
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
@@ -97,9 +111,13 @@ def replay(store: MemoryStore | str | Path, run_id: str, *, encoder: Encoder | s
     except PipelineError as error:
         raise StoreError(f"run {run_id!r} cannot be made again: {error}") from None
     for kind, reads in stages.dependencies().items():
-        changed = [name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest]
+        changed = [
+            name for name, digest in about.get(kind, {}).items() if reads.get(name) != digest
+        ]
         if changed:
-            raise StoreError(f"run {run_id!r}: of its {kind}, {changed[0]!r} is gone or is not the one that it used")
+            raise StoreError(
+                f"run {run_id!r}: of its {kind}, {changed[0]!r} is gone or is not the one that it used"
+            )
     run = stages.run(bench, level=saved.level)
     if not run.frame.drop("score").equals(saved.frame.drop("score")):
         raise StoreError(
@@ -109,7 +127,9 @@ def replay(store: MemoryStore | str | Path, run_id: str, *, encoder: Encoder | s
     return run
 
 
-def load_run_bench(store: MemoryStore, provenance: Mapping[str, Any], *, encoder: Encoder | str | None = None) -> Bench:
+def load_run_bench(
+    store: MemoryStore, provenance: Mapping[str, Any], *, encoder: Encoder | str | None = None
+) -> Bench:
     """Make the bench that a run saw, on the table versions that it saw.
 
     :raises StoreError: as :func:`load_run_dataset`, or when the encoder is not the one that it saw.
@@ -126,7 +146,8 @@ def load_run_bench(store: MemoryStore, provenance: Mapping[str, Any], *, encoder
 def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Dataset:
     """Read the dataset that a run saw.
 
-    :param provenance: with ``dataset``, ``fingerprint`` and ``versions``; ``scopes`` where the run saw some of them.
+    :param provenance: with ``dataset``, ``fingerprint`` and ``versions``; ``scopes`` where the run
+        saw some of them.
     :raises StoreError: when the versions are gone, or hold something else than the run saw.
     """
     data = store.at(provenance["versions"]).dataset(provenance["dataset"])
@@ -149,10 +170,14 @@ def _load_run_encoder(described: str | None, named: Encoder | str | None) -> Enc
         known = kind == "function" or model == "minilm" or "/" in model
         named = f"hashing:{dim}" if kind == "hashing" else model if known else None
     if named is None:
-        raise StoreError(f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)")
+        raise StoreError(
+            f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)"
+        )
     own = load(named) if isinstance(named, str) else named
     if own.identity.describe() != described:
-        raise StoreError(f"the run saw encoder {described!r}; this is {own.identity.describe()!r}: give that one")
+        raise StoreError(
+            f"the run saw encoder {described!r}; this is {own.identity.describe()!r}: give that one"
+        )
     return own
 
 
@@ -173,11 +198,13 @@ def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipel
     return [Pipeline(tuple(map(trained, pipeline.stages))) for pipeline in stages]
 
 
-def train_folds(bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0, engine: str = "local") -> Path:
+def train_folds(
+    bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0, engine: str = "local"
+) -> Path:
     """Cross-validate by conversation on a dataset, or find that this was done with the same data, encoder and code.
 
-    :param directory: of all datasets; this one's models stand in a folder named by its fingerprint, which
-        :func:`memlab.rerank.learned` looks for.
+    :param directory: of all datasets; this one's models stand in a folder named by its fingerprint,
+        which :func:`memlab.rerank.learned` looks for.
     :raises DataError: when the dataset has one conversation with evidence only.
     """
     place = Path(directory) / dataset.fingerprint()

@@ -54,30 +54,36 @@ def run(
 ) -> Experiment:
     """Run pipelines on datasets and evaluate them at turn and session level; runs in the store are read back.
 
-    With a store each run is saved as soon as it is there, so that an experiment that was killed goes on where it
-    stopped when it is called again. A run is read back when it was of the same dataset, encoder, header, pipeline,
-    model files and level, and was made by the same code. Without a store everything stays in memory. On the command
-    line it is ``memlab evaluate``.
+    With a store each run is saved as soon as it is there, so that an experiment that was killed
+    goes on where it stopped when it is called again. A run is read back when it was of the same
+    dataset, encoder, header, pipeline, model files and level, and was made by the same code.
+    Without a store everything stays in memory. On the command line it is ``memlab evaluate``.
 
     :param pipelines: their texts; the first is the baseline of comparisons. ``None``: :data:`CONTROLS` and ``best``,
         and ``best | learned``: cross-validated where there are conversations to learn from and token embeddings, else
         by the model that comes with memlab, where encoder and header are those that it was made for.
     :param datasets: one or several, or their files; each with a name of its own.
-    :param bench: of the one dataset, where it was made before; nothing is encoded again, and nothing saved.
+    :param bench: of the one dataset, where it was made before; nothing is encoded again, and
+        nothing saved.
     :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25 alone.
-    :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default those of the settings.
-    :param cross_validate: ``"scope"``: where ``learned`` names no model, each conversation is ranked by a model that
-        learned from the others of its dataset, not by the one that comes with memlab.
-    :param models: the folder that holds these models; those that are there already are not trained again.
+    :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default those
+        of the settings.
+    :param cross_validate: ``"scope"``: where ``learned`` names no model, each conversation is
+        ranked by a model that learned from the others of its dataset, not by the one that comes
+        with memlab.
+    :param models: the folder that holds these models; those that are there already are not trained
+        again.
     :param levels: those at which a dataset has evidence by default.
     :param measures: those of the level by default.
-    :param name: under which the experiment is kept; by default the names of the datasets. One of the same name is
-        replaced, its runs stay.
+    :param name: under which the experiment is kept; by default the names of the datasets. One of
+        the same name is replaced, its runs stay.
     :param seed: of the training, the bootstrap and the randomisation tests.
     :param engine: ``ray``: texts are encoded and pipelines run by the workers of a cluster, see
-        :func:`memlab.distributed.parallel_map`. It takes the name of an encoder, and a store that all of them reach.
+        :func:`memlab.distributed.parallel_map`. It takes the name of an encoder, and a store that
+        all of them reach.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
-    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one without evidence.
+    :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or one
+        without evidence.
 
     >>> import tempfile, memlab
     >>> store = memlab.MemoryStore.open(tempfile.mkdtemp())
@@ -89,15 +95,21 @@ def run(
     True
     """
     if cross_validate not in (None, "scope"):
-        raise DataError(f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)")
+        raise DataError(
+            f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)"
+        )
     data = distinct_datasets(datasets)
     check_at_least(0, seed=seed)
     levels = [levels] if isinstance(levels, str) else levels
     if bench is not None and (store is not None or len(data) > 1):
-        raise DataError("bench= is for one dataset in memory; leave it out to save runs or to take several datasets")
+        raise DataError(
+            "bench= is for one dataset in memory; leave it out to save runs or to take several datasets"
+        )
     by_name = isinstance(encoder, str | None) or hasattr(encoder, "spec")
     if check_engine(engine) == "ray" and (store is None or not by_name):
-        raise DataError("engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench")
+        raise DataError(
+            "engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench"
+        )
     load = load_encoder if engine == "local" else load_distributed_encoder
     encoder = encoder_name(encoder) if isinstance(encoder, str) else encoder
     header = (bench.header if bench else settings()[0].header) if header is None else header
@@ -105,9 +117,15 @@ def run(
     if pipelines is None:
         pipelines, cross_validate = _default_pipelines(data, model, tuple(header), cross_validate)
     stages = distinct_pipelines(pipelines)
-    foreign = [name for each in stages for name in each.dependencies()["stages"]] if engine == "ray" else []
+    foreign = (
+        [name for each in stages for name in each.dependencies()["stages"]]
+        if engine == "ray"
+        else []
+    )
     if foreign:
-        raise DataError(f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine=")
+        raise DataError(
+            f"stage {foreign[0]} is not of memlab, and workers do not know it: run it without engine="
+        )
     at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, tuple(header), bench, engine) for part in data]
@@ -119,7 +137,9 @@ def run(
     title = name or "+".join(part.name for part in data)
     if memory:
         content: dict[str, Any] = {"seed": seed, "cells": done.cells.drop("read").to_dicts()}
-        memory.grids.save(title, content | ({"measures": [str(m) for m in measures]} if measures else {}))
+        memory.grids.save(
+            title, content | ({"measures": [str(m) for m in measures]} if measures else {})
+        )
     return replace(done, name=title)
 
 
@@ -137,7 +157,9 @@ def _rank_cells(
     memory = sources[0].store
     saved = {} if memory is None else _saved_runs(memory)
     runs, reports, cells = [], [], []
-    with tqdm(total=sum(len(stages) * len(levels) for levels in at.values()), desc="runs", delay=2) as bar:
+    with tqdm(
+        total=sum(len(stages) * len(levels) for levels in at.values()), desc="runs", delay=2
+    ) as bar:
         for source in sources:
             pairs = [(each, level) for each in stages for level in at[source.data.name]]
             ids = [saved.get(replaying.run_key(source.about(*pair))) for pair in pairs]
@@ -153,7 +175,9 @@ def _rank_cells(
                 bar.update()
     table = pl.DataFrame(cells, schema=CELLS, orient="row")
     benches = {source.data.name: partial(getattr, source, "bench") for source in sources}
-    return Experiment("", tuple(source.data for source in sources), tuple(runs), tuple(reports), table, benches)
+    return Experiment(
+        "", tuple(source.data for source in sources), tuple(runs), tuple(reports), table, benches
+    )
 
 
 @dataclass
@@ -169,7 +193,9 @@ class _DatasetSource:
 
     @cached_property
     def bench(self) -> Bench:
-        return self.given or Bench.of(self.data, encoder=self.encoder, store=self.store, header=self.header)
+        return self.given or Bench.of(
+            self.data, encoder=self.encoder, store=self.store, header=self.header
+        )
 
     @cached_property
     def fingerprint(self) -> str:
@@ -177,19 +203,31 @@ class _DatasetSource:
 
     def about(self, stages: Pipeline, level: Level) -> dict[str, Any]:
         """Give what a run depends on, in the words of its provenance."""
-        about: dict[str, Any] = {"dataset": self.data.name, "fingerprint": self.fingerprint, "level": level}
+        about: dict[str, Any] = {
+            "dataset": self.data.name,
+            "fingerprint": self.fingerprint,
+            "level": level,
+        }
         if self.encoder is not None:
             about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
-        return about | {"pipeline": str(stages), "code": replaying.code_version(), **stages.dependencies()}
+        return about | {
+            "pipeline": str(stages),
+            "code": replaying.code_version(),
+            **stages.dependencies(),
+        }
 
     def runs(self, cells: Sequence[Cell]) -> Iterator[Run]:
         """Run pipelines at levels, one after the other or on many workers."""
         if self.engine == "local" or not cells:
             ranked: Iterator[Run] = (stages.run(self.bench, level=level) for stages, level in cells)
         else:
-            ranked = map(self.bench.show, parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine))
+            ranked = map(
+                self.bench.show,
+                parallel_map(_rank_on_worker, cells, *self._place(cells), engine=self.engine),
+            )
         for cell, made in zip(cells, ranked, strict=True):
-            # As it comes back from the store, so that a report does not show whether its run was read.
+            # As it comes back from the store, so that a report does not show whether its run was
+            # read.
             about = {**made.provenance, **self.about(*cell)}
             yield replace(made, provenance=json.loads(json.dumps(about, sort_keys=True)))
 
@@ -197,7 +235,9 @@ class _DatasetSource:
         """Give what workers make their bench of; what pipelines encode is encoded here, once, and read by all."""
         bench = self.bench
         bench.query_vectors  # noqa: B018
-        rows = bench.queries.with_row_index("row").unique("scope", keep="first", maintain_order=True)["row"]
+        rows = bench.queries.with_row_index("row").unique(
+            "scope", keep="first", maintain_order=True
+        )["row"]
         for stages, level in cells:
             stages.run(bench.with_rows(rows.to_numpy()), level=level)
         assert self.store is not None  # checked before
@@ -210,7 +250,13 @@ _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
 
 
 def _rank_on_worker(
-    cell: Cell, folder: str, uri: str, fingerprint: str, data: Dataset, encoder: Any, header: tuple[str, ...]
+    cell: Cell,
+    folder: str,
+    uri: str,
+    fingerprint: str,
+    data: Dataset,
+    encoder: Any,
+    header: tuple[str, ...],
 ) -> Run:
     """Run a pipeline on a worker, which keeps the bench for the next."""
     if os.path.isdir(folder):
@@ -219,7 +265,9 @@ def _rank_on_worker(
     if place not in _worker_bench:
         _worker_bench.clear()
         own, store = encoder and load_worker_encoder(*encoder), MemoryStore.open(uri, create=False)
-        _worker_bench[place] = Bench.of(data, encoder=own, store=store, header=header, ingest=False, progress=False)
+        _worker_bench[place] = Bench.of(
+            data, encoder=own, store=store, header=header, ingest=False, progress=False
+        )
     stages, level = cell
     return replace(stages.run(_worker_bench[place], level=level), text_of=None, evidence=None)
 
@@ -227,7 +275,8 @@ def _rank_on_worker(
 def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     """Open a saved experiment from the store alone: the same runs and reports.
 
-    :raises StoreError: when there is no experiment of that name, or the store no longer holds what its runs saw.
+    :raises StoreError: when there is no experiment of that name, or the store no longer holds what
+        its runs saw.
     """
     memory = store if isinstance(store, MemoryStore) else MemoryStore.open(store, create=False)
     content = memory.grids.load(name)
@@ -235,10 +284,16 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     runs = tuple(memory.runs.load(run_id) for run_id in cells["run_id"])
     seen = dict(zip(cells["dataset"], (each.provenance for each in runs), strict=True))
     data = {name: replaying.load_run_dataset(memory, about) for name, about in seen.items()}
-    benches = {name: partial(replaying.load_run_bench, memory, about) for name, about in seen.items()}
+    benches = {
+        name: partial(replaying.load_run_bench, memory, about) for name, about in seen.items()
+    }
     asked = {"measures": content.get("measures"), "seed": content["seed"]}
-    reports = tuple(evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True))
-    return Experiment(name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches)
+    reports = tuple(
+        evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True)
+    )
+    return Experiment(
+        name, tuple(data.values()), runs, reports, cells.with_columns(read=pl.lit(True)), benches
+    )
 
 
 def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
@@ -246,7 +301,9 @@ def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
 
     :raises DataError: when no question has evidence at any level.
     """
-    levels = tuple(level for level in LEVELS if qrels(dataset.questions, level).frame.height) or LEVELS
+    levels = (
+        tuple(level for level in LEVELS if qrels(dataset.questions, level).frame.height) or LEVELS
+    )
     for level in levels:
         describe_questions(dataset, level)
     return levels
@@ -258,7 +315,10 @@ def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> 
     :raises PipelineError: when one of them cannot be read.
     :raises DataError: when there is none, or one stands there twice.
     """
-    read = [pipeline(text) for text in ([pipelines] if isinstance(pipelines, (str, Pipeline)) else pipelines)]
+    read = [
+        pipeline(text)
+        for text in ([pipelines] if isinstance(pipelines, (str, Pipeline)) else pipelines)
+    ]
     if not read or len(set(map(str, read))) < len(read):
         raise DataError(f"pipelines are {[*map(str, read)]}; give at least one, and none twice")
     return read
@@ -266,7 +326,11 @@ def distinct_pipelines(pipelines: str | Pipeline | Sequence[str | Pipeline]) -> 
 
 def distinct_datasets(datasets: Any) -> list[Dataset]:
     """Read one dataset or its file, or several of different names."""
-    listed = [*datasets] if isinstance(datasets, Iterable) and not isinstance(datasets, str) else [datasets]
+    listed = (
+        [*datasets]
+        if isinstance(datasets, Iterable) and not isinstance(datasets, str)
+        else [datasets]
+    )
     data = [load_dataset(part) if isinstance(part, (str, Path)) else part for part in listed]
     names = [part.name if isinstance(part, Dataset) else None for part in data]
     if not names or None in names or len(set(names)) < len(names):
@@ -278,14 +342,22 @@ def distinct_datasets(datasets: Any) -> list[Dataset]:
 
 
 def _default_pipelines(
-    data: Sequence[Dataset], encoder: Encoder | None, header: tuple[str, ...], cross_validate: str | None
+    data: Sequence[Dataset],
+    encoder: Encoder | None,
+    header: tuple[str, ...],
+    cross_validate: str | None,
 ) -> tuple[list[str], str | None]:
     """Give what is compared where nothing is named, and whether models are trained for it."""
     plain = ["bm25", DEFAULT] if encoder is None else [*CONTROLS, DEFAULT]
-    cited = [part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique() for part in data]
+    cited = [
+        part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique()
+        for part in data
+    ]
     if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
         return [*plain, f"{DEFAULT} | learned"], "scope"
-    return ([*plain, f"{DEFAULT} | learned"] if bundled_model_fits(encoder, header) else plain), cross_validate
+    return (
+        [*plain, f"{DEFAULT} | learned"] if bundled_model_fits(encoder, header) else plain
+    ), cross_validate
 
 
 def _saved_runs(store: MemoryStore) -> dict[str, str]:

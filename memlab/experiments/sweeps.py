@@ -32,12 +32,14 @@ def sweep(
     """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.sweeps.sweep`.
 
     :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
-    :param baseline: what the values are held against; gives the level, the seed and the plain value.
-    :param measure: what is drawn, such as ``recall_all@10``, over the hard questions (evidence in two or more sessions,
-        or all where there are none).
-    :returns: a row a value: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, the paired
-        ``difference`` with its interval ``low``, ``high``, ``p``, not corrected for the number of values, questions won
-        and lost, ``measure``, ``baseline``, ``value``, ``parameter`` and ``system``.
+    :param baseline: what the values are held against; gives the level, the seed and the plain
+        value.
+    :param measure: what is drawn, such as ``recall_all@10``, over the hard questions (evidence in
+        two or more sessions, or all where there are none).
+    :returns: a row a value: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, the
+        paired ``difference`` with its interval ``low``, ``high``, ``p``, not corrected for the
+        number of values, questions won and lost, ``measure``, ``baseline``, ``value``,
+        ``parameter`` and ``system``.
     :raises DataError: when the template does not name exactly one parameter.
     """
     try:
@@ -45,11 +47,17 @@ def sweep(
     except ValueError:
         names = []
     if len(names) != 1:
-        raise DataError(f"{template!r} is no template of one parameter; write the value of one as {{parameter}}")
+        raise DataError(
+            f"{template!r} is no template of one parameter; write the value of one as {{parameter}}"
+        )
     texts = [template.format(**{names[0]: value}) for value in values]
-    swept = run(texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed)
+    swept = run(
+        texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed
+    )
     several = baseline.per_query.filter(HAS_SEVERAL_SESSIONS).height
-    compared = compare([baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None)
+    compared = compare(
+        [baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None
+    )
     system = swept.runs[0].name.split(" | ")[-1].split("(")[0]
     rows = compared[1:].drop("system", "p_holm", "tie").with_columns(
         measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values, strict=False)
@@ -57,17 +65,19 @@ def sweep(
     return rows.with_columns(parameter=pl.lit(names[0].strip("_")), system=pl.lit(system))
 
 
-def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0) -> pl.DataFrame:
+def latency(
+    pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0
+) -> pl.DataFrame:
     """Time pipelines over turns: many questions at once, and one at a time.
 
-    The indexes are warm, and no ranking is remembered from one run to the next. Left out is the encoding of the
-    question itself, which is the same for every pipeline; what a stage encodes on its behalf counts, and is not read
-    from a store's cache.
+    The indexes are warm, and no ranking is remembered from one run to the next. Left out is the
+    encoding of the question itself, which is the same for every pipeline; what a stage encodes on
+    its behalf counts, and is not read from a store's cache.
 
     :param queries: how many questions are drawn.
     :param seed: of the draw.
-    :returns: ``system``, ``n`` (questions), ``batch_ms`` (milliseconds a question, the median of three runs) and
-        ``single_ms`` (the median over the questions).
+    :returns: ``system``, ``n`` (questions), ``batch_ms`` (milliseconds a question, the median of
+        three runs) and ``single_ms`` (the median over the questions).
     :raises DataError: when the bench has no questions, or ``queries`` is not positive.
 
     >>> import memlab
@@ -78,12 +88,17 @@ def latency(pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int =
     """
     read = distinct_pipelines(pipelines)
     if queries < 1 or not bench.queries.height:
-        raise DataError(f"queries is {queries} and the bench has {bench.queries.height}; nothing can be timed")
+        raise DataError(
+            f"queries is {queries} and the bench has {bench.queries.height}; nothing can be timed"
+        )
     rng = np.random.default_rng(seed)
-    rows = np.sort(rng.choice(bench.queries.height, min(queries, bench.queries.height), replace=False))
+    rows = np.sort(
+        rng.choice(bench.queries.height, min(queries, bench.queries.height), replace=False)
+    )
     measured = []
     for stages in read:
-        # Vectors of documents come from the store; what is timed does not, or it would find what it encoded here.
+        # Vectors of documents come from the store; what is timed does not, or it would find what it
+        # encoded here.
         stages.run(bench.with_rows(rows))
         batch = [time_run(stages, bench.with_rows(rows, stored=False)) for _ in range(3)]
         single = [time_run(stages, bench.with_rows(row, stored=False)) for row in rows[:, None]]

@@ -38,9 +38,10 @@ class AskingOptions:
         :func:`memlab.memories.read_ranking` reads.
     :param encoder: of the pipelines, and of the attribution.
     :param store: where the encoder's vectors are kept.
-    :param folder: where what memories returned is kept, so that a comparison that was stopped goes on.
-    :param cross_validate: ``"scope"``: ``learned`` without a model ranks each conversation by one that learned from the
-        others, kept under ``models``.
+    :param folder: where what memories returned is kept, so that a comparison that was stopped goes
+        on.
+    :param cross_validate: ``"scope"``: ``learned`` without a model ranks each conversation by one
+        that learned from the others, kept under ``models``.
     :param k: texts that a system gives at most.
     :param timeout: seconds of one request to a memory.
     """
@@ -66,12 +67,20 @@ class AskingOptions:
         :raises DataError: when there is nothing, or two have one name.
         """
         listed = systems if isinstance(systems, (list, tuple, Mapping)) else [systems]
-        pairs = listed.items() if isinstance(listed, Mapping) else [(_system_name(system), system) for system in listed]
+        pairs = (
+            listed.items()
+            if isinstance(listed, Mapping)
+            else [(_system_name(system), system) for system in listed]
+        )
         named: list[tuple[str, System]] = [(name, self._system(system)) for name, system in pairs]
         files = [self._file(Path(path), data) for path in self.runs]
         named += [(each.name, each) for each in files]
         names = [*(name for name, _ in named), *others]
-        if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        if (
+            not names
+            or len(set(names)) < len(names)
+            or not all(isinstance(name, str) for name in names)
+        ):
             raise DataError(f"systems are {names}; give at least one, each its own name, a text")
         return dict(named)
 
@@ -85,7 +94,9 @@ class AskingOptions:
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
         if self.cross_validate == "scope":
-            pipelines = {name: system for name, system in named.items() if isinstance(system, Pipeline)}
+            pipelines = {
+                name: system for name, system in named.items() if isinstance(system, Pipeline)
+            }
             learned = with_models([*pipelines.values()], self.models)
             if learned != [*pipelines.values()]:
                 train_folds(bench, data, self.models, seed=self.seed)
@@ -97,25 +108,37 @@ class AskingOptions:
                 found = memories.run_to_returned_texts(system.run(bench).top(self.k), data, name)
                 yield found, _time_questions(system, bench, self.seed) if timed else np.array([])
             else:
-                found = memories.collect(system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout)
+                found = memories.collect(
+                    system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout
+                )
                 yield found, found.costs.explode("query_ms")["query_ms"].drop_nulls().to_numpy()
 
     def _system(self, system: Any) -> Pipeline | Memory:
         if isinstance(system, Pipeline):
             return system
-        if isinstance(system, str) and "://" not in system and not memories.is_module_reference(system):
+        if (
+            isinstance(system, str)
+            and "://" not in system
+            and not memories.is_module_reference(system)
+        ):
             try:
                 return pipeline(system)
             except PipelineError as error:
-                raise PipelineError(f"{error}; a memory is written module:name or http://HOST:PORT") from None
+                raise PipelineError(
+                    f"{error}; a memory is written module:name or http://HOST:PORT"
+                ) from None
         return memories.memory(system, timeout=self.timeout)
 
     def _file(self, path: Path, data: Dataset) -> ReturnedTexts:
         if path.suffix in (".json", ".jsonl"):
             found = memories.read_ranking(path, data, k=self.k)
         else:
-            found = memories.run_to_returned_texts(read_run(path, "turn").top(self.k), data, path.stem)
-        lines = [problem_row(found.name, "", "", line)] if (line := found.partial_answers(data)) else []
+            found = memories.run_to_returned_texts(
+                read_run(path, "turn").top(self.k), data, path.stem
+            )
+        lines = (
+            [problem_row(found.name, "", "", line)] if (line := found.partial_answers(data)) else []
+        )
         partial = pl.DataFrame(lines, schema=found.problems.schema, orient="row")
         return replace(found, problems=pl.concat([partial, found.problems]))
 
@@ -143,10 +166,12 @@ ANSWER_BUDGET = 1_000
 class SystemOutcome(NamedTuple):
     """What one system made of the questions.
 
-    :param per_query: a row a question with evidence, as :attr:`memlab.experiments.systems.Comparison.per_query`.
+    :param per_query: a row a question with evidence, as
+        :attr:`memlab.experiments.systems.Comparison.per_query`.
     :param row: of the table.
     :param texts: what it returned, attributed.
-    :param ranking: the turns in the order in which its texts bring them; ``report``: what it reached.
+    :param ranking: the turns in the order in which its texts bring them; ``report``: what it
+        reached.
     """
 
     per_query: pl.DataFrame
@@ -164,7 +189,9 @@ def measure_system(
     :param times: of single searches, in milliseconds.
     """
     sources = memories.attribute(found, data, encoder)
-    rows = memories.dated_lines(found).join(sources, on=["query_id", "rank"], how="left", maintain_order="left")
+    rows = memories.dated_lines(found).join(
+        sources, on=["query_id", "rank"], how="left", maintain_order="left"
+    )
     ranking = memories.rank_source_turns(found, sources)
     report = evaluate(ranking, data, seed=seed)
     values = _measure_questions(rows, data, report)
@@ -174,7 +201,9 @@ def measure_system(
         "system": found.name,
         "n": values.height,
         **{name: means[name] for name in ("recall_any@10", "recall_all@10")},
-        "recall_all@10, ≥ 2 sessions": values.filter(pl.col("n_sessions") >= 2)["recall_all@10"].mean(),
+        "recall_all@10, ≥ 2 sessions": values.filter(pl.col("n_sessions") >= 2)[
+            "recall_all@10"
+        ].mean(),
         **{name: mean for name, mean in means.items() if "tokens" in name and "any" not in name},
         "tokens returned": rows["n_tokens"].sum() / data.questions.height,
         "named": ways.get("given", 0.0),
@@ -203,7 +232,9 @@ def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.
     """Measure each question with evidence: what is among the first ten turns, and in so many tokens."""
     asked = report.per_query.select("query_id")
     questions = data.questions.join(asked, on="query_id", how="semi", maintain_order="left")
-    after = rows.explode("turn_ids").group_by("query_id", doc_id="turn_ids").agg(pl.col("after").min())
+    after = (
+        rows.explode("turn_ids").group_by("query_id", doc_id="turn_ids").agg(pl.col("after").min())
+    )
     items = qrels(questions, "turn").frame.join(after, on=["query_id", "doc_id"], how="left")
     # Tokens up to the last and to the first item of evidence.
     tokens = pl.col("after").fill_null(2**31 - 1)
@@ -217,7 +248,15 @@ def _measure_questions(rows: pl.DataFrame, data: Dataset, report: Report) -> pl.
     texts = {report.name: memories.fit_to_budget(rows, asked, ANSWER_BUDGET)}
     return values.select(
         pl.lit(report.name).alias("system"),
-        *("query_id", "scope", pl.col("n_evidence_sessions").alias("n_sessions"), "recall_all@10", "recall_any@10"),
+        *(
+            "query_id",
+            "scope",
+            pl.col("n_evidence_sessions").alias("n_sessions"),
+            "recall_all@10",
+            "recall_any@10",
+        ),
         *within,
-        answer_presence(texts, questions)["holds"].cast(pl.Float64).alias(f"answer@{ANSWER_BUDGET} tokens"),
+        answer_presence(texts, questions)["holds"]
+        .cast(pl.Float64)
+        .alias(f"answer@{ANSWER_BUDGET} tokens"),
     )

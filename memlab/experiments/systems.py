@@ -41,11 +41,12 @@ _COST_COLUMNS = (
 class Comparison(Experiment):
     """An experiment whose systems are pipelines, memories and rankings; reports are of the turns behind their texts.
 
-    :param systems: a row a system: means over the questions with evidence, tokens, times and failures.
+    :param systems: a row a system: means over the questions with evidence, tokens, times and
+        failures.
     :param tests: each system against the baseline: measure, difference, interval, p and Holm's p.
     :param per_query: a row for each system and question.
-    :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``, ``text``, ``n_tokens``,
-        ``how`` and ``turn_ids``.
+    :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``,
+        ``text``, ``n_tokens``, ``how`` and ``turn_ids``.
     :param problems: what went wrong, in lines.
     :param about: dataset, depth, budgets, seed, and each system's settings.
     """
@@ -63,12 +64,16 @@ class Comparison(Experiment):
         costs = self.systems.select(pl.col("system").alias("cost of"), *_COST_COLUMNS)
         tables = {
             "Found": self.systems.select("system", "n", *_FOUND_MEASURES),
-            "All evidence in so many tokens": self.systems.select("system", *budgets).rename(budgets),
+            "All evidence in so many tokens": self.systems.select("system", *budgets).rename(
+                budgets
+            ),
             "Cost": costs.select(column for column in costs if column.null_count() < costs.height),
         }
         if STALE_COLUMNS[0] in self.systems.columns:
             tables["What must not come back"] = self.systems.select("system", *STALE_COLUMNS)
-        return tables | ({f"Against {self.about['baseline']}": self.tests} if self.tests.height else {})
+        return tables | (
+            {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
+        )
 
     def to_latex(self) -> str:
         """Give the tables that are printed as LaTeX, as ``systems.tex`` has them."""
@@ -82,7 +87,8 @@ class Comparison(Experiment):
 
         :param system: its name; the last by default.
         :param k: how many first texts are shown, and first turns count as found.
-        :raises DataError: when there is no such question or system, or the question has no evidence.
+        :raises DataError: when there is no such question or system, or the question has no
+            evidence.
         """
         name = self.cells["pipeline"][self._index(system)]
         if "pipeline" in self.about["systems"][name]:
@@ -93,12 +99,24 @@ class Comparison(Experiment):
         asked = self.data.questions.row(by_predicate=pl.col("query_id") == query_id, named=True)
         check_at_least(1, k=k)
         returned = self.returned.filter(of_it)
-        cut = pl.col("text").map_elements(lambda text: shorten_line(text, 100), return_dtype=pl.String)
+        cut = pl.col("text").map_elements(
+            lambda text: shorten_line(text, 100), return_dtype=pl.String
+        )
         hit = pl.col("turn_ids").list.eval(pl.element().is_in([*asked["evidence"]])).list.any()
-        own = replace(self.data.take([asked["scope"]]), questions=self.data.questions.filter(query_id=query_id))
-        missed = misses(self.runs[self._index(system)], own, k=k).with_columns(pl.col("cause").replace_strict(CAUSES))
-        words = [set(each) for each in tokenize([*missed["text"], *returned["text"]], language=self.data.language)]
-        shared = [[len(item & text) for text in words[missed.height :]] for item in words[: missed.height]]
+        own = replace(
+            self.data.take([asked["scope"]]),
+            questions=self.data.questions.filter(query_id=query_id),
+        )
+        missed = misses(self.runs[self._index(system)], own, k=k).with_columns(
+            pl.col("cause").replace_strict(CAUSES)
+        )
+        words = [
+            set(each)
+            for each in tokenize([*missed["text"], *returned["text"]], language=self.data.language)
+        ]
+        shared = [
+            [len(item & text) for text in words[missed.height :]] for item in words[: missed.height]
+        ]
         near = [returned.select(cut).item(int(np.argmax(n)), 0) if any(n) else None for n in shared]
         missed = missed.with_columns(nearest_text=pl.Series(near, dtype=pl.String))
         evidence = pl.when(hit).then(pl.lit("●")).otherwise(pl.lit("")).alias("evidence")
@@ -107,8 +125,12 @@ class Comparison(Experiment):
             "Missed": missed.select(cut.alias("missed"), "rank", "cause", "nearest_text"),
             "Problems": self.problems.filter(pl.col("system") == name).select("problem"),
         }
-        shown = tables_to_markdown({title: table for title, table in tables.items() if table.height})
-        return Markdown(f"{escape_markdown(str(asked['text']))} → {escape_markdown(str(asked['answer']))}\n\n{shown}")
+        shown = tables_to_markdown(
+            {title: table for title, table in tables.items() if table.height}
+        )
+        return Markdown(
+            f"{escape_markdown(str(asked['text']))} → {escape_markdown(str(asked['answer']))}\n\n{shown}"
+        )
 
     def export(self, directory: str | Path) -> Path:
         """Write ``systems.json`` (its schema is in ``docs/memories.md``), ``systems.md`` and ``systems.tex``.
@@ -136,19 +158,23 @@ class Markdown(str):
         return str(self)
 
 
-def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = None, **options: Any) -> Comparison:
+def compare(
+    systems: Any, data: Dataset | str | Path, *, baseline: str | None = None, **options: Any
+) -> Comparison:
     """Evaluate memories and pipelines on the same questions under one protocol.
 
-    A system gives at most ``k`` texts a question. They are read in its order: by the turns that they come from
-    (:func:`memlab.memories.attribute`), as far as they fit into each of ``BUDGETS`` tokens, and by whether those of
-    1,000 tokens hold the answer (:func:`memlab.conversation.contains_answer`). So a memory that returns everything does
-    not win, and one that words things anew is not lost. A question whose scope or search failed counts as answered by
-    nothing.
+    A system gives at most ``k`` texts a question. They are read in its order: by the turns that
+    they come from (:func:`memlab.memories.attribute`), as far as they fit into each of ``BUDGETS``
+    tokens, and by whether those of 1,000 tokens hold the answer
+    (:func:`memlab.conversation.contains_answer`). So a memory that returns everything does not win,
+    and one that words things anew is not lost. A question whose scope or search failed counts as
+    answered by nothing.
 
-    :param systems: one or several: pipelines or their texts, and what :func:`memlab.memories.memory` reads; by name,
-        where it is a mapping.
+    :param systems: one or several: pipelines or their texts, and what
+        :func:`memlab.memories.memory` reads; by name, where it is a mapping.
     :param baseline: the name that the tests compare with; the first by default.
-    :param options: of :class:`memlab.experiments.system_rankings.AskingOptions`: ``runs``, ``store``, ``k`` …
+    :param options: of :class:`memlab.experiments.system_rankings.AskingOptions`: ``runs``,
+        ``store``, ``k`` …
     :raises DataError: before anything runs: for no system, two of one name, or one that is neither.
 
     >>> import memlab
@@ -163,14 +189,26 @@ def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = 
     asked = AskingOptions(**options)
     named = asked.read(systems, data)
     if taken := named.keys() & set(BOUNDS):
-        raise DataError(f"a row of the tables is called {min(taken)!r}; give that system another name")
+        raise DataError(
+            f"a row of the tables is called {min(taken)!r}; give that system another name"
+        )
     first = next(iter(named)) if baseline is None else baseline
     if first not in named:
-        raise DataError(f"no system is called {first!r}, the baseline; there are {', '.join(named)}")
+        raise DataError(
+            f"no system is called {first!r}, the baseline; there are {', '.join(named)}"
+        )
     if "turn" not in measurable_levels(data):
-        raise DataError(f"no question of {data.name!r} cites turns; systems are compared by the turns that they find")
-    if baseline and isinstance(file := named[first], ReturnedTexts) and (line := file.partial_answers(data)):
-        raise DataError(f"{first!r}, the baseline, {line}; a comparison with it would mislead: rank them all")
+        raise DataError(
+            f"no question of {data.name!r} cites turns; systems are compared by the turns that they find"
+        )
+    if (
+        baseline
+        and isinstance(file := named[first], ReturnedTexts)
+        and (line := file.partial_answers(data))
+    ):
+        raise DataError(
+            f"{first!r}, the baseline, {line}; a comparison with it would mislead: rank them all"
+        )
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
     measured = [measure_system(*each, data, bench.encoder, asked.seed) for each in found]
@@ -184,13 +222,17 @@ def compare(systems: Any, data: Dataset | str | Path, *, baseline: str | None = 
         (data,),
         tuple(rankings),
         tuple(each.report for each in measured),
-        pl.DataFrame([(data.name, name, "turn", None, False) for name in named], schema=CELLS, orient="row"),
+        pl.DataFrame(
+            [(data.name, name, "turn", None, False) for name in named], schema=CELLS, orient="row"
+        ),
         {data.name: lambda: bench},
         systems=Table(table),
         tests=_compare_with_baseline(per_query, first, asked.seed),
         per_query=per_query,
         returned=pl.concat([each.texts for each in measured]),
-        problems=pl.concat([each.problems.with_columns(system=pl.lit(each.name)) for each, _ in found]),
+        problems=pl.concat(
+            [each.problems.with_columns(system=pl.lit(each.name)) for each, _ in found]
+        ),
         about={
             "dataset": data.name,
             "fingerprint": bench.provenance["fingerprint"],
@@ -208,11 +250,15 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, seed: int) ->
     """Compare every system with one, on each of :data:`TESTED_MEASURES`; Holm's correction within a measure."""
     parts = []
     for measure in TESTED_MEASURES:
-        wide = per_query.pivot("system", index="query_id", values=measure, maintain_order=True).drop_nulls()
+        wide = per_query.pivot(
+            "system", index="query_id", values=measure, maintain_order=True
+        ).drop_nulls()
         names = wide.columns[1:]
         if wide.height and len(names) > 1:
             reference = np.full(len(names), names.index(baseline))
             tested = compare_paired(wide.drop("query_id").to_numpy(), reference, seed=seed)
             rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
-            parts.append(rows.drop("mean", "mean_low", "mean_high").filter(pl.col("system") != baseline))
+            parts.append(
+                rows.drop("mean", "mean_low", "mean_high").filter(pl.col("system") != baseline)
+            )
     return Table(pl.concat(parts) if parts else pl.DataFrame())

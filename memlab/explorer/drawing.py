@@ -19,10 +19,18 @@ COLOURS = ("cluster", "session", "speaker", "time", "score")
 def scene_payload(scene: Scene, bench: Bench) -> dict[str, Any]:
     """Give what the browser draws of a scene: buffers for the points, names for their colours."""
     turns = scene.turns
-    times = turns["timestamp"].dt.epoch("ms").cast(pl.Float64).to_numpy().tobytes() if _is_dated(turns) else None
+    times = (
+        turns["timestamp"].dt.epoch("ms").cast(pl.Float64).to_numpy().tobytes()
+        if _is_dated(turns)
+        else None
+    )
     asked = bench.queries.filter(pl.col("scope") == scene.scope)
     groups = _colour_groups(scene)
-    centres = turns.filter(pl.col("label") >= 0).group_by("label").agg(pl.col("x", "y").median(), size=pl.len())
+    centres = (
+        turns.filter(pl.col("label") >= 0)
+        .group_by("label")
+        .agg(pl.col("x", "y").median(), size=pl.len())
+    )
     labels = [
         {"x": x, "y": y, "text": scene.names.get(label, f"cluster {label}"), "size": size}
         for label, x, y, size in centres.sort("size", "label", descending=[True, False]).iter_rows()
@@ -64,7 +72,8 @@ def draw_view(
     """Draw what the browser shows, as a figure.
 
     :param view: what :func:`memlab.explorer.answer_payload` gave, or nothing.
-    :param colour: one of :data:`COLOURS`; as in the browser ``cluster`` where ``time`` is not known of every turn.
+    :param colour: one of :data:`COLOURS`; as in the browser ``cluster`` where ``time`` is not known
+        of every turn.
     :param until: turns that are later are left out, where the time of all is known.
     :param picked: rows of the scene that are selected.
     :param problem: stands in the key where nothing was ranked.
@@ -72,7 +81,9 @@ def draw_view(
     from memlab.figures import maps
 
     systems = view.get("systems", [])
-    first, second = ([*({row["i"]: row["rank"] for row in one["rows"]} for one in systems), {}, {}])[:2]
+    first, second = (
+        [*({row["i"]: row["rank"] for row in one["rows"]} for one in systems), {}, {}]
+    )[:2]
     i, said = pl.col("i"), [f"first {k} of {one['name']}" for one in systems]
     turns = scene.turns.with_row_index("i").with_columns(
         evidence=i.is_in(view.get("evidence", [])), second=i.is_in(list(second)), selected=i.is_in(list(picked)),

@@ -30,9 +30,16 @@ class Panel:
         if nodes.is_empty():
             raise DataError("there is no node to unfold: the frame has no rows")
         self._nodes = {row["node_id"]: row for row in nodes.iter_rows(named=True)}
-        self._turns = {row[0]: row[1:] for row in turns.select("turn_id", "speaker", "timestamp", "text").iter_rows()}
+        self._turns = {
+            row[0]: row[1:]
+            for row in turns.select("turn_id", "speaker", "timestamp", "text").iter_rows()
+        }
         options: list[tuple[str, str]] = []
-        stack = [(0, node) for node, row in reversed(self._nodes.items()) if row["parent"] not in self._nodes]
+        stack = [
+            (0, node)
+            for node, row in reversed(self._nodes.items())
+            if row["parent"] not in self._nodes
+        ]
         while stack:
             depth, node = stack.pop()
             options.append((_INDENT * depth + _node_title(self._nodes[node]), node))
@@ -52,7 +59,10 @@ class Panel:
                 for sentence, ids in zip(row["sentences"], row["evidence"], strict=True)]  # fmt: skip
         head = _html_table(["sentence", "stands on"], said)
         if below := self._below(self.node.value):
-            rows = [[escape(_node_title(one)), str(len(one["turns"])), escape(one["text"][:240])] for one in below]
+            rows = [
+                [escape(_node_title(one)), str(len(one["turns"])), escape(one["text"][:240])]
+                for one in below
+            ]
             return head + _html_table(["below", "turns", "says"], rows)
         return head + _html_table(["its turns"], [[self._turn(one)] for one in row["turns"]])
 
@@ -65,8 +75,13 @@ class Panel:
         return f'<span style="color:#666">{escape(speaker or "")}{date}</span> {escape((text or "")[:300])}'
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        still = {"text/html": self.html, "text/plain": "a panel; open the notebook in JupyterLab to use it"}
-        if NOTEBOOK_VARIABLE in os.environ:  # no screen: a widget would leave nothing in the saved notebook
+        still = {
+            "text/html": self.html,
+            "text/plain": "a panel; open the notebook in JupyterLab to use it",
+        }
+        if (
+            NOTEBOOK_VARIABLE in os.environ
+        ):  # no screen: a widget would leave nothing in the saved notebook
             return still
         return still | self.widget._repr_mimebundle_(**options)
 
@@ -100,4 +115,6 @@ def _node_title(row: dict[str, Any]) -> str:
 def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     cell = 'style="text-align:left;vertical-align:top;padding:2px 8px"'
     body = "".join(f"<tr>{''.join(f'<td {cell}>{one}</td>' for one in row)}</tr>" for row in rows)
-    return f"<table><tr>{''.join(f'<th {cell}>{escape(one)}</th>' for one in head)}</tr>{body}</table>"
+    return (
+        f"<table><tr>{''.join(f'<th {cell}>{escape(one)}</th>' for one in head)}</tr>{body}</table>"
+    )

@@ -24,8 +24,8 @@ class Scene:
     """The turns of a scope where they lie on a map.
 
     :param scope: which.
-    :param turns: a row a turn: ``turn_id``, ``session_id``, ``speaker``, ``timestamp``, ``text``, ``x``, ``y`` (from −1
-        to 1) and ``label`` (cluster, −1 for none).
+    :param turns: a row a turn: ``turn_id``, ``session_id``, ``speaker``, ``timestamp``, ``text``,
+        ``x``, ``y`` (from −1 to 1) and ``label`` (cluster, −1 for none).
     :param vectors: (n, d) float32 unit rows.
     :param names: of the clusters, by label.
     """
@@ -37,14 +37,20 @@ class Scene:
 
 
 def build_scene(
-    bench: Bench, scope: str, *, places: pl.DataFrame | None = None, clustering: str = "umap_hdbscan", seed: int = 0
+    bench: Bench,
+    scope: str,
+    *,
+    places: pl.DataFrame | None = None,
+    clustering: str = "umap_hdbscan",
+    seed: int = 0,
 ) -> Scene:
     """Lay the turns of a scope out by UMAP and cluster them.
 
-    :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made before, for UMAP takes
-        long on many turns and gives other coordinates on another machine.
+    :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made
+        before, for UMAP takes long on many turns and gives other coordinates on another machine.
     :param clustering: a name of :data:`memlab.clusterers`.
-    :raises DataError: when the bench has no vectors or no such scope, a turn has no place, or for another clusterer.
+    :raises DataError: when the bench has no vectors or no such scope, a turn has no place, or for
+        another clusterer.
 
     >>> import memlab
     >>> from memlab.explorer import build_scene
@@ -56,9 +62,13 @@ def build_scene(
     """
     documents = bench.documents("turn")
     if scope not in documents.spans:
-        raise DataError(f"no scope {scope!r} on this bench; there are {', '.join(list(documents.spans)[:5])}")
+        raise DataError(
+            f"no scope {scope!r} on this bench; there are {', '.join(list(documents.spans)[:5])}"
+        )
     if documents.embeddings is None:
-        raise DataError("this bench has no vectors to lay out; make it with an encoder, such as encoder='minilm'")
+        raise DataError(
+            "this bench has no vectors to lay out; make it with an encoder, such as encoder='minilm'"
+        )
     first, last = documents.spans[scope]
     vectors = documents.embeddings[first:last]
     ids = pl.DataFrame({"turn_id": pl.Series(documents.ids[first:last], dtype=pl.String)})
@@ -69,14 +79,22 @@ def build_scene(
     else:
         placed = ids.join(places, on="turn_id", how="left", maintain_order="left")
         if missing := placed["x"].null_count():
-            raise DataError(f"{missing} turns of {scope!r} have no place in places=; lay them out again")
+            raise DataError(
+                f"{missing} turns of {scope!r} have no place in places=; lay them out again"
+            )
         xy = placed.select("x", "y").to_numpy()
     centre = (xy.min(axis=0) + xy.max(axis=0)) / 2
     xy = (xy - centre) / max(float((xy.max(axis=0) - xy.min(axis=0)).max()) / 1.9, 1e-9)
     made_before = places is not None and "label" in places.columns
-    labels = placed["label"].to_numpy() if made_before else cluster_labels(vectors, clustering, seed=seed)
+    labels = (
+        placed["label"].to_numpy()
+        if made_before
+        else cluster_labels(vectors, clustering, seed=seed)
+    )
     turns = turns.with_columns(
-        x=pl.Series(xy[:, 0], dtype=pl.Float32), y=pl.Series(xy[:, 1], dtype=pl.Float32), label=pl.Series(labels)
+        x=pl.Series(xy[:, 0], dtype=pl.Float32),
+        y=pl.Series(xy[:, 1], dtype=pl.Float32),
+        label=pl.Series(labels),
     )
     return Scene(scope, turns, vectors, cluster_names(turns, bench.language))
 
@@ -90,13 +108,14 @@ def cluster_names(turns: pl.DataFrame, language: str) -> dict[int, str]:
 def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     """Place new texts on a map that was made without them: where UMAP's transform begins.
 
-    The mean of the places of the nearest turns, each weighted by how much nearer than the others it is.
+    The mean of the places of the nearest turns, each weighted by how much nearer than the others it
+    is.
 
     :param vectors: (n, d) unit rows.
     :returns: (n, 2) float32.
 
-    McInnes, Healy and Melville 2018, section 4 (embedding of new data); without its last, stochastic steps, so a
-    question lands in milliseconds, and always in the same place.
+    McInnes, Healy and Melville 2018, section 4 (embedding of new data); without its last,
+    stochastic steps, so a question lands in milliseconds, and always in the same place.
     """
     near = min(NEIGHBOURS, len(scene.vectors))
     distance = 1.0 - vectors @ scene.vectors.T
@@ -105,7 +124,9 @@ def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     beyond = beyond - beyond[:, :1]
     weights = np.exp(-beyond / np.maximum(beyond.mean(axis=1, keepdims=True), 1e-9))
     xy = scene.turns.select("x", "y").to_numpy()
-    placed: np.ndarray = (weights[:, :, None] * xy[order]).sum(axis=1) / weights.sum(axis=1)[:, None]
+    placed: np.ndarray = (weights[:, :, None] * xy[order]).sum(axis=1) / weights.sum(axis=1)[
+        :, None
+    ]
     return placed.astype(np.float32)
 
 
@@ -119,9 +140,10 @@ def answer_payload(
     :param query_id: of a question that the bench holds; without it the question is asked anew.
     :param evidence: ids of the turns that answer it, where they are known.
     :param among: rows of the scene that count; the others are passed over.
-    :returns: what the map draws, all of it fit for JSON: ``text``, ``x``, ``y``, ``evidence`` (rows of the scene), and
-        ``systems``: ``name``, ``rows`` (``i``, ``rank``, ``score``, ``hit``, ``cosine``, ``words`` that it shares with
-        the question, ``text``: its telling sentence) and ``missed``.
+    :returns: what the map draws, all of it fit for JSON: ``text``, ``x``, ``y``, ``evidence`` (rows
+        of the scene), and ``systems``: ``name``, ``rows`` (``i``, ``rank``, ``score``, ``hit``,
+        ``cosine``, ``words`` that it shares with the question, ``text``: its telling sentence) and
+        ``missed``.
     """
     rows = dict(zip(scene.turns["turn_id"], range(scene.turns.height), strict=True))
     asked = single_question_bench(bench, scene.scope, text, query_id)
@@ -140,13 +162,17 @@ def answer_payload(
         run = system if isinstance(system, Run) else pipeline(system).run(asked)
         ranked = run.frame.filter(pl.col("query_id") == asked.queries["query_id"][0]).sort("rank")
         kept = [
-            (rows[doc], score) for doc, score in ranked.select("doc_id", "score").iter_rows() if rows[doc] in counted
+            (rows[doc], score)
+            for doc, score in ranked.select("doc_id", "score").iter_rows()
+            if rows[doc] in counted
         ]
         place = {i: rank for rank, (i, _) in enumerate(kept, start=1)}
         lost = [i for i in wanted if place.get(i, k + 1) > k]
         texts = scene.turns["text"].gather([*(i for i, _ in kept[:k]), *lost]).to_list()
         told = snippets(texts, text, length=90, language=bench.language)
-        shared = [sorted(spelt.keys() & set(own)) for own in tokenize(texts, language=bench.language)]
+        shared = [
+            sorted(spelt.keys() & set(own)) for own in tokenize(texts, language=bench.language)
+        ]
         hits = [
             {"i": i, "rank": rank, "score": round(score, 4), "hit": i in wanted, "cosine": float(cosine[i]),
              "words": [spelt[word].strip(".,?!") for word in shared[rank - 1][:6]],

@@ -1,8 +1,9 @@
 """One Chromium, and one page in it that holds plotly.js, for a whole session of exports.
 
-A cold start costs seconds and so does reading plotly.js for every picture, which is what kaleido does. Here a figure is
-laid out once for each width; its PNG and PDF are made from that SVG. The browser lives on an event loop of its own
-thread, with a limit on every wait that stands for "never", not for "slow".
+A cold start costs seconds and so does reading plotly.js for every picture, which is what kaleido
+does. Here a figure is laid out once for each width; its PNG and PDF are made from that SVG. The
+browser lives on an event loop of its own thread, with a limit on every wait that stands for
+"never", not for "slow".
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _PAGE = """<!DOCTYPE html>
 <body><img id="picture"></body></html>
 """
 _PAGE_IS_READY = "document.readyState === 'complete' && 'Plotly' in window"
-# The fonts must be there before plotly measures text, and stay in the SVG, which sees no font of a page that shows it.
+# The fonts must be there before plotly measures text, and stay in the SVG, which sees no font of a
+# page that shows it.
 _SVG = """async function(text, faces) {
   const figure = JSON.parse(text), {width, height} = figure.layout;
   document.getElementById("fonts").textContent = faces;
@@ -93,9 +95,9 @@ class _Chromium:
             page.write_text(_PAGE.format(plotly=plotly_js.as_uri()), encoding="utf-8")
             await _send_command(self._tab, "Page.navigate", url=page.as_uri())
             # A load event may still be that of the page the tab was opened with.
-            while not (await _send_command(self._tab, "Runtime.evaluate", expression=_PAGE_IS_READY))["result"].get(
-                "value"
-            ):
+            while not (
+                await _send_command(self._tab, "Runtime.evaluate", expression=_PAGE_IS_READY)
+            )["result"].get("value"):
                 await asyncio.sleep(0.01)
         window = await _send_command(self._tab, "Runtime.evaluate", expression="window")
         self._window = window["result"]["objectId"]
@@ -113,14 +115,22 @@ class _Chromium:
                  "arguments": [{"value": value} for value in arguments], "objectId": self._window}  # fmt: skip
         answer = await _send_command(self._tab, "Runtime.callFunctionOn", **asked)
         if "exceptionDetails" in answer:
-            raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", "no reason given"))
+            raise RuntimeError(
+                answer["exceptionDetails"]
+                .get("exception", {})
+                .get("description", "no reason given")
+            )
         return str(answer["result"]["value"])
 
-    async def _draw(self, fig: go.Figure, formats: Collection[str], scale: float, title: str) -> dict[str, bytes]:
+    async def _draw(
+        self, fig: go.Figure, formats: Collection[str], scale: float, title: str
+    ) -> dict[str, bytes]:
         width, height = int(fig.layout.width), int(fig.layout.height)
         spec = fig.to_json(remove_uids=False)
         # As text, for JSON escapes what is not ASCII in its own way.
-        svg = await self._call(_SVG, spec, font_face_rules(json.dumps(json.loads(spec), ensure_ascii=False)))
+        svg = await self._call(
+            _SVG, spec, font_face_rules(json.dumps(json.loads(spec), ensure_ascii=False))
+        )
         drawn = {"svg": svg.encode()}
         if drawn.keys() != set(formats):
             await self._call(_LOAD, svg, width, height, title)
@@ -128,7 +138,9 @@ class _Chromium:
             drawn["png"] = base64.b64decode(await self._call(_PNG, width, height, scale))
         if "pdf" in formats:
             paper = {"printBackground": True, "preferCSSPageSize": True, "pageRanges": "1"}
-            drawn["pdf"] = base64.b64decode((await _send_command(self._tab, "Page.printToPDF", **paper))["data"])
+            drawn["pdf"] = base64.b64decode(
+                (await _send_command(self._tab, "Page.printToPDF", **paper))["data"]
+            )
         return {format: drawn[format] for format in formats}
 
     def close(self) -> None:
@@ -157,17 +169,23 @@ def find_browser_path() -> str:
     if named := os.environ.get("BROWSER_PATH"):
         if path := shutil.which(named):
             return path
-        raise ExportError(f"no browser at BROWSER_PATH={named!r} (not an executable file); unset it, or {how}")
+        raise ExportError(
+            f"no browser at BROWSER_PATH={named!r} (not an executable file); unset it, or {how}"
+        )
     with require_extra("figures", "the export of a figure"):
         from choreographer.browsers.chromium import Chromium
 
     path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)
     if path and Path(path).is_file():
         return str(path)
-    raise NoBrowser(f"no browser to draw with: BROWSER_PATH is not set and the PATH has no Chrome or Chromium; {how}")
+    raise NoBrowser(
+        f"no browser to draw with: BROWSER_PATH is not set and the PATH has no Chrome or Chromium; {how}"
+    )
 
 
-def draw(fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title: str = "") -> dict[str, bytes]:
+def draw(
+    fig: go.Figure, formats: Collection[str], *, scale: float = 1.0, title: str = ""
+) -> dict[str, bytes]:
     """Draw a figure, whose layout has a width and a height, as ``svg``, ``png`` or ``pdf``, each from one layout.
 
     A browser that died since the last picture is started once more.

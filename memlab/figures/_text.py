@@ -1,8 +1,9 @@
 """Text on pictures: the font, escaping, measuring, wrapping, and keeping labels off each other.
 
-A chart is laid out for print before a browser sees it, with the advance widths of the font that is drawn. The font
-comes with the package: Liberation Sans 2.1.5 (SIL Open Font License 1.1, ``fonts/OFL.txt``), regular and bold, as
-published. A picture holds the glyphs that it uses, so it looks the same where no such font is installed.
+A chart is laid out for print before a browser sees it, with the advance widths of the font that is
+drawn. The font comes with the package: Liberation Sans 2.1.5 (SIL Open Font License 1.1,
+``fonts/OFL.txt``), regular and bold, as published. A picture holds the glyphs that it uses, so it
+looks the same where no such font is installed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def font_face_rules(text: str) -> str:
     What the font lacks, a viewer draws with a font of its own.
     """
     codes = frozenset(map(ord, text))
-    return "".join(_font_face_rule(weight, _ALWAYS | codes.intersection(character_widths(weight))) for weight in _FILES)
+    return "".join(
+        _font_face_rule(weight, _ALWAYS | codes.intersection(character_widths(weight)))
+        for weight in _FILES
+    )
 
 
 @lru_cache(128)
@@ -51,7 +55,8 @@ def _font_face_rule(weight: int, codes: frozenset[int]) -> str:
         import brotli  # noqa: F401  fontTools writes WOFF2 with it
         from fontTools import subset
 
-    # Without kerning a line is as wide as its characters, which is how a chart measures it before a browser does.
+    # Without kerning a line is as wide as its characters, which is how a chart measures it before a
+    # browser does.
     unused = [*subset.Options._drop_tables_default, "FFTM", "GDEF", "GPOS", "GSUB", "kern"]
     options = subset.Options(flavor="woff2", hinting=False, layout_features=[], drop_tables=unused)
     subsetter = subset.Subsetter(options)
@@ -100,7 +105,9 @@ def text_px(text: str, size: float, *, bold: bool = False) -> float:
 def _widths_in_ems(text: str, bold: bool) -> list[float]:
     """Give the width of each character in ems; of what the font lacks a guess, a little wide for any other font."""
     widths = character_widths(700 if bold else 400)
-    guesses = {char: 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85 for char in set(text)}
+    guesses = {
+        char: 1.05 if unicodedata.east_asian_width(char) in "WF" else 0.85 for char in set(text)
+    }
     return [widths.get(ord(c), 0.0 if unicodedata.combining(c) else guesses[c]) for c in text]
 
 
@@ -143,7 +150,8 @@ def format_signed(value: float) -> str:
 def spread_labels(positions: Sequence[float], gap: float, *, low: float, high: float) -> np.ndarray:
     """Move labels on a line as little as possible (in squares) until neighbours are ``gap`` apart.
 
-    Subtracting ``i · gap`` from the i-th position in order turns the problem into isotonic regression.
+    Subtracting ``i · gap`` from the i-th position in order turns the problem into isotonic
+    regression.
     """
     from scipy.optimize import isotonic_regression
 
@@ -168,17 +176,21 @@ def place_labels(
 ) -> np.ndarray:
     """Find a place for each label near its anchor: inside the area, on no other label, over few points.
 
-    Greedy, in the order given. Each label tries rings of places around its anchor and takes the cheapest.
+    Greedy, in the order given. Each label tries rings of places around its anchor and takes the
+    cheapest.
 
     :param anchors: (n, 2) pixels.
     :param sizes: (n, 2) width and height of each label in pixels.
-    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (m,) says how bad each is (1 where not given).
+    :param obstacles: (m, 2) pixels of what would be covered; ``weights`` (m,) says how bad each is
+        (1 where not given).
     :param area: width and height of the plot in pixels.
     :param radii: distances from the anchor to try.
     :returns: (n, 2) centres; NaN where no free place was found.
     """
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-    ring = np.array([(r * np.cos(a), r * np.sin(a)) for r in radii for a in (angles if r else angles[:1])])
+    ring = np.array(
+        [(r * np.cos(a), r * np.sin(a)) for r in radii for a in (angles if r else angles[:1])]
+    )
     cost_of = np.ones(len(obstacles)) if weights is None else weights
     centres = np.full((len(anchors), 2), np.nan)
     for i, (anchor, size) in enumerate(zip(anchors, sizes, strict=True)):
@@ -188,7 +200,11 @@ def place_labels(
         tried = anchor + offset
         inside = ((tried - size / 2 >= 1) & (tried + size / 2 <= np.asarray(area) - 1)).all(axis=1)
         done = np.flatnonzero(~np.isnan(centres[:, 0]))
-        clash = (np.abs(tried[:, None] - centres[done]) < (size + sizes[done]) / 2 + 1.5).all(axis=2).any(axis=1)
+        clash = (
+            (np.abs(tried[:, None] - centres[done]) < (size + sizes[done]) / 2 + 1.5)
+            .all(axis=2)
+            .any(axis=1)
+        )
         free = np.flatnonzero(inside & ~clash)
         if not len(free):
             continue

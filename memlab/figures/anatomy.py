@@ -18,11 +18,11 @@ from memlab.text.analysis import snippet
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
     """Draw where each evidence item of a question stands after each stage, the first ``k`` ranks shaded.
 
-    A stage is named without the file of its model, and with ``(…)`` for parameters where they find no room; all of them
-    are shown on hover.
+    A stage is named without the file of its model, and with ``(…)`` for parameters where they find
+    no room; all of them are shown on hover.
 
-    :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not ranked:
-        :attr:`memlab.evaluate.why.Explanation.stages` with the texts of its evidence.
+    :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not
+        ranked: :attr:`memlab.evaluate.why.Explanation.stages` with the texts of its evidence.
 
     >>> import polars as pl
     >>> from memlab.figures import anatomy
@@ -35,11 +35,14 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
     missing = deepest * 1.6
     traces, names = list[Any](), list[str]()
-    numbered = stages.with_columns(copy=pl.int_range(pl.len()).over("stage", "text"))  # two items may have one text
+    numbered = stages.with_columns(
+        copy=pl.int_range(pl.len()).over("stage", "text")
+    )  # two items may have one text
     for i, ((item, _), rows) in enumerate(numbered.group_by("text", "copy", maintain_order=True)):
         ranks = dict(rows.select("stage", "rank").iter_rows())
         hover = [
-            f"{drawable_text(stage)}: {ranks.get(stage) or 'not ranked'}<br>{drawable_text(item)}" for stage in order
+            f"{drawable_text(stage)}: {ranks.get(stage) or 'not ranked'}<br>{drawable_text(item)}"
+            for stage in order
         ]
         heights = [ranks.get(stage) or missing for stage in order]
         names.append(cut_to_width(snippet(item, title, length=90), 2 * 230, style.SMALL))
@@ -74,4 +77,8 @@ def _stage_lines(stage: str, px: float) -> list[str]:
     """Write the name of a stage in at most three lines, with as much of its parameters as finds room."""
     whole = printable_line(hide_model_files(stage))
     lines = wrap(whole, px, style.SMALL, lines=3)
-    return lines if " ".join(lines) == whole else wrap(re.sub(r"\(.*\)", "(…)", whole), px, style.SMALL, lines=3)
+    return (
+        lines
+        if " ".join(lines) == whole
+        else wrap(re.sub(r"\(.*\)", "(…)", whole), px, style.SMALL, lines=3)
+    )

@@ -10,7 +10,14 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, escape, printable_line, spread_labels, text_px
+from memlab.figures._text import (
+    cut_to_width,
+    drawable_text,
+    escape,
+    printable_line,
+    spread_labels,
+    text_px,
+)
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
@@ -21,9 +28,11 @@ def recall_curves(
 ) -> go.Figure:
     """Draw a measure over the cut-off k, or over what it costs, one line a system with its interval.
 
-    At column width the systems are named in a legend under the plot, best first; at page width beside their lines.
+    At column width the systems are named in a legend under the plot, best first; at page width
+    beside their lines.
 
-    :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``, drawn in grey.
+    :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``,
+        drawn in grey.
     :param measure: the name of the measure, on the y axis.
     :param axis: what the column ``k`` holds, on the x axis.
 
@@ -51,10 +60,17 @@ def recall_curves(
             legendrank=best_first.index(name),
                          showlegend=True, hovertemplate=f"{drawable_text(axis)} = %{{x:~g}}: %{{y:.3f}}"),
         ]  # fmt: skip
-    limits = [t for i, c in enumerate(("chance", "ceiling")) for t in _draw_bound(frame, c, top, len(best_first) + i)]
+    limits = [
+        t
+        for i, c in enumerate(("chance", "ceiling"))
+        for t in _draw_bound(frame, c, top, len(best_first) + i)
+    ]
     y_top = min(1.02, max([top, *(v for t in limits for v in t.y if v is not None)]) * 1.06)
     shown = [t for t in (*traces, *limits) if t.showlegend]
-    ends = [(t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color) for t in shown]
+    ends = [
+        (t.legendgroup or t.name, y_top if t.y[-1] is None else t.y[-1], t.line.color)
+        for t in shown
+    ]
     ks = sorted(frame["k"].unique().to_list())
     ticks = ks if len(ks) <= 8 else [v for v in _NICE_K if v in ks] or ks[:: len(ks) // 6]
     low, high = (math.log10(max(ks[0], 0.5)), math.log10(ks[-1])) if log_x else (ks[0], ks[-1])
@@ -74,7 +90,9 @@ def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list
     rows = frame.drop_nulls(column).group_by("k").agg(pl.col(column).mean()).sort("k")
     lowest = float(rows[column].min())  # type: ignore[arg-type]
     off_scale = column == "ceiling" and lowest > 2.5 * top
-    name = f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
+    name = (
+        f"{column} (≥ {int(lowest * 100 + 1e-9) / 100:.2f}, off the scale)" if off_scale else column
+    )
     x, y = ([None], [None]) if off_scale else (rows["k"], rows[column])
     return [style.line(x, y, name, width=1, dash="dot" if column == "chance" else "dashdot", showlegend=True,
                        legendrank=rank, hoverinfo="skip" if off_scale else "name+y")]  # fmt: skip
@@ -95,7 +113,10 @@ def _name_line_ends(
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"] and widest <= 0.38 * px
         plot_px, right = (tall[0], int(widest) + 16) if beside else (tall[1], 12)
-        at = spread_labels([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px) / plot_px
+        at = (
+            spread_labels([y / y_top * plot_px for _, y, _ in ends], 12, low=4, high=plot_px)
+            / plot_px
+        )
         labels = [
             style.text_note(escape(cut_to_width(name, right - 10, style.SMALL)), 1, y, "left middle", xshift=5,
                        font={"size": style.SMALL, "color": style.darken_colour(colour, 0.15)})
@@ -113,9 +134,11 @@ def _name_line_ends(
 def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> go.Figure:
     """Draw confidence over time, one line a family, with repetitions as jumps.
 
-    At column width the families are named in a legend under the plot, at page width beside their lines.
+    At column width the families are named in a legend under the plot, at page width beside their
+    lines.
 
-    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``, ``day`` and ``confidence``.
+    :param frame: what :func:`memlab.knowledge.confidence.trajectory` gives: ``family``, ``day`` and
+        ``confidence``.
     :param events: the days on which the fact was heard again, marked under the plot.
 
     >>> from memlab.figures import curves

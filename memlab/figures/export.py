@@ -50,8 +50,10 @@ class ExportedFigure:
 
     :param name: the name of the figure.
     :param directory: where the files are.
-    :param files: their names: the sidecar, the page, the data, and a picture for each format and width.
-    :param figure: what was exported, for showing it: a notebook shows it alive, and as a picture where no script runs.
+    :param files: their names: the sidecar, the page, the data, and a picture for each format and
+        width.
+    :param figure: what was exported, for showing it: a notebook shows it alive, and as a picture
+        where no script runs.
     """
 
     name: str
@@ -64,7 +66,8 @@ class ExportedFigure:
         return self.directory / _file_name(self.name, format, width)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse comes.
+        # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse
+        # comes.
         shown = json.loads(copy_for_width(self.figure, "full").to_json())
         bundle = {"text/plain": repr(self), "application/vnd.plotly.v1+json": shown}
         if self.path("svg").exists():
@@ -83,17 +86,19 @@ def export(
 ) -> ExportedFigure:
     """Write a figure for a paper, with everything needed to draw it again.
 
-    ``NAME.svg``, ``.pdf`` and ``.png`` are 7 in wide, ``NAME.column.svg`` and so on 3.5 in, each laid out for its
-    width; ``NAME.html`` is interactive and needs no network but the one ``plotly-VERSION.min.js`` beside all pages;
-    ``NAME.parquet`` holds what is plotted; ``NAME.json`` says what it is, where it came from (the notebook or script,
-    its parameters and commit, see :func:`memlab.figures.provenance.figure_origin`) and what was written. All files are
-    made before the first is put in its place, each by an atomic rename, so a failure leaves no half of anything. The
-    same call on the same machine writes the same bytes.
+    ``NAME.svg``, ``.pdf`` and ``.png`` are 7 in wide, ``NAME.column.svg`` and so on 3.5 in, each
+    laid out for its width; ``NAME.html`` is interactive and needs no network but the one
+    ``plotly-VERSION.min.js`` beside all pages; ``NAME.parquet`` holds what is plotted;
+    ``NAME.json`` says what it is, where it came from (the notebook or script, its parameters and
+    commit, see :func:`memlab.figures.provenance.figure_origin`) and what was written. All files are
+    made before the first is put in its place, each by an atomic rename, so a failure leaves no half
+    of anything. The same call on the same machine writes the same bytes.
 
     :param data: what is plotted; read off the figure where not given.
     :param provenance: anything that JSON can hold.
-    :raises ExportError: for a bad name, a browser that fails (page, data and sidecar are written all the same), or a
-        directory that cannot be written. Where no browser is installed, a warning says so instead.
+    :raises ExportError: for a bad name, a browser that fails (page, data and sidecar are written
+        all the same), or a directory that cannot be written. Where no browser is installed, a
+        warning says so instead.
 
     >>> from memlab.figures import export
     >>> export(None, "Figure 1")
@@ -103,11 +108,17 @@ def export(
     if not _NAME.fullmatch(name):
         raise ExportError(f"a figure cannot be called {name!r}: use small letters, digits, - and _")
     table, target, failure = plotted_points(fig) if data is None else data, Path(directory), None
-    files = {f"{name}.parquet": _parquet(table, name), f"{name}.html": _page_bytes(fig, name, caption)}
+    files = {
+        f"{name}.parquet": _parquet(table, name),
+        f"{name}.html": _page_bytes(fig, name, caption),
+    }
     drawn: dict[str, bytes] = {}
     try:
         for width in WIDTHS:
-            drawn |= {_file_name(name, format, width): p for format, p in pictures(fig, PICTURES, width, name).items()}
+            drawn |= {
+                _file_name(name, format, width): p
+                for format, p in pictures(fig, PICTURES, width, name).items()
+            }
     except ExportError as error:
         failure = error
     files |= drawn
@@ -123,7 +134,9 @@ def export(
     }
     files[f"{name}.json"] = (json.dumps(sidecar, indent=2, default=str) + "\n").encode()
     every_picture = {_file_name(name, format, width) for width in WIDTHS for format in PICTURES}
-    write_files_atomically(target, files | _missing_plotly_js(target), stale=every_picture - files.keys())
+    write_files_atomically(
+        target, files | _missing_plotly_js(target), stale=every_picture - files.keys()
+    )
     if failure is not None:
         message = f"figure {name!r}: page and data are in {target}, pictures are not: {failure}"
         if not isinstance(failure, _browser.NoBrowser):
@@ -132,7 +145,9 @@ def export(
     return ExportedFigure(name, target, tuple(files), fig)
 
 
-def pictures(fig: go.Figure, formats: Collection[str], width: Width, name: str = "figure") -> dict[str, bytes]:
+def pictures(
+    fig: go.Figure, formats: Collection[str], width: Width, name: str = "figure"
+) -> dict[str, bytes]:
     """Draw a figure once at a paper width, and give it as ``svg``, ``pdf`` and ``png``, or those of them wanted.
 
     :param name: titles the PDF, and keeps the ids of two SVGs on one page apart.
@@ -141,7 +156,11 @@ def pictures(fig: go.Figure, formats: Collection[str], width: Width, name: str =
     for i, trace in enumerate(laid_out.data):
         trace.uid = f"t{i}"  # else random, and written into the SVG
     drawn = _browser.draw(laid_out, formats, scale=PNG_SCALE, title=name)
-    finish = {"svg": lambda svg: _stabilise_svg(svg, f"{name} {width}"), "pdf": _stabilise_pdf, "png": _write_dpi}
+    finish = {
+        "svg": lambda svg: _stabilise_svg(svg, f"{name} {width}"),
+        "pdf": _stabilise_pdf,
+        "png": _write_dpi,
+    }
     return {format: finish[format](picture) for format, picture in drawn.items()}
 
 
@@ -149,15 +168,30 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
     """Read the points that a figure shows: ``trace``, ``x``, ``y`` and ``text``; a column of numbers alone is one."""
     rows = list[tuple[str | None, ...]]()
     for i, trace in enumerate(fig.data):
-        x, y, text = (() if isinstance(v, str | None) else v for v in (trace.x, trace.y, trace.text))
+        x, y, text = (
+            () if isinstance(v, str | None) else v for v in (trace.x, trace.y, trace.text)
+        )
         for point in zip_longest(x, y, text):
-            rows.append((trace.name or f"trace {i}", *(None if value is None else str(value) for value in point)))
-    table = pl.DataFrame(rows, dict.fromkeys(("trace", "x", "y", "text"), pl.String()), orient="row")
-    numbers = [c for c in "xy" if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()]
+            rows.append(
+                (
+                    trace.name or f"trace {i}",
+                    *(None if value is None else str(value) for value in point),
+                )
+            )
+    table = pl.DataFrame(
+        rows, dict.fromkeys(("trace", "x", "y", "text"), pl.String()), orient="row"
+    )
+    numbers = [
+        c
+        for c in "xy"
+        if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()
+    ]
     return table.with_columns(pl.col(numbers).cast(pl.Float64))
 
 
-def write_files_atomically(target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()) -> None:
+def write_files_atomically(
+    target: Path, files: Mapping[str, bytes], *, stale: Collection[str] = ()
+) -> None:
     """Write all files beside their places, then rename each; pictures of an earlier export that were not made go."""
     with ExitStack() as whole:
         for file, content in files.items():
@@ -169,7 +203,11 @@ def write_files_atomically(target: Path, files: Mapping[str, bytes], *, stale: C
 
 
 def _file_name(name: str, format: str, width: Width) -> str:
-    return f"{name}.column.{format}" if width == "column" and format in PICTURES else f"{name}.{format}"
+    return (
+        f"{name}.column.{format}"
+        if width == "column" and format in PICTURES
+        else f"{name}.{format}"
+    )
 
 
 def _parquet(table: pl.DataFrame, name: str) -> bytes:
@@ -177,7 +215,9 @@ def _parquet(table: pl.DataFrame, name: str) -> bytes:
     try:
         table.write_parquet(buffer)
     except (pl.exceptions.PolarsError, AttributeError) as error:
-        raise ExportError(f"the data of figure {name!r} cannot be written as Parquet: {error}") from error
+        raise ExportError(
+            f"the data of figure {name!r} cannot be written as Parquet: {error}"
+        ) from error
     return buffer.getvalue()
 
 
@@ -187,16 +227,31 @@ def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
     quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
     shown = copy_for_width(fig, "full")
     body = plotly.io.to_html(
-        shown, include_plotlyjs=_PLOTLY_JS, include_mathjax=False, full_html=False, div_id=name, config=quiet
+        shown,
+        include_plotlyjs=_PLOTLY_JS,
+        include_mathjax=False,
+        full_html=False,
+        div_id=name,
+        config=quiet,
     )
-    fonts = font_face_rules(json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption)
-    page = _PAGE.format(title=html.escape(name), faces=fonts, figure=body, caption=html.escape(printable_line(caption)))
+    fonts = font_face_rules(
+        json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption
+    )
+    page = _PAGE.format(
+        title=html.escape(name),
+        faces=fonts,
+        figure=body,
+        caption=html.escape(printable_line(caption)),
+    )
     return page.encode("utf-8", "replace")
 
 
 def _missing_plotly_js(target: Path) -> dict[str, bytes]:
     """Give the script of every page, 4.8 MB, where it is not in its place yet."""
-    script, place = Path(plotly.__file__).parent / "package_data" / "plotly.min.js", target / _PLOTLY_JS
+    script, place = (
+        Path(plotly.__file__).parent / "package_data" / "plotly.min.js",
+        target / _PLOTLY_JS,
+    )
     there = place.is_file() and place.stat().st_size == script.stat().st_size
     return {} if there else {place.name: script.read_bytes()}
 
@@ -204,12 +259,16 @@ def _missing_plotly_js(target: Path) -> dict[str, bytes]:
 def _stabilise_svg(drawn: bytes, key: str) -> bytes:
     """Replace plotly's random id, which names every clip path, by one of the figure and its width.
 
-    The empty style of the outermost element goes: it stands before or behind ``viewBox``, by which of two callbacks of
-    the browser came first.
+    The empty style of the outermost element goes: it stands before or behind ``viewBox``, by which
+    of two callbacks of the browser came first.
     """
     drawn = re.sub(rb'^(<svg [^>]*?) style=""', rb"\1", drawn)
     clip = re.search(rb'id="defs-([0-9a-f]{6})"', drawn)
-    return drawn.replace(clip[1], hashlib.sha256(key.encode()).hexdigest()[:6].encode()) if clip else drawn
+    return (
+        drawn.replace(clip[1], hashlib.sha256(key.encode()).hexdigest()[:6].encode())
+        if clip
+        else drawn
+    )
 
 
 def _stabilise_pdf(drawn: bytes) -> bytes:
@@ -222,4 +281,10 @@ def _write_dpi(drawn: bytes) -> bytes:
     dots = round(96 * PNG_SCALE / 0.0254)
     chunk = b"pHYs" + struct.pack(">IIB", dots, dots, 1)
     at = drawn.index(b"IDAT") - 4
-    return drawn[:at] + struct.pack(">I", 9) + chunk + struct.pack(">I", zlib.crc32(chunk)) + drawn[at:]
+    return (
+        drawn[:at]
+        + struct.pack(">I", 9)
+        + chunk
+        + struct.pack(">I", zlib.crc32(chunk))
+        + drawn[at:]
+    )

@@ -38,27 +38,39 @@ td{padding:.1rem 1rem .1rem 0;vertical-align:top;word-break:break-word}td:first-
 
 
 def write_gallery(
-    directory: str | os.PathLike[str] = "figures", *, notebooks: str | os.PathLike[str] = "notebooks"
+    directory: str | os.PathLike[str] = "figures",
+    *,
+    notebooks: str | os.PathLike[str] = "notebooks",
 ) -> Path:
     """Write ``index.html``: everything exported to a directory, by notebook and in its order.
 
-    It is read off the sidecars that :func:`memlab.figures.export` writes, links relatively, and opens without a server.
+    It is read off the sidecars that :func:`memlab.figures.export` writes, links relatively, and
+    opens without a server.
 
-    :param notebooks: where their sources are: each part begins with what the notebook says before its first code.
+    :param notebooks: where their sources are: each part begins with what the notebook says before
+        its first code.
     :returns: the path of the page.
-    :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be read.
+    :raises ExportError: when the directory is missing or cannot be written, or a sidecar cannot be
+        read.
     """
     target, parts = Path(directory), dict[str, list[dict[str, Any]]]()
     if not os.path.isdir(target):
-        raise ExportError(f"no directory {target} to make a gallery of; export a figure to it first")
+        raise ExportError(
+            f"no directory {target} to make a gallery of; export a figure to it first"
+        )
     for path in sorted(target.glob("*.json")):
         if (card := read_sidecar(path)) is not None:
             parts.setdefault(card["made_by"].get("notebook", ""), []).append(card)
     links, body = "", ""
-    for name, cards in sorted(parts.items(), key=lambda part: (not part[0], part[0])):  # those of no notebook are last
+    for name, cards in sorted(
+        parts.items(), key=lambda part: (not part[0], part[0])
+    ):  # those of no notebook are last
         heading, words, ordered = _read_notebook(name, Path(notebooks), cards)
         anchor = _escape_html(f"of-{Path(name).stem or 'none'}")
-        names = "".join(f'<a href="#{_escape_html(card["name"])}">{_escape_html(card["name"])}</a>' for card in ordered)
+        names = "".join(
+            f'<a href="#{_escape_html(card["name"])}">{_escape_html(card["name"])}</a>'
+            for card in ordered
+        )
         links += f'<p><a href="#{anchor}">{_escape_html(heading)}</a>{names}</p>'
         body += f'<section id="{anchor}"><h2>{_escape_html(heading)}</h2><div class="opening">{words}</div>'
         body += "".join(map(_card_html, ordered)) + "</section>\n"
@@ -75,7 +87,9 @@ def write_gallery(
     return target / "index.html"
 
 
-def _read_notebook(name: str, folder: Path, cards: list[dict[str, Any]]) -> tuple[str, str, list[dict[str, Any]]]:
+def _read_notebook(
+    name: str, folder: Path, cards: list[dict[str, Any]]
+) -> tuple[str, str, list[dict[str, Any]]]:
     """Give a notebook's title, what it says before its first code (as HTML), and its figures in its order."""
     notebook, heading = folder / name, Path(name).stem or "Other figures"
     if not os.path.isfile(notebook):  # a sidecar of anybody's may hold a name that no disk takes
@@ -86,7 +100,9 @@ def _read_notebook(name: str, folder: Path, cards: list[dict[str, Any]]) -> tupl
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return heading, "", cards
     first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), len(cells))
-    opening = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", "\n\n".join(sources[:first]))  # the figures stand below
+    opening = re.sub(
+        r"!\[[^\]]*\]\([^)]*\)", "", "\n\n".join(sources[:first])
+    )  # the figures stand below
     if opening.startswith("# "):
         heading, _, opening = opening[2:].partition("\n")
     code = "\n".join(sources)
@@ -107,11 +123,20 @@ def render_markdown(markdown: str) -> str:
 
 def _card_html(fields: dict[str, Any]) -> str:
     name, files = fields["name"], fields["files"]
-    pictures = "".join(_picture_html(name, files, *kind) for kind in (("", "7 in", 672), (".column", "3.5 in", 336)))
-    links = "".join(f'<a href="{_quote_link(f)}">{_escape_html(f.removeprefix(name + "."))}</a>' for f in files)
+    pictures = "".join(
+        _picture_html(name, files, *kind)
+        for kind in (("", "7 in", 672), (".column", "3.5 in", 336))
+    )
+    links = "".join(
+        f'<a href="{_quote_link(f)}">{_escape_html(f.removeprefix(name + "."))}</a>' for f in files
+    )
     facts = fields["made_by"] | fields["provenance"] | fields["versions"]
-    told = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in facts.items()}
-    rows = "".join(f"<tr><td>{_escape_html(k)}</td><td>{_escape_html(v)}</td></tr>" for k, v in told.items())
+    told = {
+        k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in facts.items()
+    }
+    rows = "".join(
+        f"<tr><td>{_escape_html(k)}</td><td>{_escape_html(v)}</td></tr>" for k, v in told.items()
+    )
     return (
         f'<article id="{_escape_html(name)}"><h3>{_escape_html(name)}</h3><div class="pictures">{pictures}</div>'
         f'<p class="caption">{_escape_html(fields["caption"])}</p><p class="formats">{links}</p>'
@@ -120,7 +145,10 @@ def _card_html(fields: dict[str, Any]) -> str:
 
 
 def _picture_html(name: str, files: list[str], suffix: str, size: str, px: int) -> str:
-    source = next((f"{name}{suffix}.{fmt}" for fmt in ("svg", "png") if f"{name}{suffix}.{fmt}" in files), None)
+    source = next(
+        (f"{name}{suffix}.{fmt}" for fmt in ("svg", "png") if f"{name}{suffix}.{fmt}" in files),
+        None,
+    )
     if source is None:
         return ""
     target = f"{name}.html" if f"{name}.html" in files else source

@@ -9,7 +9,14 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import drawable_text, format_p, format_signed, printable_line, text_px, wrap
+from memlab.figures._text import (
+    drawable_text,
+    format_p,
+    format_signed,
+    printable_line,
+    text_px,
+    wrap,
+)
 
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
 _NAMES_PX = 160
@@ -23,8 +30,8 @@ def marked_rows(
 ) -> go.Figure:  # fmt: skip
     """Draw rows of marks, each row beside its name (in a column under it), its numbers on the right.
 
-    :param marks: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``, ``fill``, ``symbol`` and
-        ``numbers``.
+    :param marks: ``name`` (of the row), ``series``, ``x``, ``low``, ``high``, ``tint``, ``fill``,
+        ``symbol`` and ``numbers``.
     :param key: what shapes and colours mean, in small type below.
     :param span: of the axis; where not given, that of the intervals and 0.
     :param between: puts the numbers of a row on one line, with this between them.
@@ -37,7 +44,12 @@ def marked_rows(
     for row in marks:
         # Several marks of a row stand nearer to its own name than to the next.
         lane = deep - 1 - len(numbers[row["name"]])
-        y = len(names) - names.index(row["name"]) - 1 + ((deep > 1) * _LIFT_PX + _LANE_PX * lane) / row_px
+        y = (
+            len(names)
+            - names.index(row["name"])
+            - 1
+            + ((deep > 1) * _LIFT_PX + _LANE_PX * lane) / row_px
+        )
         numbers[row["name"]].append(row["numbers"])
         traces.append(go.Scatter(
             x=[row["x"]], y=[y], mode="markers", name=drawable_text(row["series"]), showlegend=False,
@@ -48,12 +60,22 @@ def marked_rows(
             hoverinfo="text",
         ))  # fmt: skip
     written = {name: [between.join(own)] if between else own for name, own in numbers.items()}
-    ends = [0.0, *(row[end] for row in marks for end in ("low", "high", "x") if row[end] is not None)]
+    ends = [
+        0.0,
+        *(row[end] for row in marks for end in ("low", "high", "x") if row[end] is not None),
+    ]
     low, high = span or (min(ends), max(ends))
     pad = (high - low or 0.01) * 0.05
-    axis = {"range": [low - pad, high + pad], "zeroline": True, "zerolinecolor": style.INK, "zerolinewidth": 1}
+    axis = {
+        "range": [low - pad, high + pad],
+        "zeroline": True,
+        "zerolinecolor": style.INK,
+        "zerolinewidth": 1,
+    }
     rows = {printable_line(name): own for name, own in written.items()}
-    return style.make_figure(traces, lambda px: _layout(px, rows, deep, xlabel, key, axis | (xaxis or {})))
+    return style.make_figure(
+        traces, lambda px: _layout(px, rows, deep, xlabel, key, axis | (xaxis or {}))
+    )
 
 
 def _row_height_px(deep: int, lines: int) -> int:
@@ -69,7 +91,9 @@ def _layout(
     lines, lanes = max(map(len, rows.values())), _LANE_PX * (deep - 1)
     numbers_px = max(text_px(number, style.SMALL) for own in rows.values() for number in own) + 8
     longest = max(text_px(name, style.SMALL) for name in rows)
-    before = 0 if column else min(longest, _NAMES_PX) + 8  # a column has no room for names beside the plot
+    before = (
+        0 if column else min(longest, _NAMES_PX) + 8
+    )  # a column has no room for names beside the plot
     below = _wrap_evenly(xlabel, px - 20 - before - numbers_px, style.TEXT, lines=3)
     keys = _wrap_legend(key, px - 20)
     bottom = 26 + 12 * len(below) + 10 * len(keys)
@@ -80,7 +104,10 @@ def _layout(
         return (21 + 12 * second) / (1 - lanes / _row_height_px(deep, max(lines, 1 + second)))
 
     second = not column or least(True) * len(rows) <= room
-    names = [wrap(name, px - 20 if column else before - 8, style.SMALL, lines=1 + second) for name in rows]
+    names = [
+        wrap(name, px - 20 if column else before - 8, style.SMALL, lines=1 + second)
+        for name in rows
+    ]
     most = max(map(len, names))
     whole = row = float(_row_height_px(deep, max(lines, most)))
     middle = ((deep > 1) * _LIFT_PX + lanes / 2) / whole  # of the marks, above the end of their row
@@ -94,12 +121,17 @@ def _layout(
     for i, (name, numbers) in enumerate(zip(names, rows.values(), strict=True)):
         beside: dict[str, Any] = {"y": len(rows) - i - 1 + middle, "yref": "y", "align": "left"}
         above = beside | {"y": beside["y"] + lanes / 2 / whole, "yshift": 6}
-        # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would look cut off.
+        # A name stands in a gap of the grid as wide as the plot: a line that it alone broke would
+        # look cut off.
         foot = above["y"] + 6 / row
         head = foot + (12 * len(name) + 2) / row if bands else ends[1]
-        bands.append(_GAP | {"x0": xaxis["range"][0], "x1": xaxis["range"][1], "y0": foot, "y1": head})
+        bands.append(
+            _GAP | {"x0": xaxis["range"][0], "x1": xaxis["range"][1], "y0": foot, "y1": head}
+        )
         corner, at = ("left bottom", above) if column else ("left middle", beside)
-        texts.append(style.text_note(style.join_lines(name), 0, anchor=corner, xshift=-before, **at))
+        texts.append(
+            style.text_note(style.join_lines(name), 0, anchor=corner, xshift=-before, **at)
+        )
         texts.append(style.text_note(style.join_lines(numbers), 1, anchor="left middle", xshift=8,
                                 font={"color": style.GREY}, **beside))  # fmt: skip
     texts.append(style.text_note(style.join_lines(keys), 0, 0, "left bottom", align="left", xshift=-before,
@@ -140,12 +172,15 @@ def mean_intervals(
 ) -> go.Figure:  # fmt: skip
     """Draw a value with its interval for each row and series, the numbers of a row on its right.
 
-    :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and ``series``, in the order to
-        draw from the top. Where a row has one ``n`` and rows have different ones, its name says it.
+    :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and
+        ``series``, in the order to draw from the top. Where a row has one ``n`` and rows have
+        different ones, its name says it.
     :param series: each of its values has a colour and a shape.
     :param measure: what the values are, under the axis.
-    :param digits: decimals of the numbers; shares are written as percent, on an axis from 0 to 1, where not given.
-    :param between: what stands between the numbers of a row; an arrow where the series follow each other.
+    :param digits: decimals of the numbers; shares are written as percent, on an axis from 0 to 1,
+        where not given.
+    :param between: what stands between the numbers of a row; an arrow where the series follow each
+        other.
 
     >>> import polars as pl
     >>> from memlab.figures import intervals
@@ -157,18 +192,36 @@ def mean_intervals(
     frame = style.shorten_names(frame, series)
     symbols, marks = style.series_symbols(frame, series), []
     write = "{:.0%}".format if digits is None else f"{{:.{digits}f}}".format
-    per_row = frame[rows].n_unique() > 1 and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
+    per_row = (
+        frame[rows].n_unique() > 1
+        and not (frame.group_by(rows).agg(pl.col("n").n_unique())["n"] > 1).any()
+    )
     of_rows = per_row and frame["n"].n_unique() > 1
     for head, part in style.rows_by_value(frame, rows):
         name = f"{printable_line(head)} (n = {part['n'][0]:,})" if of_rows else printable_line(head)
         for row in part.iter_rows(named=True):
             i = list(symbols).index(row[series])
-            look = {"tint": style.colour(i), "fill": style.colour(i), "symbol": symbols[row[series]]}
+            look = {
+                "tint": style.colour(i),
+                "fill": style.colour(i),
+                "symbol": symbols[row[series]],
+            }
             marks.append({**row, **look, "name": name, "x": row["mean"], "numbers": write(row["mean"]),
                           "series": row[series]})  # fmt: skip
-    counted = [f"{name} (n = {style.format_counts(part['n'])})" for name, part in style.rows_by_value(frame, series)]
-    span = (0.0, 1.0) if digits is None else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
-    key = style.shape_legend(symbols if of_rows else counted) if len(symbols) > 1 or not of_rows else ""
+    counted = [
+        f"{name} (n = {style.format_counts(part['n'])})"
+        for name, part in style.rows_by_value(frame, series)
+    ]
+    span = (
+        (0.0, 1.0)
+        if digits is None
+        else frame.select(pl.col("low").min(), pl.col("high").max()).row(0)
+    )
+    key = (
+        style.shape_legend(symbols if of_rows else counted)
+        if len(symbols) > 1 or not of_rows
+        else ""
+    )
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 
@@ -176,16 +229,19 @@ def mean_intervals(
 def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
-    A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested here); blue is
-    better than the baseline, vermilion worse, grey neither.
+    A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested
+    here); blue is better than the baseline, vermilion worse, grey neither.
 
-    :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n`` and ``baseline``
-        (the baseline's name), in the order to draw from the top. The baseline's own row is left out. With ``measure``,
-        a row a system and measure: each measure has a mark of its own shape.
-    :param measure: what the differences are in; of several measures what they have in common, such as
-        ``recall_all@k``.
+    :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n``
+        and ``baseline`` (the baseline's name), in the order to draw from the top. The baseline's
+        own row is left out. With ``measure``, a row a system and measure: each measure has a mark
+        of its own shape.
+    :param measure: what the differences are in; of several measures what they have in common, such
+        as ``recall_all@k``.
     """
-    style.check_columns(frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest")
+    style.check_columns(
+        frame, ("system", "difference", "low", "high", "p_holm", "n", "baseline"), "forest"
+    )
     frame = frame.drop_nulls("difference").filter(pl.col("system") != pl.col("baseline"))
     style.check_columns(frame, (), "forest (without the baseline's own row)")
     frame = style.shorten_names(frame, "system")
@@ -197,23 +253,26 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
          "symbol": symbols[row["measure"]], **_verdict_colours(row)}
         for row in frame.to_dicts()
     ]  # fmt: skip
-    xlabel = (
-        f"difference in {measure} to {printable_line(frame['baseline'][0])} (n = {style.format_counts(frame['n'])})"
+    baseline, counts = printable_line(frame["baseline"][0]), style.format_counts(frame["n"])
+    xlabel = f"difference in {measure} to {baseline} (n = {counts})"
+    key = (
+        f"{style.shape_legend(symbols)}; " * (len(symbols) > 1)
+        + f"filled: p < {_ALPHA:g} after Holm's correction"
     )
-    key = f"{style.shape_legend(symbols)}; " * (len(symbols) > 1) + f"filled: p < {_ALPHA:g} after Holm's correction"
     return marked_rows(marks, xlabel=xlabel, key=key)
 
 
 def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw a measure step by step, each with what it gains on the step before, in each group of questions.
 
-    A mark is the mean of a step with its interval; each group has a mark of its own shape. On the right stand the mean
-    and the gain with the paired interval and p. Filled: significant after Holm's correction; blue better, vermilion
-    worse, grey neither.
+    A mark is the mean of a step with its interval; each group has a mark of its own shape. On the
+    right stand the mean and the gain with the paired interval and p. Filled: significant after
+    Holm's correction; blue better, vermilion worse, grey neither.
 
-    :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``, ``n``, ``mean``,
-        ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high`` and ``p_holm`` (null in the first row), as
-        :func:`memlab.evaluate.compare` gives them; where there is ``ms``, milliseconds for one question.
+    :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``,
+        ``n``, ``mean``, ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high`` and
+        ``p_holm`` (null in the first row), as :func:`memlab.evaluate.compare` gives them; where
+        there is ``ms``, milliseconds for one question.
 
     >>> import polars as pl
     >>> from memlab.figures import intervals
@@ -222,7 +281,18 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     >>> len(intervals.ablation(pl.DataFrame({**step, **test})).data)
     1
     """
-    columns = ("group", "system", "n", "mean", "mean_low", "mean_high", "difference", "low", "high", "p_holm")
+    columns = (
+        "group",
+        "system",
+        "n",
+        "mean",
+        "mean_low",
+        "mean_high",
+        "difference",
+        "low",
+        "high",
+        "p_holm",
+    )
     style.check_columns(frame, columns, "ablation")
     frame = style.shorten_names(frame, "system")
     frame = frame.with_columns(pl.col("mean_low", "mean_high").fill_null(pl.col("mean")))
@@ -235,7 +305,9 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
          "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]).rstrip()}
         for row in sorted(frame.to_dicts(), key=lambda row: (steps.index(row["system"]), groups.index(row["group"])))
     ]  # fmt: skip
-    about = [f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")]
+    about = [
+        f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")
+    ]
     key = f"{style.shape_legend(about)}; right: mean, and gain on the step before; "
     key += "ms: median time of one question; " * ("ms" in frame.columns)
     key += f"filled: p < {_ALPHA:g} against the step before, after Holm's correction"
@@ -254,7 +326,11 @@ def _difference_text(row: dict[str, Any]) -> str:
     """Write a difference with its interval and p, as far as there are any."""
     if row["difference"] is None:
         return ""
-    span = "" if row["low"] is None else f" [{format_signed(row['low'])}, {format_signed(row['high'])}]"
+    span = (
+        ""
+        if row["low"] is None
+        else f" [{format_signed(row['low'])}, {format_signed(row['high'])}]"
+    )
     return f"{format_signed(row['difference'])}{span}" + (
         "" if row["p_holm"] is None else f" {format_p(row['p_holm'])}"
     )

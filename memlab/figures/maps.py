@@ -10,7 +10,15 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, escape, place_labels, printable_line, text_px, wrap
+from memlab.figures._text import (
+    cut_to_width,
+    drawable_text,
+    escape,
+    place_labels,
+    printable_line,
+    text_px,
+    wrap,
+)
 
 _COLOURED = 6  # black is for the stars
 _MOST_POINTS, _FEWEST_DENSE = 6_000, 30
@@ -25,11 +33,26 @@ _RAMP = ("#C3DBEC", "#8CBBDC", "#4F9BC9", "#0072B2", "#004A75", "#002A45")
 _BLACK = {"color": "black", "width": 1}
 _STAR = {"symbol": "star", "size": 12, "color": style.EVIDENCE, "line": _BLACK}
 _MARKS = {
-    "◇ selected": {"symbol": "diamond-open", "size": 8, "color": style.GREY, "line": {"width": 1.2}},
-    "○ retrieved, no evidence": {"symbol": "circle-open", "size": 8, "color": "black", "line": {"width": 1.4}},
+    "◇ selected": {
+        "symbol": "diamond-open",
+        "size": 8,
+        "color": style.GREY,
+        "line": {"width": 1.2},
+    },
+    "○ retrieved, no evidence": {
+        "symbol": "circle-open",
+        "size": 8,
+        "color": "black",
+        "line": {"width": 1.4},
+    },
     "☆ evidence, missed": _STAR | {"color": "white"},
     "★ evidence, retrieved": _STAR,
-    "△ of the second pipeline": {"symbol": "triangle-up-open", "size": 13, "color": "black", "line": {"width": 1.2}},
+    "△ of the second pipeline": {
+        "symbol": "triangle-up-open",
+        "size": 13,
+        "color": "black",
+        "line": {"width": 1.2},
+    },
     "✚ the question": {"symbol": "cross", "size": 11, "color": "black", "line": {"color": "white"}},
 }
 
@@ -45,18 +68,20 @@ def embedding_map(
 ) -> go.Figure:
     """Draw a two-dimensional map of turns with their clusters, a question, its evidence and what was retrieved.
 
-    Evidence is a star: yellow where it was retrieved, white where it was missed. What was retrieved and is no evidence
-    has a black ring, and the question is a black cross.
+    Evidence is a star: yellow where it was retrieved, white where it was missed. What was retrieved
+    and is no evidence has a black ring, and the question is a black cross.
 
-    The clusters that hold evidence and the largest others have a colour, six in all; the rest are pale grey, and
-    points in no cluster paler and smaller. Both axes have one scale, and no numbers: a projection's coordinates mean
-    nothing, only who is near whom; behind the points lie lines of equal density. Empty bands are shortened, so that
-    islands do not shrink to specks. Above 6,000 points a random part is drawn, evidence always; the map says so.
+    The clusters that hold evidence and the largest others have a colour, six in all; the rest are
+    pale grey, and points in no cluster paler and smaller. Both axes have one scale, and no numbers:
+    a projection's coordinates mean nothing, only who is near whom; behind the points lie lines of
+    equal density. Empty bands are shortened, so that islands do not shrink to specks. Above 6,000
+    points a random part is drawn, evidence always; the map says so.
 
-    :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank`` (null where not
-        retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown on hover, a triangle where
-        ``second`` (bool) says that another pipeline retrieved it, and a diamond where ``selected`` does. Where there is
-        ``shade`` (from 0 to 1, or null), it gives the colour, from pale to dark, instead of the cluster.
+    :param points: ``x``, ``y``, ``label`` (cluster, −1 for none), ``evidence`` (bool) and ``rank``
+        (null where not retrieved), a row a turn; ``text``, ``turn_id`` and ``session_id`` are shown
+        on hover, a triangle where ``second`` (bool) says that another pipeline retrieved it, and a
+        diamond where ``selected`` does. Where there is ``shade`` (from 0 to 1, or null), it gives
+        the colour, from pale to dark, instead of the cluster.
     :param terms: ``label`` and ``terms`` (a text): the names of clusters.
     :param kind: what a ``label`` or ``shade`` is of, such as ``session`` or ``time``.
     :param question: where the question lies, projected with the turns.
@@ -74,16 +99,30 @@ def embedding_map(
     """
     style.check_columns(points, ("x", "y", "label", "evidence", "rank"), "embedding_map")
     turns = points.with_columns(pl.col("x", "y").cast(pl.Float64))
-    if not turns.select(pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()).item():
-        raise DataError("embedding_map got a coordinate that is not finite; project the embeddings again")
+    if not turns.select(
+        pl.all_horizontal(pl.col("x", "y").is_finite().fill_null(False)).all()
+    ).item():
+        raise DataError(
+            "embedding_map got a coordinate that is not finite; project the embeddings again"
+        )
     turns, asked = _narrow_gaps(turns, question)
-    sizes = turns.group_by("label").agg(size=pl.len(), evidence=pl.col("evidence").any()).filter(pl.col("label") >= 0)
-    coloured = sizes.sort("evidence", "size", "label", descending=[True, True, False])["label"].head(_COLOURED)
-    names = {label: printable_line(text) for label, text in terms.select("label", "terms").iter_rows()}
+    sizes = (
+        turns.group_by("label")
+        .agg(size=pl.len(), evidence=pl.col("evidence").any())
+        .filter(pl.col("label") >= 0)
+    )
+    coloured = sizes.sort("evidence", "size", "label", descending=[True, True, False])[
+        "label"
+    ].head(_COLOURED)
+    names = {
+        label: printable_line(text) for label, text in terms.select("label", "terms").iter_rows()
+    }
     tints = {label: style.colour(i) for i, label in enumerate(coloured.sort())}
     named = {label: (tints[label], names.get(label, f"cluster {label}")) for label in coloured}
     hit, proof = pl.col("rank").is_not_null(), pl.col("evidence")
-    selected, second = (turns.filter(c) if c in turns.columns else turns.clear() for c in ("selected", "second"))
+    selected, second = (
+        turns.filter(c) if c in turns.columns else turns.clear() for c in ("selected", "second")
+    )
     marked = [
         selected,
         turns.filter(hit & ~proof),
@@ -108,21 +147,33 @@ def embedding_map(
               for label, (tint, name) in sorted(named.items())),
         ]  # fmt: skip
     traces = _draw_density(drawn)
-    traces += [_draw_dots(name, rows, look | {"line": {"width": 0}}) for name, rows, look in clouds if rows.height]
+    traces += [
+        _draw_dots(name, rows, look | {"line": {"width": 0}})
+        for name, rows, look in clouds
+        if rows.height
+    ]
     unknown = ", no evidence" * (not turns["evidence"].any())
     written = {name: name.removesuffix(unknown) for name in marks}
     traces += [_draw_dots(written[name][2:], rows, _MARKS[name]) for name, rows in marks.items()]
     xy, marked_xy = (
-        _point_coordinates(rows) for rows in (drawn, pl.concat([turns.clear(), *marks.values()], how="diagonal"))
+        _point_coordinates(rows)
+        for rows in (drawn, pl.concat([turns.clear(), *marks.values()], how="diagonal"))
     )
     every, labels = np.vstack([xy, marked_xy]), drawn["label"].to_numpy()
     low, high = every.min(axis=0), every.max(axis=0)
-    key = [(written[name] + f" ({rows.height:,})" * (rows is not asked), "black") for name, rows in marks.items()]
+    key = [
+        (written[name] + f" ({rows.height:,})" * (rows is not asked), "black")
+        for name, rows in marks.items()
+    ]
     on_map = {name for _, name in named.values()}
     for name, rows, look in clouds:
-        if name and name not in on_map and (rows.height or look["color"] in _RAMP):  # both ends of a scale
+        if (
+            name and name not in on_map and (rows.height or look["color"] in _RAMP)
+        ):  # both ends of a scale
             key.append((f"● {name}", look["color"]))
-    key += [(f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY)] * (turns.height > _MOST_POINTS)
+    key += [(f"{_MOST_POINTS:,} of {turns.height:,} points drawn", style.GREY)] * (
+        turns.height > _MOST_POINTS
+    )
 
     def layout_for(px: int) -> dict[str, Any]:
         width = "column" if px <= style.WIDTHS["column"] else "full"
@@ -133,10 +184,19 @@ def embedding_map(
                                 longest=_LABEL_PX[width])  # fmt: skip
         for text in texts:
             text["x"], text["y"] = (corner + np.array(text.pop("at")) / scale).tolist()
-        lines = [*_legend_lines(key, px), *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3))]
+        lines = [
+            *_legend_lines(key, px),
+            *map(escape, wrap(note, px - 2 * _SIDE, style.SMALL, lines=3)),
+        ]
         texts.append(style.text_note("<br>".join(lines), 0, 0, yshift=-3, align="left",
                                 font={"size": style.SMALL, "color": style.GREY}))  # fmt: skip
-        box = {"showgrid": False, "showticklabels": False, "ticks": "", "mirror": True, "linecolor": style.RULE}
+        box = {
+            "showgrid": False,
+            "showticklabels": False,
+            "ticks": "",
+            "mirror": True,
+            "linecolor": style.RULE,
+        }
         return style.layout(
             px, title=title, plot_px=float(area[1]), left=_SIDE, right=_SIDE, bottom=12 + 12 * len(lines),
             annotations=texts,
@@ -147,28 +207,37 @@ def embedding_map(
     return style.make_figure(traces, layout_for)
 
 
-def _shaded_clouds(crowd: pl.DataFrame, kind: str) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
+def _shaded_clouds(
+    crowd: pl.DataFrame, kind: str
+) -> list[tuple[str, pl.DataFrame, dict[str, Any]]]:
     """Divide points into steps from pale to dark, of which the ends are named; those without a value come first."""
     ends = {"time": ("earlier", "later")}.get(kind, (f"lower {kind}", f"higher {kind}"))
     names = [ends[0], *[""] * (len(_RAMP) - 2), ends[1]]
     step = (pl.col("shade") * len(_RAMP)).floor().clip(0, len(_RAMP) - 1)
     steps = [crowd.filter(step == i) for i in range(len(_RAMP))]
     looks = [{"size": 4, "color": tint, "opacity": 0.75} for tint in _RAMP]
-    return [(f"no {kind}", crowd.filter(pl.col("shade").is_null()), _NO_GROUP), *zip(names, steps, looks, strict=True)]
+    return [
+        (f"no {kind}", crowd.filter(pl.col("shade").is_null()), _NO_GROUP),
+        *zip(names, steps, looks, strict=True),
+    ]
 
 
 def _point_coordinates(rows: pl.DataFrame) -> np.ndarray:
     return rows.select("x", "y").to_numpy()
 
 
-def _narrow_gaps(turns: pl.DataFrame, question: tuple[float, float] | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _narrow_gaps(
+    turns: pl.DataFrame, question: tuple[float, float] | None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Narrow what is empty between points, along each axis, to a share of its range; of the turns and the question."""
     asked = np.empty((0, 2)) if question is None else np.array([question], dtype=float)
     places = np.vstack([_point_coordinates(turns), asked])
     for axis in places.T:
         known = np.unique(axis)
         if known.size > 2:
-            narrowed = np.cumsum(np.minimum(np.diff(known, prepend=known[0]), _WIDEST_GAP * np.ptp(known)))
+            narrowed = np.cumsum(
+                np.minimum(np.diff(known, prepend=known[0]), _WIDEST_GAP * np.ptp(known))
+            )
             axis[:] = np.interp(axis, known, narrowed)
     moved = pl.DataFrame(places, schema=["x", "y"])
     return turns.with_columns(moved.head(turns.height)), moved.tail(len(asked))
@@ -179,11 +248,16 @@ def _draw_density(rows: pl.DataFrame) -> list[Any]:
     from scipy.stats import gaussian_kde
 
     xy = _point_coordinates(rows).T
-    if xy.shape[1] < _FEWEST_DENSE or np.linalg.matrix_rank(xy - xy.mean(axis=1, keepdims=True)) < 2:
+    if (
+        xy.shape[1] < _FEWEST_DENSE
+        or np.linalg.matrix_rank(xy - xy.mean(axis=1, keepdims=True)) < 2
+    ):
         return []
     pad = np.ptp(xy, axis=1) * 0.05
     x, y = np.linspace(xy.min(axis=1) - pad, xy.max(axis=1) + pad, 60).T
-    density = gaussian_kde(xy, bw_method=0.1)(np.stack(np.meshgrid(x, y)).reshape(2, -1)).reshape(60, 60)
+    density = gaussian_kde(xy, bw_method=0.1)(np.stack(np.meshgrid(x, y)).reshape(2, -1)).reshape(
+        60, 60
+    )
     return [go.Contour(x=x.round(4).tolist(), y=y.round(4).tolist(), z=(density / density.max()).round(3).tolist(),
                        contours={"coloring": "lines", "start": 0.1, "end": 0.9, "size": 0.2}, line={"width": 0.8},
                        colorscale=[[0, style.RULE], [1, style.NOISE]], showscale=False, hoverinfo="skip")]  # fmt: skip
@@ -192,7 +266,10 @@ def _draw_density(rows: pl.DataFrame) -> list[Any]:
 def _draw_dots(name: str, rows: pl.DataFrame, marker: dict[str, Any]) -> go.Scatter:
     x, y = (rows[axis].round(4).to_list() for axis in "xy")
     told = rows.select(c for c in ("turn_id", "session_id", "text") if c in rows.columns)
-    hover = ["<br>".join(escape(cut_to_width(v, 520, 11)) for v in row if v is not None) for row in told.iter_rows()]
+    hover = [
+        "<br>".join(escape(cut_to_width(v, 520, 11)) for v in row if v is not None)
+        for row in told.iter_rows()
+    ]
     return go.Scatter(x=x, y=y, name=drawable_text(name), mode="markers", marker=marker, text=hover,
                       hoverinfo="text+name", showlegend=False)  # fmt: skip
 
@@ -203,14 +280,20 @@ def _cluster_labels(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Write the name of each coloured cluster near it, where it covers least; one without a place is left out."""
     texts = [_shorten(name, longest) for _, name in named.values()]
-    sizes = np.array([(text_px(t, style.SMALL, bold=True) + 4, style.SMALL + 4) for t in texts]).reshape(-1, 2)
-    anchors = np.array([np.median(points[labels == label], axis=0) for label in named]).reshape(-1, 2)
+    sizes = np.array(
+        [(text_px(t, style.SMALL, bold=True) + 4, style.SMALL + 4) for t in texts]
+    ).reshape(-1, 2)
+    anchors = np.array([np.median(points[labels == label], axis=0) for label in named]).reshape(
+        -1, 2
+    )
     # a star is as wide as this
     starred = (stars[:, None] + [(x, y) for x in (-7, 0, 7) for y in (-7, 0, 7)]).reshape(-1, 2)
     obstacles = np.vstack([points, starred])
     weights = np.concatenate([np.where(labels < 0, 0.3, 1.0), np.full(len(starred), 20.0)])
     radii = (0, 6, 12, 18, 24, 30, 38, 46, 56, 68, 86)
-    centres = place_labels(anchors, sizes, obstacles, area=(area[0], area[1]), radii=radii, weights=weights)
+    centres = place_labels(
+        anchors, sizes, obstacles, area=(area[0], area[1]), radii=radii, weights=weights
+    )
     return [
         {"at": centre, "text": f"<b>{escape(text)}</b>",
          "font": {"size": style.SMALL, "color": style.darken_colour(tint)},

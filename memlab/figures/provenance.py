@@ -17,15 +17,23 @@ from memlab.errors import ExportError
 
 NOTEBOOK_VARIABLE = "MEMLAB_NOTEBOOK"
 """The variable in which a kernel reads which notebook it runs, and with what."""
-_KINDS = {"name": str, "caption": str, "files": list, "provenance": dict, "made_by": dict, "versions": dict}
+_KINDS = {
+    "name": str,
+    "caption": str,
+    "files": list,
+    "provenance": dict,
+    "made_by": dict,
+    "versions": dict,
+}
 
 
 def figure_origin() -> dict[str, Any]:
     """Say what makes the figures of this process: enough to make them again.
 
-    ``notebook`` with ``source`` (the digest of its cells), ``parameters`` and ``commit`` where ``memlab notebooks``
-    runs it; ``notebook`` and ``commit`` in a Jupyter session; else the name of the ``script``. Paths are relative to
-    where memlab was run, so that no folder of the machine is shown.
+    ``notebook`` with ``source`` (the digest of its cells), ``parameters`` and ``commit`` where
+    ``memlab notebooks`` runs it; ``notebook`` and ``commit`` in a Jupyter session; else the name of
+    the ``script``. Paths are relative to where memlab was run, so that no folder of the machine is
+    shown.
 
     >>> from memlab.figures.provenance import figure_origin
     >>> "notebook" in figure_origin() or "script" in figure_origin()
@@ -64,13 +72,17 @@ def announce_notebook(notebook: Path, parameters: Mapping[str, Any]) -> Iterator
 def read_sidecar(path: Path) -> dict[str, Any] | None:
     """Read a sidecar that :func:`memlab.figures.export` wrote; ``None`` for the JSON of another tool.
 
-    ``made_by`` and ``versions`` are there, as mappings, and ``files`` are names, whatever the file holds.
+    ``made_by`` and ``versions`` are there, as mappings, and ``files`` are names, whatever the file
+    holds.
 
-    :raises ExportError: when it cannot be read, or holds something else where a sidecar has its fields.
+    :raises ExportError: when it cannot be read, or holds something else where a sidecar has its
+        fields.
     """
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        if not (isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys()):
+        if not (
+            isinstance(fields, dict) and {"name", "caption", "files", "provenance"} <= fields.keys()
+        ):
             return None
         fields = {"made_by": {}, "versions": {}, **fields}
         if wrong := [name for name, kind in _KINDS.items() if not isinstance(fields[name], kind)]:
@@ -79,7 +91,9 @@ def read_sidecar(path: Path) -> dict[str, Any] | None:
         raise ExportError(
             f"{path} is not a figure's sidecar ({error}); export the figure again or remove the file"
         ) from error
-    if notebook := fields["made_by"].pop("notebook", None):  # whose value may be null or an empty list
+    if notebook := fields["made_by"].pop(
+        "notebook", None
+    ):  # whose value may be null or an empty list
         fields["made_by"]["notebook"] = Path(str(notebook)).name
     return fields | {"files": [Path(str(file)).name for file in fields["files"]]}
 
@@ -92,14 +106,27 @@ def source_digest(notebook: Path) -> str:
 
 def relative_path(value: Any, folder: Path | None = None) -> Any:
     """Make a path relative to a folder, or to the working directory: what was executed may be handed on."""
-    return os.path.relpath(value, folder) if isinstance(value, str) and os.path.isabs(value) else value
+    return (
+        os.path.relpath(value, folder) if isinstance(value, str) and os.path.isabs(value) else value
+    )
 
 
 @cache
 def _read_commit(folder: Path) -> dict[str, str]:
     """Name the commit of a folder, ``-dirty`` where its files differ from it; nothing where git knows none."""
-    ask = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    ask = [
+        "git",
+        "-C",
+        str(folder),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+        "--exclude=*",
+    ]
     try:
-        return {"commit": subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()}
+        return {
+            "commit": subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+        }
     except (OSError, subprocess.CalledProcessError):
         return {}

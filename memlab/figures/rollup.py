@@ -23,7 +23,8 @@ _LAST = r"[,:] [^,:]*$"
 def _lay_out_nodes(frame: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the nodes of a forest from the top, each with its depth and the rows that it covers.
 
-    Every leaf has a row of its own, in the order of the frame, and every other node the rows of its leaves.
+    Every leaf has a row of its own, in the order of the frame, and every other node the rows of its
+    leaves.
     """
     rows = frame.to_dicts()
     known, below = {row["node_id"] for row in rows}, dict[Any, list[dict[str, Any]]]()
@@ -52,8 +53,9 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
     Every leaf is as high as any other. Of a label as many topics stand in a box as have room; the
     page says all of it where the mouse points.
 
-    :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or an id that is not
-        in the frame, at the top), ``label`` and ``n_turns``; where there is ``kind``, it heads the columns.
+    :param frame: a row a node, in the order to draw from the top: ``node_id``, ``parent`` (null, or
+        an id that is not in the frame, at the top), ``label`` and ``n_turns``; where there is
+        ``kind``, it heads the columns.
 
     >>> import polars as pl
     >>> from memlab.figures import rollup
@@ -82,16 +84,24 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
                 y=[row["middle"] for row in boxes], width=[row["end"] - row["first"] for row in boxes],
             )
         )  # fmt: skip
-    heads = {row["depth"]: printable_line(row["kind"]) for row in nodes} if "kind" in frame.columns else {}
+    heads = (
+        {row["depth"]: printable_line(row["kind"]) for row in nodes}
+        if "kind" in frame.columns
+        else {}
+    )
 
     def layout_for(px: int) -> dict[str, Any]:
-        row_px = min(float(_ROW_PX), _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / leaves)
+        row_px = min(
+            float(_ROW_PX), _MOST_PX["column" if px <= style.WIDTHS["column"] else "full"] / leaves
+        )
         rooms = np.diff(edges) * (px - 2 * _SIDE_PX)
         notes = [_box_label(row, edges[row["depth"]], rooms[row["depth"]] - 8, (row["end"] - row["first"]) * row_px)
                  for row in nodes if (row["end"] - row["first"]) * row_px >= _LEGIBLE_PX]  # fmt: skip
         for depth, name in heads.items():
             heading = escape(cut_to_width(name, rooms[depth], style.SMALL, bold=True))
-            notes.append(style.text_note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x"))
+            notes.append(
+                style.text_note(f"<b>{heading}</b>", edges[depth], 1, "left bottom", xref="x")
+            )
         return style.layout(
             px, plot_px=round(row_px * leaves), left=_SIDE_PX, right=_SIDE_PX, bottom=8,
             head_px=_HEAD_PX * bool(heads), annotations=notes, barmode="overlay", bargap=0,
@@ -104,7 +114,9 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
 def _box_label(row: dict[str, Any], left: float, room: float, high: float) -> dict[str, Any]:
     """Write as many topics of a label into its box as have room."""
     most, label = max(1, min(4, int((high - 2) // 11))), str(row["label"])
-    while (lines := wrap(label, room, style.SMALL, lines=most))[-1].endswith("…") and re.search(_LAST, label):
+    while (lines := wrap(label, room, style.SMALL, lines=most))[-1].endswith("…") and re.search(
+        _LAST, label
+    ):
         label = re.sub(_LAST, "", label)
     return style.text_note(style.join_lines(lines), left, row["middle"], "left middle", xref="x", yref="y", xshift=3,
                       align="left")  # fmt: skip

@@ -1,9 +1,9 @@
 """One look for every chart: palette, fonts, template, and layouts at the two widths of a paper.
 
-A figure is drawn for print: 336 px are 3.5 in (a column) and 672 px are 7 in (a page), so a font of 10 px is 7.5 pt
-at either width. What must change with the width (where labels sit, how long a snippet is) a chart says through
-:func:`make_figure`; :func:`copy_for_width` gives the figure at one width. Nothing is registered with plotly: a
-notebook's own figures keep their look.
+A figure is drawn for print: 336 px are 3.5 in (a column) and 672 px are 7 in (a page), so a font of
+10 px is 7.5 pt at either width. What must change with the width (where labels sit, how long a
+snippet is) a chart says through :func:`make_figure`; :func:`copy_for_width` gives the figure at one
+width. Nothing is registered with plotly: a notebook's own figures keep their look.
 """
 
 from __future__ import annotations
@@ -60,7 +60,12 @@ def template() -> go.layout.Template:
             "xaxis": axis,
             "yaxis": axis,
             "margin": {"l": 44, "r": 12, "t": 12, "b": 36, "pad": 0, "autoexpand": False},
-            "legend": {"font": {"size": SMALL}, "bgcolor": "rgba(0,0,0,0)", "itemwidth": 30, "tracegroupgap": 0},
+            "legend": {
+                "font": {"size": SMALL},
+                "bgcolor": "rgba(0,0,0,0)",
+                "itemwidth": 30,
+                "tracegroupgap": 0,
+            },
             "hoverlabel": {"font": {"family": FONT, "size": 11}, "align": "left"},
             "annotationdefaults": {"font": {"size": SMALL}, "showarrow": False},
             "bargap": 0.25,
@@ -97,9 +102,13 @@ def check_columns(frame: pl.DataFrame, columns: Iterable[str], chart: str) -> No
     """
     missing = [c for c in columns if c not in frame.columns]
     if missing:
-        raise DataError(f"{chart} needs the column(s) {', '.join(missing)}; the frame has {', '.join(frame.columns)}")
+        raise DataError(
+            f"{chart} needs the column(s) {', '.join(missing)}; the frame has {', '.join(frame.columns)}"
+        )
     if frame.is_empty():
-        raise DataError(f"{chart} has nothing to draw: the frame has no rows; check the filter that made it")
+        raise DataError(
+            f"{chart} has nothing to draw: the frame has no rows; check the filter that made it"
+        )
 
 
 def distinct_values(frame: pl.DataFrame, column: str) -> list[Any]:
@@ -114,7 +123,9 @@ def rows_by_value(frame: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFr
 
 def shorten_names(frame: pl.DataFrame, column: str) -> pl.DataFrame:
     """Cut the middle out of long names of systems, which mostly differ at their ends."""
-    return frame.with_columns(pl.col(column).replace(short_names(frame[column].to_list(), width=48)))
+    return frame.with_columns(
+        pl.col(column).replace(short_names(frame[column].to_list(), width=48))
+    )
 
 
 def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
@@ -124,7 +135,9 @@ def series_symbols(frame: pl.DataFrame, column: str) -> dict[Any, str]:
     """
     names = distinct_values(frame, column)
     if len(names) > len(SYMBOLS):
-        raise DataError(f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: draw fewer at a time")
+        raise DataError(
+            f"{len(names)} series, and {len(SYMBOLS)} shapes to tell them apart: draw fewer at a time"
+        )
     return dict(zip(names, SYMBOLS, strict=False))
 
 
@@ -143,7 +156,9 @@ def format_counts(values: pl.Series) -> str:
     return "–".join(dict.fromkeys(f"{n:,}" for n in values.sort().gather([0, -1])))
 
 
-def text_note(text: str, x: float, y: float, anchor: str = "left top", **own: Any) -> dict[str, Any]:
+def text_note(
+    text: str, x: float, y: float, anchor: str = "left top", **own: Any
+) -> dict[str, Any]:
     """Give a text that stands in the plot, at shares of its width and height; ``own`` may name other axes.
 
     :param anchor: which corner of the text stands there.
@@ -156,22 +171,34 @@ def text_note(text: str, x: float, y: float, anchor: str = "left top", **own: An
 def legend_below(names: Sequence[str], px: int) -> tuple[dict[str, Any], int]:
     """Give a legend under the plot, and the height that it takes.
 
-    It has as many columns as its longest name allows, or none where names of different lengths take fewer rows so.
+    It has as many columns as its longest name allows, or none where names of different lengths take
+    fewer rows so.
     """
     room = px - 40
     lines = [wrap(name, _NAME_PX, SMALL) for name in names]
-    entries = [max((text_px(line, SMALL) for line in block), default=0) + _LEGEND_SYMBOL_PX + 4 for block in lines]
+    entries = [
+        max((text_px(line, SMALL) for line in block), default=0) + _LEGEND_SYMBOL_PX + 4
+        for block in lines
+    ]
     columns = max(1, min(len(names), int(room // max(entries))))
     rows = [lines[i : i + columns] for i in range(0, len(lines), columns)]
-    wide = {"entrywidth": room / columns - _LEGEND_SYMBOL_PX, "entrywidthmode": "pixels", "traceorder": "normal"}
+    wide = {
+        "entrywidth": room / columns - _LEGEND_SYMBOL_PX,
+        "entrywidthmode": "pixels",
+        "traceorder": "normal",
+    }
     flowing, left = list[list[list[str]]](), 0.0
     for entry, block in zip(entries, lines, strict=True):
         flowing, left = ([*flowing, []], room) if entry > left else (flowing, left)
         flowing[-1].append(block)
         left -= entry
-    if len(flowing) < len(rows):  # plotly gives groups, and nothing else, the width of their own names: see finish
+    if len(flowing) < len(
+        rows
+    ):  # plotly gives groups, and nothing else, the width of their own names: see finish
         rows, wide = flowing, {"entrywidth": 0, "traceorder": "grouped"}
-    return {**wide, "orientation": "h"}, sum(LEGEND_ROW_PX + 8 * (max(map(len, row)) > 1) for row in rows) + 10
+    return {**wide, "orientation": "h"}, sum(
+        LEGEND_ROW_PX + 8 * (max(map(len, row)) > 1) for row in rows
+    ) + 10
 
 
 def layout(
@@ -201,8 +228,14 @@ def layout(
     texts = [text_note("<br>".join(f"<b>{escape(line)}</b>" for line in lines), 0, 1, xshift=8 - left, yshift=top - 4,
                   align="left", font={"size": 11})] if lines else []  # fmt: skip
     legend, legend_px = legend_below(names, px) if names else ({}, 0)
-    # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in plot units.
-    legend |= {"x": (4 - left) / (px - left - right), "xanchor": "left", "y": -bottom / plot_px, "yanchor": "top"}
+    # plotly lets a legend be as wide as the picture only when it lies below and left of the plot in
+    # plot units.
+    legend |= {
+        "x": (4 - left) / (px - left - right),
+        "xanchor": "left",
+        "y": -bottom / plot_px,
+        "yanchor": "top",
+    }
     return {
         "showlegend": bool(names), "height": int(top + plot_px + bottom + legend_px), **own,
         "margin": {"t": top, "l": left, "r": right, "b": bottom + legend_px},
@@ -242,7 +275,16 @@ def panels_layout(
     return layout(px, plot_px=plot_px, left=left, right=right, annotations=heads, **placed, **own)
 
 
-def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, dash: str = "solid", **own: Any) -> Any:
+def line(
+    x: Any,
+    y: Any,
+    name: str,
+    color: str = GREY,
+    *,
+    width: float = 1.5,
+    dash: str = "solid",
+    **own: Any,
+) -> Any:
     """Draw a line, grey where no colour is named; ``own`` is what plotly takes besides."""
     look = {"color": color, "width": width, "dash": dash} | own.pop("line", {})
     return go.Scatter(x=list(x), y=list(y), name=name, **{"mode": "lines", "line": look, **own})
@@ -250,18 +292,34 @@ def line(x: Any, y: Any, name: str, color: str = GREY, *, width: float = 1.5, da
 
 def marked_line(x: Any, y: Any, name: object, i: int, **own: Any) -> Any:
     """Draw the line of the i-th series, with marks of its shape; its dash changes when the colours start again."""
-    marker, dash = {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5}, ("solid", "dash", "dot")[i // len(PALETTE) % 3]
-    return line(x, y, legend_name(name), colour(i), dash=dash, **{"mode": "lines+markers", "marker": marker, **own})
+    marker, dash = (
+        {"symbol": SYMBOLS[i % len(SYMBOLS)], "size": 5},
+        ("solid", "dash", "dot")[i // len(PALETTE) % 3],
+    )
+    return line(
+        x,
+        y,
+        legend_name(name),
+        colour(i),
+        dash=dash,
+        **{"mode": "lines+markers", "marker": marker, **own},
+    )
 
 
 def shape_legend(names: Iterable[object]) -> str:
     """Say which drawn shape stands for which of several names."""
-    return ", ".join(f"{shape} {printable_line(name)}" for shape, name in zip(SHAPES, names, strict=False) if name)
+    return ", ".join(
+        f"{shape} {printable_line(name)}"
+        for shape, name in zip(SHAPES, names, strict=False)
+        if name
+    )
 
 
 def error_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
     """Give the bar of an interval around a value, or around a column of them."""
-    columns = [v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)]
+    columns = [
+        v if isinstance(v, pl.Series) else pl.Series([v], dtype=pl.Float64) for v in (x, low, high)
+    ]
     up, down = (columns[2] - columns[0]).to_list(), (columns[0] - columns[1]).to_list()
     return {"array": up, "arrayminus": down, "thickness": 1.5, "width": 0, **look}
 
@@ -269,11 +327,14 @@ def error_bar(x: Any, low: Any, high: Any, **look: Any) -> dict[str, Any]:
 def make_figure(traces: Sequence[Any], layout_for: Callable[[int], dict[str, Any]]) -> go.Figure:
     """Make a figure of traces and a layout that depends on the width in pixels.
 
-    :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for each paper width.
+    :param layout_for: gives the layout, with ``height`` and ``margin``, at a width; it is asked for
+        each paper width.
     """
     for trace in traces:
         if "legendgroup" in trace and not trace.legendgroup:
-            trace.legendgroup = trace.name  # in the legend, and when it is clicked on, a name is one thing
+            trace.legendgroup = (
+                trace.name
+            )  # in the legend, and when it is clicked on, a name is one thing
     layouts = {width: {**layout_for(px), "width": px} for width, px in WIDTHS.items()}
     about = {"template": template(), "meta": {_WIDTHS_KEY: layouts}}
     return go.Figure(data=list(traces), layout=about | layouts["full"])
@@ -291,7 +352,9 @@ def copy_for_width(fig: go.Figure, width: Width) -> go.Figure:
     336
     """
     copy = go.Figure(fig)
-    layouts = (copy.layout.meta or {}).get(_WIDTHS_KEY) if isinstance(copy.layout.meta, dict) else None
+    layouts = (
+        (copy.layout.meta or {}).get(_WIDTHS_KEY) if isinstance(copy.layout.meta, dict) else None
+    )
     if layouts is None:
         px, own = WIDTHS[width], copy.layout
         shape = own.height / own.width if own.height and own.width else 0.7

@@ -15,13 +15,15 @@ from memlab.figures._text import cut_to_width, drawable_text, escape, printable_
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
 
 
-def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "plain top-k") -> go.Figure:
+def sweep(
+    frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "plain top-k"
+) -> go.Figure:
     """Draw a measure over a parameter, a panel a system, with the plain ranking as a grey line to beat.
 
     All panels have the same y axis.
 
-    :param frame: ``system`` (of a panel), ``parameter`` (its name, on the x axis), ``value``, ``mean``, ``low``,
-        ``high`` and ``baseline`` (what the plain ranking reaches).
+    :param frame: ``system`` (of a panel), ``parameter`` (its name, on the x axis), ``value``,
+        ``mean``, ``low``, ``high`` and ``baseline`` (what the plain ranking reaches).
     :param reference: what the baseline is called.
 
     >>> import polars as pl
@@ -31,10 +33,14 @@ def sweep(frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str
     >>> [trace.name for trace in sweeps.sweep(rows).data]
     ['plain top-k', 'with the parameter']
     """
-    style.check_columns(frame, ("parameter", "value", "mean", "low", "high", "baseline", "system"), "sweep")
+    style.check_columns(
+        frame, ("parameter", "value", "mean", "low", "high", "baseline", "system"), "sweep"
+    )
     names = ["with the parameter", reference]
     traces, heads = list[Any](), list[tuple[str, str]]()
-    for p, (head, rows) in enumerate(style.rows_by_value(frame.sort("value", maintain_order=True), "system")):
+    for p, (head, rows) in enumerate(
+        style.rows_by_value(frame.sort("value", maintain_order=True), "system")
+    ):
         error = style.error_bar(rows["mean"], rows["low"], rows["high"], thickness=0.8, width=2)
         own: dict[str, Any] = {"showlegend": p == 0, **style.panel_axes(p)}
         traces += [

@@ -20,8 +20,9 @@ _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens that are given to a model, and against the time of one search.
 
-    On the right each system's mark carries the 95 % interval of its share; the dotted line joins those that no other
-    system beats in both. A ranking that was only read has no time, and stands on the left alone.
+    On the right each system's mark carries the 95 % interval of its share; the dotted line joins
+    those that no other system beats in both. A ranking that was only read has no time, and stands
+    on the left alone.
 
     :param table: :attr:`memlab.experiments.Systems.table`.
 
@@ -34,7 +35,9 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     """
     style.check_columns(table, ("system", "n", "recall_all@10", "p50 ms"), "trade_off")
     table = style.shorten_names(table, "system")
-    budgets = {int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))}
+    budgets = {
+        int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))
+    }
     tokens, names = sorted(budgets), table["system"].to_list()
     traces = []
     for i, row in enumerate(table.iter_rows(named=True)):
@@ -57,7 +60,10 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             error_y=style.error_bar(share, low, high, color=tint),
             hovertemplate=f"%{{y:.3f}} [{low:.3f}, {high:.3f}], %{{x:,.1f}} ms", **style.panel_axes(1),
         ))  # fmt: skip
-    n, untimed = max(table["n"].to_list()), table.filter(pl.col("p50 ms").is_null())["system"].to_list()
+    n, untimed = (
+        max(table["n"].to_list()),
+        table.filter(pl.col("p50 ms").is_null())["system"].to_list(),
+    )
     timeless = f"(no time: {', '.join(map(printable_line, untimed))})" if untimed else ""
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
@@ -65,7 +71,11 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
 
     def layout_for(px: int) -> dict[str, Any]:
         beside = px > style.WIDTHS["column"]
-        high = 190 if beside else max(60, min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2))
+        high = (
+            190
+            if beside
+            else max(60, min(150, (style.TALLEST_PX - 122 - style.legend_below(names, px)[1]) / 2))
+        )
         recall = {"range": [0, 1.0], "tick0": 0, "dtick": 0.2}
         facets = [
             {

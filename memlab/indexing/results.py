@@ -34,7 +34,9 @@ def resolved_facts(
     """
     facts = store.knowledge.rows("facts", dataset, scopes=scopes)
     pairs = map_undos_to_current_facts(store, dataset, facts).values()
-    return resolve(facts, encoder=cache_encoder(store, encoder) if encoder else None, as_of=as_of, undone=pairs)
+    return resolve(
+        facts, encoder=cache_encoder(store, encoder) if encoder else None, as_of=as_of, undone=pairs
+    )
 
 
 def map_undos_to_current_facts(
@@ -45,7 +47,9 @@ def map_undos_to_current_facts(
     :returns: noted pair → current pair; an id is empty where no fact states it any more.
     """
     rows = facts.select("scope", "fact_id").rows()
-    known = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in rows} | {row: row[1] for row in rows}
+    known = {(scope, _FACT_DIGEST.sub(r"\1", fact)): fact for scope, fact in rows} | {
+        row: row[1] for row in rows
+    }
 
     def current(scope: str, fact: str) -> str:
         return known.get((scope, fact)) or known.get((scope, _FACT_DIGEST.sub(r"\1", fact)), "")
@@ -54,10 +58,17 @@ def map_undos_to_current_facts(
     return {(old, new): (current(scope, old), current(scope, new)) for scope, old, new in noted}
 
 
-def cache_vectors(store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False) -> None:
+def cache_vectors(
+    store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = False
+) -> None:
     """Encode the summaries and facts of the index into the store's cache of vectors."""
-    facts = resolved_facts(store, dataset, encoder=encoder).facts.filter(pl.col("status") != "repeat")
-    if texts := [*store.knowledge.rows("summaries", dataset)["summary"], *recall.fact_statements(facts)]:
+    facts = resolved_facts(store, dataset, encoder=encoder).facts.filter(
+        pl.col("status") != "repeat"
+    )
+    if texts := [
+        *store.knowledge.rows("summaries", dataset)["summary"],
+        *recall.fact_statements(facts),
+    ]:
         store.encode(encoder, texts, progress=progress)
 
 
@@ -67,32 +78,55 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     :param events: what :func:`memlab.indexing.index` gave.
     """
     counted = [f"{n:,} {kind}" for kind, n in Counter(events["kind"]).items()]
-    holds = [count_noun(store.knowledge.rows(table, dataset).height, table) for table in ("summaries", "entities")]
+    holds = [
+        count_noun(store.knowledge.rows(table, dataset).height, table)
+        for table in ("summaries", "entities")
+    ]
     known = resolved_facts(store, dataset).facts
     facts = known.filter(~pl.col("status").is_in(["repeat", "closing"]))
-    holds.append(f"{count_noun(facts.height, 'facts')}, of which {facts.filter(status='active').height:,} hold")
+    holds.append(
+        f"{count_noun(facts.height, 'facts')}, of which {facts.filter(status='active').height:,} hold"
+    )
     still_open = _open_note(store, dataset) if events.is_empty() else ""
-    lines = [f"{dataset}: {', '.join(counted) or 'nothing was due'}{still_open}; the index holds {', '.join(holds)}"]
+    lines = [
+        f"{dataset}: {', '.join(counted) or 'nothing was due'}{still_open}; the index holds {', '.join(holds)}"
+    ]
     failed = events.filter(kind="failed").select("session_id", "reason")
     lines += [
-        f"  {session}: failed: {shorten_line(reason or '')}" for session, reason in failed.head(_MAX_LISTED).iter_rows()
+        f"  {session}: failed: {shorten_line(reason or '')}"
+        for session, reason in failed.head(_MAX_LISTED).iter_rows()
     ]
     if failed.height > _MAX_LISTED:
-        lines.append(f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events")
-    made = f"summaries of their own sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
+        lines.append(
+            f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events"
+        )
+    made = (
+        f"summaries of their own sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
+    )
     alone, kind = pl.col("service") == "extractive", pl.col("kind")
     for which, how in (
         (alone, f"came from no model{{}}: {made}"),
-        (~alone & (kind == "fallback"), "came in part from no model{}; the next memlab index asks again"),
+        (
+            ~alone & (kind == "fallback"),
+            "came in part from no model{}; the next memlab index asks again",
+        ),
         (kind == "kept", "stay as a model made them{}"),
     ):
         if (part := events.filter(which)).height:
             # That a session was too short for a summary is no reason.
             reasons = part["reason"].drop_nulls().str.replace(r"(; )?no summary: .*$", "")
-            why = "".join(f" ({shorten_line(reason)})" for reason in reasons.filter(reasons != "").head(1))
+            why = "".join(
+                f" ({shorten_line(reason)})" for reason in reasons.filter(reasons != "").head(1)
+            )
             lines.append(f"  {part.height:,} of {events.height:,} sessions {how.format(why)}")
-    gone = [noted for noted, pair in map_undos_to_current_facts(store, dataset, known).items() if "" in pair]
-    return lines + [f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone]
+    gone = [
+        noted
+        for noted, pair in map_undos_to_current_facts(store, dataset, known).items()
+        if "" in pair
+    ]
+    return lines + [
+        f"  undone: {new} ends {old}: what it names is no longer said" for old, new in gone
+    ]
 
 
 def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
@@ -103,11 +137,22 @@ def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     reasons = states["reason"].drop_nulls().unique(maintain_order=True).head(3).to_list()
     why = f" ({'; '.join(map(shorten_line, reasons))})" if reasons else ""
     failed = (states["status"] == "failed").all()
-    return f"has no session that was indexed{why}" if failed else f"is indexed, and nothing was found{why}"
+    return (
+        f"has no session that was indexed{why}"
+        if failed
+        else f"is indexed, and nothing was found{why}"
+    )
 
 
 def _open_note(store: MemoryStore, dataset: str, *scopes: str) -> str:
     """Say how many sessions are still open, so that they are not indexed."""
-    minutes, ends = settings()[0].gap_minutes, store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"]
+    minutes, ends = (
+        settings()[0].gap_minutes,
+        store.sessions(dataset, scopes=scopes or None, columns=["end"])["end"],
+    )
     n_open = (ends + timedelta(minutes=minutes) >= datetime.now(UTC)).sum()
-    return f"; still open, until {minutes:g} minutes of silence: {n_open:,} of its sessions" if n_open else ""
+    return (
+        f"; still open, until {minutes:g} minutes of silence: {n_open:,} of its sessions"
+        if n_open
+        else ""
+    )

@@ -36,7 +36,8 @@ CODE_VERSION = 10  # raised with a change of code that gives other rows for the 
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
 """The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
-``fallback``, ``failed``), ``reason``, ``alone`` (whether no part was made by a model), and ``seconds``."""
+``fallback``, ``failed``), ``reason``, ``alone`` (whether no part was made by a model), and
+``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -75,23 +76,27 @@ def index(
 ) -> pl.DataFrame:
     """Index the closed sessions that are due: never tried, tried with another recipe, changed since, or failed.
 
-    One where a model was asked in vain, and that was made without it, is due again; what is not recorded is due once
-    the recordings change. A session's rows count once all of them are written: a process that dies, a model that fails
-    or a full disk leaves what counted before. Turns can be ingested meanwhile. A session that fails, fails alone; one
-    that a model does not answer is made without it, unless what a model made of the same turns is there. A service that
-    fails again and again is asked for no further batch.
+    One where a model was asked in vain, and that was made without it, is due again; what is not
+    recorded is due once the recordings change. A session's rows count once all of them are written:
+    a process that dies, a model that fails or a full disk leaves what counted before. Turns can be
+    ingested meanwhile. A session that fails, fails alone; one that a model does not answer is made
+    without it, unless what a model made of the same turns is there. A service that fails again and
+    again is asked for no further batch.
 
-    Inside :func:`memlab.llm.track_spending` with ``estimate``, what a model would be asked is counted, and nothing is
-    asked or written.
+    Inside :func:`memlab.llm.track_spending` with ``estimate``, what a model would be asked is
+    counted, and nothing is asked or written.
 
     :param settings: what is made; see :class:`memlab.config.IndexSettings`.
     :param service: the language model that makes it, see :func:`memlab.llm.ask`; ``None`` for none.
-    :param encoder: embeds summaries and facts, so that they are found at once; otherwise they are when first searched.
+    :param encoder: embeds summaries and facts, so that they are found at once; otherwise they are
+        when first searched.
     :param now: the present, by which sessions are open or closed; the clock where none is given.
     :param gap: the silence after which a session is closed.
-    :param engine: ``ray``: the workers of a cluster read the sessions, see :func:`memlab.distributed.parallel_map`.
+    :param engine: ``ray``: the workers of a cluster read the sessions, see
+        :func:`memlab.distributed.parallel_map`.
     :returns: what happened: rows of :class:`memlab.records.IndexEvent`.
-    :raises ModelError: when the service cannot be asked at all (no client, no key): nothing was done.
+    :raises ModelError: when the service cannot be asked at all (no client, no key): nothing was
+        done.
     :raises StoreError: when the store cannot be read or written: what was committed before stays.
 
     >>> import tempfile, memlab
@@ -115,15 +120,23 @@ def index(
     job = IndexJob(dataset, language, chosen, service, _recipe_version(chosen, service), present)
     due = _due_sessions(store, job, gap)
     events, left_alone = [frame(IndexEvent)], ""
-    with tqdm(total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2) as bar:
+    with tqdm(
+        total=due.height, desc="index", unit=" sessions", disable=not progress, delay=2
+    ) as bar:
         read_ahead, batches = tee(due.iter_slices(chosen.batch))
-        inputs = (_read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead)
-        for batch, rows in zip(batches, parallel_map(_index_batch, inputs, job, engine=engine), strict=True):
+        inputs = (
+            _read_batch(store, job, batch)._replace(left_alone=left_alone) for batch in read_ahead
+        )
+        for batch, rows in zip(
+            batches, parallel_map(_index_batch, inputs, job, engine=engine), strict=True
+        ):
             if is_estimating():
                 continue
             events.append(_commit_batch(store, job, batch, rows))
             reasons = events[-1]["reason"].drop_nulls()
-            left_alone = left_alone or next((each for each in reasons if "not asked after" in each), "")
+            left_alone = left_alone or next(
+                (each for each in reasons if "not asked after" in each), ""
+            )
             bar.update(batch.height)
     if encoder is not None and due.height and not is_estimating():
         cache_vectors(store, dataset, encoder, progress=progress)
@@ -144,20 +157,25 @@ def _recipe_version(settings: IndexSettings, service: str | Service | None) -> s
 def _due_sessions(store: MemoryStore, job: IndexJob, gap: timedelta) -> pl.DataFrame:
     """List the sessions that are closed and due, in the dataset's order.
 
-    :returns: the columns of sessions with ``digest``, ``turns``, ``attempts`` (with this recipe on these turns),
-        ``generation`` (of the rows that count now), ``service`` (that made those) and ``same`` (of these turns).
+    :returns: the columns of sessions with ``digest``, ``turns``, ``attempts`` (with this recipe on
+        these turns), ``generation`` (of the rows that count now), ``service`` (that made those) and
+        ``same`` (of these turns).
     """
     sessions = store.sessions(job.dataset, columns=["session_id", "scope", "end", "n_turns"])
     closed = sessions.filter((pl.col("end") + gap < job.now).fill_null(True))
     states = store.knowledge.states(job.dataset).drop("scope", "reason", "at", "turns")
-    due = closed.join(store.knowledge.digests(job.dataset), on="session_id", maintain_order="left").join(
-        states, on="session_id", how="left", suffix="_seen", maintain_order="left"
-    )
+    due = closed.join(
+        store.knowledge.digests(job.dataset), on="session_id", maintain_order="left"
+    ).join(states, on="session_id", how="left", suffix="_seen", maintain_order="left")
     same = (pl.col("digest") == pl.col("digest_seen")).fill_null(False)
     tried = same & (pl.col("version") == job.version)
     is_done = tried & pl.col("status").is_in(["indexed", *["fallback"] * (job.service == RECORDED)])
     attempts = pl.when(tried).then("attempts").otherwise(0)
-    return due.filter(~is_done).with_columns(attempts=attempts, same=same).drop("status", "version", "digest_seen")
+    return (
+        due.filter(~is_done)
+        .with_columns(attempts=attempts, same=same)
+        .drop("status", "version", "digest_seen")
+    )
 
 
 def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
@@ -168,18 +186,30 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
     if job.service and job.settings.facts:
         known = store.knowledge.rows("facts", job.dataset, scopes=scopes)
         pairs = map_undos_to_current_facts(store, job.dataset, known).values()
-        before = {"known": known, "undone": list(pairs), "earlier": _earlier_turns(turns, due["session_id"].to_list())}
+        before = {
+            "known": known,
+            "undone": list(pairs),
+            "earlier": _earlier_turns(turns, due["session_id"].to_list()),
+        }
     return Batch(due, turns.join(due, on="session_id", how="semi", maintain_order="left"), before)
 
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Give for each session the last turns of its scope before it, cut to a few hundred characters."""
     columns = ("scope", "session_id", "turn_id", "speaker", "text", "timestamp")
-    short = turns.select(*columns).with_columns(pl.col("text").str.slice(0, EARLIER_CHARS)).with_row_index("at")
-    begins = short.with_columns(begin=pl.col("at").first().over("scope")).unique("session_id", keep="first")
+    short = (
+        turns.select(*columns)
+        .with_columns(pl.col("text").str.slice(0, EARLIER_CHARS))
+        .with_row_index("at")
+    )
+    begins = short.with_columns(begin=pl.col("at").first().over("scope")).unique(
+        "session_id", keep="first"
+    )
     begins = begins.filter(pl.col("session_id").is_in(sessions), pl.col("at") > pl.col("begin"))
     return {
-        session: short.slice(start := max(begin, at - EARLIER_TURNS), at - start).drop("at").to_dicts()
+        session: short.slice(start := max(begin, at - EARLIER_TURNS), at - start)
+        .drop("at")
+        .to_dicts()
         for session, at, begin in begins.select("session_id", "at", "begin").iter_rows()
     }
 
@@ -194,13 +224,17 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
     except Exception as error:
         # Whatever a library does with the words of one session must not stop the others.
         if due.height > 1:
-            turns = [batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)]
+            turns = [
+                batch.turns.join(one, on="session_id", how="semi") for one in due.iter_slices(1)
+            ]
             parts = zip(due.iter_slices(1), turns, strict=True)
             each = [_index_batch(batch._replace(due=one, turns=its), job) for one, its in parts]
             return {name: pl.concat(one[name] for one in each) for name in each[0]}
         # Not the text of the error's cause, which may hold the conversation.
         reason = pl.lit(f"{type(error).__name__}: {str(error)[:300]}")
-        failed = due.select("session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False))
+        failed = due.select(
+            "session_id", status=pl.lit("failed"), reason=reason, alone=pl.lit(False)
+        )
         rows = _NO_ROWS | {"outcomes": failed}
     seconds = (time.perf_counter() - begun) / due.height
     return rows | {"outcomes": rows["outcomes"].with_columns(seconds=pl.lit(seconds))}
@@ -208,7 +242,12 @@ def _index_batch(batch: Batch, job: IndexJob) -> IndexRows:
 
 def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     """Make summaries, facts and entities of some sessions, as the settings ask for."""
-    chosen, due, turns, service = job.settings, batch.due, batch.turns, None if batch.left_alone else job.service
+    chosen, due, turns, service = (
+        job.settings,
+        batch.due,
+        batch.turns,
+        None if batch.left_alone else job.service,
+    )
     rows = dict(_NO_ROWS)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
     if chosen.facts and (service or english_rules_apply(job.language, "the reading of facts")):
@@ -216,19 +255,28 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
         outcomes.append(extracted.outcomes)
         # A message without a time counts as heard now.
         heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(job.now)).cast(TIMESTAMP)
-        rows |= {"facts": extracted.facts.with_columns(recorded_at=heard), "entities": extracted.entities}
+        rows |= {
+            "facts": extracted.facts.with_columns(recorded_at=heard),
+            "entities": extracted.entities,
+        }
     if chosen.summaries:
         few = pl.col("n_turns") < chosen.min_turns
-        why = pl.format("no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns))
+        why = pl.format(
+            "no summary: {} turns, and min_turns is {}", "n_turns", pl.lit(chosen.min_turns)
+        )
         outcomes.append(due.filter(few).select("session_id", reason=why))
         long = turns.join(due.filter(~few), on="session_id", how="semi", maintain_order="left")
         written = summarize_sessions(long, service=service, language=job.language)
-        unanswered = pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
+        unanswered = (
+            pl.when(pl.col("reason") == "").then(pl.lit("ok")).otherwise(pl.lit("fallback"))
+        )
         outcomes.append(written.select("session_id", "reason", "service", status=unanswered))
         stamp = {"version": pl.lit(job.version), "created_at": pl.lit(job.now).cast(TIMESTAMP)}
         rows["summaries"] = written.with_columns(**stamp).select(*schema(Summary))
     if batch.left_alone:
-        outcomes.append(due.select("session_id", status=pl.lit("fallback"), reason=pl.lit(batch.left_alone)))
+        outcomes.append(
+            due.select("session_id", status=pl.lit("fallback"), reason=pl.lit(batch.left_alone))
+        )
     reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
     made_by = pl.col("service").drop_nulls()
     rows["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
@@ -239,29 +287,49 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     return rows
 
 
-def _commit_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame, results: IndexRows) -> pl.DataFrame:
+def _commit_batch(
+    store: MemoryStore, job: IndexJob, due: pl.DataFrame, results: IndexRows
+) -> pl.DataFrame:
     """Write the rows of a batch with states and events; a session that failed keeps its earlier rows.
 
-    What a model made of these very turns is better than what can be made without it: it is kept, with its state.
+    What a model made of these very turns is better than what can be made without it: it is kept,
+    with its state.
 
     :raises StoreError: when the store cannot be written.
     """
     asked = extraction.service_name(job.service) or EXTRACTIVE
-    better = (pl.col("status") == "fallback") & pl.col("same") & (pl.col("service") != EXTRACTIVE).fill_null(False)
+    better = (
+        (pl.col("status") == "fallback")
+        & pl.col("same")
+        & (pl.col("service") != EXTRACTIVE).fill_null(False)
+    )
     vain = pl.col("alone") & pl.lit(job.service != RECORDED)
     # Named by what was there before: an attempt that was cut off and is made again is one event.
-    before = pl.concat_str("version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@")
+    before = pl.concat_str(
+        "version", "digest", pl.col("generation").fill_null(""), "attempts", separator="@"
+    )
     rows = due.join(results["outcomes"], on="session_id", maintain_order="left").with_columns(
         at=pl.lit(job.now).cast(TIMESTAMP), version=pl.lit(job.version),
         status=pl.when(better & vain).then(pl.lit("failed")).when(better).then(pl.lit("kept")).otherwise("status"),
         made_by=pl.when("alone").then(pl.lit(EXTRACTIVE)).otherwise(pl.lit(asked)),
         attempts=(pl.col("attempts") + 1).cast(pl.Int32), better=better,
     )  # fmt: skip
-    failed, change = pl.col("status") == "failed", pl.when(pl.col("generation").is_null()).then(pl.lit("created"))
+    failed, change = (
+        pl.col("status") == "failed",
+        pl.when(pl.col("generation").is_null()).then(pl.lit("created")),
+    )
     events = rows.with_columns(
-        event_id=pl.format("{}@{}", "session_id", pl.Series(text_hashes(rows.select(before).to_series()))),
-        kind=pl.when(pl.col("status") == "ok").then(change.otherwise(pl.lit("updated"))).otherwise("status"),
-        service=pl.when(failed).then(pl.lit(asked)).when("better").then("service").otherwise("made_by"),
+        event_id=pl.format(
+            "{}@{}", "session_id", pl.Series(text_hashes(rows.select(before).to_series()))
+        ),
+        kind=pl.when(pl.col("status") == "ok")
+        .then(change.otherwise(pl.lit("updated")))
+        .otherwise("status"),
+        service=pl.when(failed)
+        .then(pl.lit(asked))
+        .when("better")
+        .then("service")
+        .otherwise("made_by"),
     ).select(*schema(IndexEvent))
     rows = rows.filter(~pl.col("better"))
     states = rows.with_columns(

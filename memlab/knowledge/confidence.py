@@ -30,7 +30,8 @@ class ConfidenceSettings(BaseModel):
     """The constants of the confidence: the table ``[confidence]`` of ``memlab.toml``.
 
     :param base: confidence by source, the table ``[confidence.base]``.
-    :param reinforcement_step: what each repetition adds to the factor, up to ``reinforcement_limit``.
+    :param reinforcement_step: what each repetition adds to the factor, up to
+        ``reinforcement_limit``.
     :param decay: the curve of retention (1 is fresh): ``family`` and its parameters.
 
     >>> from memlab.knowledge.confidence import ConfidenceSettings
@@ -55,23 +56,33 @@ class ConfidenceSettings(BaseModel):
             return cls.model_validate(dict(table))
         except ValidationError as error:
             first = error.errors()[0]
-            name, names = ".".join(map(str, ("confidence", *first["loc"]))), ", ".join(cls.model_fields)
-            raise DataError(f"setting {name!r}: {first['msg']}; the table [confidence] has {names}") from None
+            name, names = (
+                ".".join(map(str, ("confidence", *first["loc"]))),
+                ", ".join(cls.model_fields),
+            )
+            raise DataError(
+                f"setting {name!r}: {first['msg']}; the table [confidence] has {names}"
+            ) from None
 
 
-def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None) -> pl.DataFrame:
+def score(
+    facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | None = None
+) -> pl.DataFrame:
     """Score the confidence of facts at ``now``: base(source) · reinforcement · retention, and 0 if superseded.
 
-    The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh fact repetition
-    changes nothing, and later it makes up for age. The score is for ranking; it is a probability only where base and
-    reinforcement are 1 and the curve was fitted. A fact without any time does not decay.
+    The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh
+    fact repetition changes nothing, and later it makes up for age. The score is for ranking; it is
+    a probability only where base and reinforcement are 1 and the curve was fitted. A fact without
+    any time does not decay.
 
-    :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``, ``superseded``.
+    :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``,
+        ``superseded``.
     :param now: when the facts are read; with a time zone if the column has one.
     :param settings: the constants; those of memlab where not given.
-    :returns: the facts in their order with ``age_days`` (null where not known; 0 for what is yet to come), ``base``,
-        ``reinforcement``, ``retention`` and ``confidence``.
-    :raises DataError: for a missing column, an unknown source, or times that are zoned on one side only.
+    :returns: the facts in their order with ``age_days`` (null where not known; 0 for what is yet to
+        come), ``base``, ``reinforcement``, ``retention`` and ``confidence``.
+    :raises DataError: for a missing column, an unknown source, or times that are zoned on one side
+        only.
 
     >>> from datetime import datetime
     >>> import polars as pl
@@ -86,8 +97,12 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
     settings = settings or ConfidenceSettings()
     _check_facts(facts, now)
     last = pl.col("last_access").cast(pl.Datetime("us", "UTC" if now.tzinfo else None))
-    aged = facts.with_columns(age_days=((pl.lit(now) - last).dt.total_microseconds() / _DAY_MICROSECONDS).clip(0))
-    lift = (1.0 + settings.reinforcement_step * pl.col("n_reinforced")).clip(None, settings.reinforcement_limit)
+    aged = facts.with_columns(
+        age_days=((pl.lit(now) - last).dt.total_microseconds() / _DAY_MICROSECONDS).clip(0)
+    )
+    lift = (1.0 + settings.reinforcement_step * pl.col("n_reinforced")).clip(
+        None, settings.reinforcement_limit
+    )
     return aged.with_columns(
         base=pl.col("source").cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64),
         reinforcement=lift.cast(pl.Float64),
@@ -100,14 +115,20 @@ def score(facts: pl.DataFrame, *, now: datetime, settings: ConfidenceSettings | 
 
 
 def trajectory(
-    curves: Mapping[str, AnyCurve], *, accesses_days: Sequence[float] = (0.0,), source: str = "stated", days: int = 365
+    curves: Mapping[str, AnyCurve],
+    *,
+    accesses_days: Sequence[float] = (0.0,),
+    source: str = "stated",
+    days: int = 365,
 ) -> pl.DataFrame:
     """Compute the confidence of one fact over time under several curves, with its repetitions as jumps.
 
     :param curves: by the name to show.
-    :param accesses_days: when the fact was heard, in days; the first is when it became known, the others reinforce.
+    :param accesses_days: when the fact was heard, in days; the first is when it became known, the
+        others reinforce.
     :param days: how long to follow it.
-    :returns: ``family``, ``day``, ``n_reinforced``, ``retention`` and ``confidence``; two rows at a jump.
+    :returns: ``family``, ``day``, ``n_reinforced``, ``retention`` and ``confidence``; two rows at a
+        jump.
 
     >>> from memlab.knowledge import confidence
     >>> from memlab.knowledge.decay import Exponential
@@ -118,15 +139,24 @@ def trajectory(
     accesses, end = sorted(accesses_days), datetime(2000, 1, 1)
     # A jump has two rows: without the access of that day, and with it.
     moments = {(accesses[0] + day, True) for day in range(days + 1)}
-    moments |= {(day, included) for day in accesses[1:] if day <= accesses[0] + days for included in (False, True)}
+    moments |= {
+        (day, included)
+        for day in accesses[1:]
+        if day <= accesses[0] + days
+        for included in (False, True)
+    }
     rows = []
     for day, included in sorted(moments):
         before = [access for access in accesses if access < day or (included and access == day)]
-        rows.append((float(day), len(before) - 1, end - timedelta(days=day - before[-1]), source, False))
+        rows.append(
+            (float(day), len(before) - 1, end - timedelta(days=day - before[-1]), source, False)
+        )
     columns = ["day", "n_reinforced", "last_access", "source", "superseded"]
     facts = pl.DataFrame(rows, schema=columns, orient="row")
     paths = [
-        score(facts, now=end, settings=ConfidenceSettings(decay=curve)).with_columns(family=pl.lit(name))
+        score(facts, now=end, settings=ConfidenceSettings(decay=curve)).with_columns(
+            family=pl.lit(name)
+        )
         for name, curve in curves.items()
     ]
     return pl.concat(paths).select("family", "day", "n_reinforced", "retention", "confidence")
@@ -135,11 +165,19 @@ def trajectory(
 def _check_facts(facts: pl.DataFrame, now: datetime) -> None:
     needed = ("source", "n_reinforced", "last_access", "superseded")
     if missing := [name for name in needed if name not in facts.columns]:
-        raise DataError(f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}")
+        raise DataError(
+            f"confidence needs the column(s) {', '.join(missing)}; the frame has {facts.columns}"
+        )
     sources = list(SourceSettings.model_fields)
-    wrong = facts.filter(~pl.col("source").cast(pl.String).is_in(sources).fill_null(False))["source"]
+    wrong = facts.filter(~pl.col("source").cast(pl.String).is_in(sources).fill_null(False))[
+        "source"
+    ]
     if wrong.len():
-        raise DataError(f"source is {wrong[0]!r} in {wrong.len()} facts; expected one of {', '.join(sources)}")
+        raise DataError(
+            f"source is {wrong[0]!r} in {wrong.len()} facts; expected one of {', '.join(sources)}"
+        )
     kind = facts.schema["last_access"]
     if isinstance(kind, pl.Datetime) and (kind.time_zone is None) != (now.tzinfo is None):
-        raise DataError(f"last_access has {kind.time_zone or 'no time zone'} and now is {now.isoformat()}")
+        raise DataError(
+            f"last_access has {kind.time_zone or 'no time zone'} and now is {now.isoformat()}"
+        )

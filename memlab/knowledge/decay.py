@@ -1,8 +1,8 @@
 """Decay curves: the share of facts that are still true at an age, the time since they were last stated.
 
-Every family is a frozen dataclass whose ``retention`` takes (n,) ages in days, from 0, and gives (n,) shares in [0, 1],
-never rising with age. All but the plateau are given by their half-life, so that half-life and shape are nearly
-independent when they are fitted.
+Every family is a frozen dataclass whose ``retention`` takes (n,) ages in days, from 0, and gives
+(n,) shares in [0, 1], never rising with age. All but the plateau are given by their half-life, so
+that half-life and shape are nearly independent when they are fitted.
 """
 
 from __future__ import annotations
@@ -33,9 +33,17 @@ class Curve:
 
     def __post_init__(self) -> None:
         for name, value in self.parameters.items():
-            fine = 0 <= value <= 1 if name == "floor" else value >= 0 if name == "plateau_days" else value > 0
+            fine = (
+                0 <= value <= 1
+                if name == "floor"
+                else value >= 0
+                if name == "plateau_days"
+                else value > 0
+            )
             if not (fine and np.isfinite(value)):
-                raise DataError(f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 to 1)")
+                raise DataError(
+                    f"{name} of {self.family} is {value}; give a number above 0 (a floor: from 0 to 1)"
+                )
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -71,7 +79,9 @@ class PlateauLinear(Curve):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.end_days <= self.plateau_days:
-            raise DataError(f"end_days is {self.end_days:g}; it must come after plateau_days, {self.plateau_days:g}")
+            raise DataError(
+                f"end_days is {self.end_days:g}; it must come after plateau_days, {self.plateau_days:g}"
+            )
 
     def retention(self, age_days: np.ndarray) -> np.ndarray:
         past = (age_days - self.plateau_days) / (self.end_days - self.plateau_days)
@@ -82,7 +92,8 @@ class PlateauLinear(Curve):
 class Exponential(Curve):
     """2^(−age / half-life): the same share is lost every day, whatever the age.
 
-    Source: Ebbinghaus, Über das Gedächtnis (1885); as a survival function it is the constant hazard.
+    Source: Ebbinghaus, Über das Gedächtnis (1885); as a survival function it is the constant
+    hazard.
 
     >>> import numpy as np
     >>> from memlab.knowledge.decay import Exponential
@@ -101,10 +112,11 @@ class Exponential(Curve):
 class PowerLaw(Curve):
     """(1 + age / scale)^(−exponent), with scale = half-life / (2^(1/exponent) − 1): what is old hardly ages any more.
 
-    As the exponent grows the curve becomes the exponential one, so a large exponent is never known well.
+    As the exponent grows the curve becomes the exponential one, so a large exponent is never known
+    well.
 
-    Source: Wickelgren, Single-trace fragility theory of memory dynamics (Memory & Cognition 1974); Wixted and Ebbesen,
-    On the form of forgetting (Psychological Science 1991).
+    Source: Wickelgren, Single-trace fragility theory of memory dynamics (Memory & Cognition 1974);
+    Wixted and Ebbesen, On the form of forgetting (Psychological Science 1991).
 
     >>> import numpy as np
     >>> from memlab.knowledge.decay import PowerLaw
@@ -125,7 +137,8 @@ class PowerLaw(Curve):
 class Weibull(Curve):
     """2^(−(age / half-life)^shape): a shape above 1 wears out with age, below 1 the young die first, 1 is exponential.
 
-    Source: Weibull, A statistical distribution function of wide applicability (J. Appl. Mech. 1951).
+    Source: Weibull, A statistical distribution function of wide applicability (J. Appl. Mech.
+    1951).
 
     >>> import numpy as np
     >>> from memlab.knowledge.decay import Weibull
@@ -146,14 +159,16 @@ class Weibull(Curve):
 class BaseLevel(Curve):
     """1 / (1 + (age / half-life)^slope): base-level activation since the last access, squashed by the logistic.
 
-    ACT-R's activation falls as −decay · ln age, and its chance of retrieval is logistic((activation − threshold) /
-    noise): of one access, only these two numbers of the four are known. Repetitions raise the reinforcement of a fact,
-    and are not counted a second time here. As a survival function it is the log-logistic.
+    ACT-R's activation falls as −decay · ln age, and its chance of retrieval is logistic((activation
+    − threshold) / noise): of one access, only these two numbers of the four are known. Repetitions
+    raise the reinforcement of a fact, and are not counted a second time here. As a survival
+    function it is the log-logistic.
 
     :param half_life_days: the age at which half is left.
     :param slope: the log-odds lost as the logarithm of the age grows by 1.
 
-    Source: Anderson and Schooler, Reflections of the environment in memory (Psychological Science 1991).
+    Source: Anderson and Schooler, Reflections of the environment in memory (Psychological Science
+    1991).
 
     >>> import numpy as np
     >>> from memlab.knowledge.decay import BaseLevel

@@ -21,20 +21,28 @@ def list_records(
 ) -> pl.DataFrame:
     """List the records of one of :data:`KINDS`, the latest first.
 
-    :param summaries: rows of :class:`memlab.records.Summary`; ``entities``: of :class:`memlab.records.Entity`.
-    :param resolved: the facts; read for the timeline alone, which has summaries, facts and supersessions.
+    :param summaries: rows of :class:`memlab.records.Summary`; ``entities``: of
+        :class:`memlab.records.Entity`.
+    :param resolved: the facts; read for the timeline alone, which has summaries, facts and
+        supersessions.
     :returns: ``at``, ``session_id``, ``type``, ``text`` and ``evidence`` (ids of turns).
     """
     if kind == "timeline" and resolved is not None:
-        facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts)).filter(pl.col("status") != "repeat")
-        states = resolved.facts.select("session_id", new="fact_id", after=fact_sentences(resolved.facts))
+        facts = resolved.facts.with_columns(text=fact_sentences(resolved.facts)).filter(
+            pl.col("status") != "repeat"
+        )
+        states = resolved.facts.select(
+            "session_id", new="fact_id", after=fact_sentences(resolved.facts)
+        )
         before = states.select(old="new", before="after")
         log = resolved.log.join(states, on="new", how="left").join(before, on="old", how="left")
         log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
         other = [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
         rows = pl.concat([_summary_rows("summaries", summaries), *other])
     elif kind == "entities":
-        rows = _entity_rows(entities.join(summaries.select("session_id", at="start"), on="session_id", how="left"))
+        rows = _entity_rows(
+            entities.join(summaries.select("session_id", at="start"), on="session_id", how="left")
+        )
     else:
         rows = _summary_rows(kind, summaries)
     return rows.sort("at", descending=True, nulls_last=True, maintain_order=True)
@@ -42,14 +50,18 @@ def list_records(
 
 def _summary_rows(kind: str, summaries: pl.DataFrame) -> pl.DataFrame:
     texts, evidence = KINDS[kind]
-    rows = summaries.with_columns(text=texts, evidence=pl.col(evidence) if evidence else pl.lit([], pl.List(pl.String)))
+    rows = summaries.with_columns(
+        text=texts, evidence=pl.col(evidence) if evidence else pl.lit([], pl.List(pl.String))
+    )
     if kind == "topics":
         rows = rows.with_columns(pl.col("text").list.join(", "))
     elif kind == "summaries":
         rows = rows.with_columns(pl.col("evidence").list.eval(pl.element().explode()))
     else:
         rows = rows.explode("text", "evidence")
-    return _listing_rows(rows.filter(pl.col("text").fill_null("") != ""), count_noun(1, kind)[2:], "start")
+    return _listing_rows(
+        rows.filter(pl.col("text").fill_null("") != ""), count_noun(1, kind)[2:], "start"
+    )
 
 
 def _entity_rows(named: pl.DataFrame) -> pl.DataFrame:

@@ -1,7 +1,7 @@
 """The normal form of a statement: its mode, and its subject, relation and value in the form in which they are compared.
 
-Statements come as :class:`memlab.records.Fact` has them: the predicate says "no longer", "used to", "does not" or
-"plans to", and the object "not Oslo but Bergen".
+Statements come as :class:`memlab.records.Fact` has them: the predicate says "no longer", "used to",
+"does not" or "plans to", and the object "not Oslo but Bergen".
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from memlab.text.dates import dates
 from memlab.text.lemmas import irregular_forms
 from memlab.text.numbers import numbers
 from memlab.text.tokens import normalize_characters, stem
-from memlab.text.words import ARTICLES, BE, FINITE_AUXILIARIES, MONTHS, POSSESSIVES, WEEKDAYS, wordset
+from memlab.text.words import (
+    ARTICLES,
+    BE,
+    FINITE_AUXILIARIES,
+    MONTHS,
+    POSSESSIVES,
+    WEEKDAYS,
+    wordset,
+)
 
 IS, NOT, PLAN = "is", "not", "plan"
 SAME_VALUE_COSINE = 0.85
@@ -26,7 +34,9 @@ _CACHE_SIZE = 100_000  # texts of which the normal form is remembered
 _ADVERBS = wordset("now currently still already also really just recently always usually actually")
 _CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen"}
 
-_ENDING = re.compile(r"\bno longer\b|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgets )\bused to\b", re.I)
+_ENDING = re.compile(
+    r"\bno longer\b|(?<!\bis )(?<!\bare )(?<!\bam )(?<!\bget )(?<!\bgets )\bused to\b", re.I
+)
 _DENIAL = re.compile(r"\b(?:does |do |did )?not\b(?! only)|\bnever\b", re.I)
 _PLAN = re.compile(r"^(?:no longer )?plans? to ", re.I)
 _CORRECTION = re.compile(r"^not (?P<old>.+?),? but (?P<new>.+)$", re.I)
@@ -43,7 +53,8 @@ class Statement(NamedTuple):
     :param mode: ``is``, ``not`` or ``plan``.
     :param is_ending: whether it only says that this is over.
     :param subject: as written; ``relation``: in normal form.
-    :param is_possession: whether the relation is a thing of the subject: ``door code`` of "Nora's door code".
+    :param is_possession: whether the relation is a thing of the subject: ``door code`` of "Nora's
+        door code".
     :param corrects: the value that it corrects.
     """
 
@@ -65,7 +76,11 @@ def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
     >>> parse_statement("Ann's door code", "is", "not 4471 but 4417")[2:]
     ('Ann', 'door code', True, '4417', '4471')
     """
-    phrase, value, corrects = normalize_characters(predicate), normalize_characters(obj).strip(), None
+    phrase, value, corrects = (
+        normalize_characters(predicate),
+        normalize_characters(obj).strip(),
+        None,
+    )
     if correction := _CORRECTION.match(value):
         corrects, value = correction["old"].strip(), correction["new"].strip()
     is_ending = bool(_ENDING.search(phrase)) and corrects is None
@@ -74,11 +89,17 @@ def parse_statement(subject: str, predicate: str, obj: str) -> Statement:
         mode = NOT
     for pattern in (_PLAN, _ENDING, _DENIAL):
         phrase = pattern.sub(" ", phrase)
-    holder = re.sub(r"^(?:(?:an?|the) )+", "", " ".join(normalize_characters(subject).split()), flags=re.I)
+    holder = re.sub(
+        r"^(?:(?:an?|the) )+", "", " ".join(normalize_characters(subject).split()), flags=re.I
+    )
     owner = _POSSESSIVE.fullmatch(holder)
     if owner and not set(_lower_words(phrase)) - BE - _ADVERBS:
-        what = re.sub(r"^(?:line )?manager$", "boss", re.sub(r"^new ", "", owner["what"].casefold()))
-        return Statement(mode, is_ending, owner["holder"], normal_relation(what), True, value, corrects)
+        what = re.sub(
+            r"^(?:line )?manager$", "boss", re.sub(r"^new ", "", owner["what"].casefold())
+        )
+        return Statement(
+            mode, is_ending, owner["holder"], normal_relation(what), True, value, corrects
+        )
     return Statement(mode, is_ending, holder, normal_relation(phrase), False, value, corrects)
 
 
@@ -128,21 +149,29 @@ def normal_value(text: str) -> Value:
     >>> normal_value("sk-AB12").exact, normal_value("12u34").exact
     (('sk-AB12',), ('12u34',))
     """
-    text = _MONEY.sub(lambda m: f"{m[2]} {_CURRENCIES[m[1]]}", numbers_as_digits(normalize_characters(text)))
+    text = _MONEY.sub(
+        lambda m: f"{m[2]} {_CURRENCIES[m[1]]}", numbers_as_digits(normalize_characters(text))
+    )
     text = re.sub(r"'s\b", "", _THOUSANDS.sub(lambda m: m[0].replace(",", ""), text))
     exact, words, names = [], [], set()
     for token in _TOKEN.findall(text):
         low = token.casefold()
         if re.fullmatch(r"\d+\.?\d*", low):
             # A leading zero belongs to a number that is dialled, not counted.
-            exact.append(low if low.startswith("0") else f"{float(low):.10g}" if len(low) < 12 else low)
+            exact.append(
+                low if low.startswith("0") else f"{float(low):.10g}" if len(low) < 12 else low
+            )
         elif "@" in low:
             exact.append(low)
         elif re.search(r"\d|_", token) or len(re.findall(r"[a-z][A-Z]", token)) > 1:
             # Mixed case alone may be a brand ("iPhone", "GmbH"); a key changes case often.
             exact.append(token)
         else:
-            words += [part for part in re.split(r"\W+", low) if part and part not in ARTICLES | POSSESSIVES]
+            words += [
+                part
+                for part in re.split(r"\W+", low)
+                if part and part not in ARTICLES | POSSESSIVES
+            ]
             if token[0].isupper():
                 names.update(stem_words([low]))
     return Value(tuple(exact), tuple(stem_words(words)), frozenset(names))
@@ -159,13 +188,16 @@ def numbers_as_digits(text: str) -> str:
     return text
 
 
-def value_keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -> dict[tuple[Hashable, str], str]:
+def value_keys(
+    texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None
+) -> dict[tuple[Hashable, str], str]:
     """Give each value of an owner a key that is equal for equal values.
 
-    Without an encoder normal forms are the keys. With one, a value has the key of the first value of its owner whose
-    cosine with it reaches 0.85, unless a number, a name or a closed series (weekdays, colours …) sets them apart. The
-    threshold was chosen with all-MiniLM-L6-v2; choose it again for another encoder. Subjects and relations are compared
-    by normal form alone: opposites ("pays", "earns") are near each other too.
+    Without an encoder normal forms are the keys. With one, a value has the key of the first value
+    of its owner whose cosine with it reaches 0.85, unless a number, a name or a closed series
+    (weekdays, colours …) sets them apart. The threshold was chosen with all-MiniLM-L6-v2; choose it
+    again for another encoder. Subjects and relations are compared by normal form alone: opposites
+    ("pays", "earns") are near each other too.
 
     :param texts: pairs of an owner and the text of a value.
     """
@@ -180,14 +212,19 @@ def value_keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -
     if not several:
         return forms
     wanted = list({text: None for members in several.values() for text in members.values()})
-    vectors, at = encoder.encode(wanted, progress=False), {text: row for row, text in enumerate(wanted)}
+    vectors, at = (
+        encoder.encode(wanted, progress=False),
+        {text: row for row, text in enumerate(wanted)},
+    )
     first: dict[tuple[Hashable, str], str] = {}
     for owner, members in several.items():
         own = vectors[[at[text] for text in members.values()]]
         known, values = list(members), [normal_value(text) for text in members.values()]
         for row, key in enumerate(known):
             near = (own[:row] @ own[row] >= SAME_VALUE_COSINE).nonzero()[0]
-            same = (first[owner, known[n]] for n in near if not values_differ(values[n], values[row]))
+            same = (
+                first[owner, known[n]] for n in near if not values_differ(values[n], values[row])
+            )
             first[owner, key] = next(same, key)
     return {(owner, text): first.get((owner, key), key) for (owner, text), key in forms.items()}
 
@@ -195,8 +232,8 @@ def value_keys(texts: Iterable[tuple[Hashable, str]], encoder: Encoder | None) -
 def values_differ(a: Value, b: Value) -> bool:
     """Say whether two values differ, however similar their vectors are.
 
-    Another number or code, another name ("Toyota Corolla", "Toyota Camry"), and another member of a small closed
-    series (weekday, month, colour, relative) make another value.
+    Another number or code, another name ("Toyota Corolla", "Toyota Camry"), and another member of a
+    small closed series (weekday, month, colour, relative) make another value.
     """
     # Names on both sides: a capital alone may only begin a sentence.
     if a.exact != b.exact or (a.names - set(b.words) and b.names - set(a.words)):

@@ -14,8 +14,12 @@ RECALL_NOTE = "patterns for facts, which find 3 of 515 in ordinary chats (a larg
 _PROPER = r"[A-ZÀ-Þ0-9][\w'&-]*(?: (?:of |the |and |& )?[A-ZÀ-Þ0-9][\w'&-]*){0,4}"
 _PROPER_VALUE = rf"(?P<o>{_PROPER})"
 _NAME = rf"(?P<o>(?:(?:the|my|a|an) )?(?:{_PROPER}|[\w'&-]+))"
-_NOUN = r"(?P<o>(?:(?:a|an|the|my|our|some|two|three|four|five|six|\d+) )?[\w'-]+(?: [\w'-]+){0,2}?)"
-_AFTER = "now|and|but|so|since|because|for|with|who|which|as|from|again|last|this|these|after|any ?more"
+_NOUN = (
+    r"(?P<o>(?:(?:a|an|the|my|our|some|two|three|four|five|six|\d+) )?[\w'-]+(?: [\w'-]+){0,2}?)"
+)
+_AFTER = (
+    "now|and|but|so|since|because|for|with|who|which|as|from|again|last|this|these|after|any ?more"
+)
 _END = rf"(?= (?:{_AFTER})\b|[,.;:!?()–—]|$)"
 _I = r"(?:^|\b(?:I|i) )(?:(?:just|also|now|still|finally|currently|actually|really) )*"
 _I_AM = r"(?:^|\b(?:I am|I'm|i'm|im|i am) )(?:(?:just|also|now|still|finally|currently|actually) )*"
@@ -91,7 +95,11 @@ def pattern_facts(turns: list[dict[str, Any]]) -> Iterator[Fact]:
 
 
 def make_fact(
-    turns: list[dict[str, Any]], triple: tuple[str, str, str], *, source: str, text: str | None = None
+    turns: list[dict[str, Any]],
+    triple: tuple[str, str, str],
+    *,
+    source: str,
+    text: str | None = None,
 ) -> Fact:
     """Make the fact that some turns state, from its subject, predicate and object.
 
@@ -101,7 +109,9 @@ def make_fact(
     """
     first = turns[0]
     system = all(turn["role"] == "system" for turn in turns)
-    digest = hashlib.blake2b("\x1f".join((*triple[:2], triple[2].casefold())).encode(), digest_size=6).hexdigest()
+    digest = hashlib.blake2b(
+        "\x1f".join((*triple[:2], triple[2].casefold())).encode(), digest_size=6
+    ).hexdigest()
     return Fact(
         f"{first['turn_id']}/f{digest}", first["scope"], *triple, "system" if system else source,
         [turn["turn_id"] for turn in turns], first["timestamp"], None, None if system else first["speaker"], text,

@@ -33,9 +33,10 @@ _MAX_NAME_WORDS = 4  # words; longer objects are clauses, not names
 def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> networkx.Graph:
     """Build the graph that joins the facts of one scope through names and words that they share.
 
-    Nodes are the ids of facts, and names and words as tuples of stems. Subjects, short objects, speakers and entities
-    are names; a fact is joined to the names that stand in it and to its content words, so that two facts about pottery
-    meet although nobody calls pottery an entity; a name to those of which it is a part ("Ann", "Ann Lee").
+    Nodes are the ids of facts, and names and words as tuples of stems. Subjects, short objects,
+    speakers and entities are names; a fact is joined to the names that stand in it and to its
+    content words, so that two facts about pottery meet although nobody calls pottery an entity; a
+    name to those of which it is a part ("Ann", "Ann Lee").
 
     :param facts: rows of :class:`memlab.records.Fact` of one scope.
     :param entities: rows of :class:`memlab.records.Entity` of that scope.
@@ -64,16 +65,20 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
         stems = _text_stems(f"{subject} {predicate} {value}")
         graph.add_edges_from((fact, key) for key in _find_names(stems, known))
         graph.add_edges_from((fact, (word,)) for word in stems if word not in _stop_stems())
-    graph.add_edges_from((key, (part,)) for key in known if len(key) > 1 for part in key if (part,) in known)
+    graph.add_edges_from(
+        (key, (part,)) for key in known if len(key) > 1 for part in key if (part,) in known
+    )
     return graph
 
 
 def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, float], list[str]]:
     """Score each fact by personalised PageRank from the names and words of a question.
 
-    :returns: fact id → relevance, the greatest 1, empty for a question that names nothing known; and the names.
+    :returns: fact id → relevance, the greatest 1, empty for a question that names nothing known;
+        and the names.
 
-    Source: Haveliwala, Topic-Sensitive PageRank (WWW 2002); over such a graph: Gutiérrez et al., HippoRAG (2024).
+    Source: Haveliwala, Topic-Sensitive PageRank (WWW 2002); over such a graph: Gutiérrez et al.,
+    HippoRAG (2024).
     """
     import networkx
 
@@ -84,16 +89,26 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
     seeds = [*names_found, *((word,) for word in sorted(rest) if (word,) in graph)]
     if not seeds:
         return {}, []
-    visited = networkx.pagerank(graph, alpha=ALPHA, personalization=dict.fromkeys(seeds, 1.0), tol=1e-9, max_iter=300)
+    visited = networkx.pagerank(
+        graph, alpha=ALPHA, personalization=dict.fromkeys(seeds, 1.0), tol=1e-9, max_iter=300
+    )
     facts = {node: share for node, share in visited.items() if isinstance(node, str)}
     most = max(facts.values(), default=0.0)
-    return {fact: share / most for fact, share in facts.items() if most}, [names[key] for key in names_found]
+    return {fact: share / most for fact, share in facts.items() if most}, [
+        names[key] for key in names_found
+    ]
 
 
 @lru_cache(maxsize=100_000)
 def _text_stems(text: str) -> tuple[str, ...]:
     """Give the stems of a text, without articles and possessive endings."""
-    return tuple(stem(word for word in words(re.sub(r"'s\b", "", normalize_characters(text))) if word not in ARTICLES))
+    return tuple(
+        stem(
+            word
+            for word in words(re.sub(r"'s\b", "", normalize_characters(text)))
+            if word not in ARTICLES
+        )
+    )
 
 
 @cache
@@ -101,12 +116,16 @@ def _stop_stems() -> frozenset[str]:
     return frozenset(stem(STOP_WORDS)) | STOP_WORDS
 
 
-def _find_names(stems: tuple[str, ...], names: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _find_names(
+    stems: tuple[str, ...], names: Collection[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
     """Find the names in a text from left to right; of several that begin at one word, the longest."""
     found, at = dict[tuple[str, ...], None](), 0
     while at < len(stems):
         keys = (stems[at : at + n] for n in range(6, 0, -1))
-        key = next((key for key in keys if key in names and not _stop_stems().issuperset(key)), None)
+        key = next(
+            (key for key in keys if key in names and not _stop_stems().issuperset(key)), None
+        )
         found |= {key: None} if key else {}
         at += len(key or " ")
     return list(found)
@@ -134,20 +153,22 @@ def search_facts(
     Each component lies in [0, 1]:
 
     - ``vector``: cosine of question and "subject predicate object", below 0 taken as 0;
-    - ``graph``: personalised PageRank from what the question names, divided by the greatest; 0 where it names nothing
-      known, and then ``entities`` is empty;
+    - ``graph``: personalised PageRank from what the question names, divided by the greatest; 0
+      where it names nothing known, and then ``entities`` is empty;
     - ``confidence``: as :func:`memlab.knowledge.confidence.score` gave it.
 
     Of equal scores the fact heard last comes first.
 
     :param questions: ``scope`` and ``text``; ``query_id``, or the row number stands for it.
-    :param facts: ``Resolved.facts``, scored by :func:`memlab.knowledge.confidence.score`; repeats are not ranked.
+    :param facts: ``Resolved.facts``, scored by :func:`memlab.knowledge.confidence.score`; repeats
+        are not ranked.
     :param encoder: for the similarity; ``None``: 0 for all.
-    :param entities: rows of :class:`memlab.records.Entity`: names of the graph beside those of the facts.
+    :param entities: rows of :class:`memlab.records.Entity`: names of the graph beside those of the
+        facts.
     :param settings: the weights; a component of weight 0 is not computed and given as 0.
     :param superseded: rank what no longer holds too (its confidence is 0).
-    :returns: ``query_id``, ``rank`` (from 1), ``fact_id``, ``score``, the components, and ``entities``: what of the
-        question stands in the graph.
+    :returns: ``query_id``, ``rank`` (from 1), ``fact_id``, ``score``, the components, and
+        ``entities``: what of the question stands in the graph.
     :raises DataError: for missing columns or ``k`` below 1.
 
     >>> from datetime import datetime, UTC
@@ -164,15 +185,27 @@ def search_facts(
     ['f2', 'f1']
     """
     weights = settings or RecallSettings()
-    needed = [(questions, "scope"), (questions, "text"), *((facts, c) for c in ("fact_id", "status", "confidence"))]
+    needed = [
+        (questions, "scope"),
+        (questions, "text"),
+        *((facts, c) for c in ("fact_id", "status", "confidence")),
+    ]
     missing = [name for table, name in needed if name not in table.columns]
     if missing or k < 1:
-        raise DataError(f"no column {missing[0]!r} to rank facts by" if missing else f"k is {k}; give at least 1")
+        raise DataError(
+            f"no column {missing[0]!r} to rank facts by"
+            if missing
+            else f"k is {k}; give at least 1"
+        )
     if "query_id" not in questions.columns:
         questions = questions.with_columns(query_id=pl.int_range(pl.len()).cast(pl.String))
-    pool = facts.filter(pl.col("status") != "repeat", True if superseded else pl.col("status") == "active")
+    pool = facts.filter(
+        pl.col("status") != "repeat", True if superseded else pl.col("status") == "active"
+    )
     parts = [pl.DataFrame(schema={"_place": pl.UInt32(), **_RESULT_SCHEMA})]
-    for (scope,), asked in questions.with_row_index("_place").group_by("scope", maintain_order=True):
+    for (scope,), asked in questions.with_row_index("_place").group_by(
+        "scope", maintain_order=True
+    ):
         scope_facts = pool.filter(scope=scope)
         cosines = np.zeros((asked.height, scope_facts.height))
         if encoder is not None and weights.vector and scope_facts.height:
@@ -182,7 +215,9 @@ def search_facts(
         rows = asked.select("_place", "query_id", "text").rows()
         for (place, query, text), cosine in zip(rows, cosines, strict=True):
             relevance, names = ({}, []) if network is None else fact_relevance(network, text)
-            nearness = pl.Series([relevance.get(fact, 0.0) for fact in scope_facts["fact_id"]], dtype=pl.Float64)
+            nearness = pl.Series(
+                [relevance.get(fact, 0.0) for fact in scope_facts["fact_id"]], dtype=pl.Float64
+            )
             ranked = scope_facts.select(
                 "fact_id", "last_access", _place=pl.lit(place, pl.UInt32), query_id=pl.lit(query),
                 vector=pl.Series(cosine), graph=nearness,
@@ -192,7 +227,9 @@ def search_facts(
             best = ranked.with_columns(score=total.round(_DECIMALS)).sort(
                 "score", "last_access", descending=True, nulls_last=True, maintain_order=True
             )
-            parts.append(best.head(k).with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA))
+            parts.append(
+                best.head(k).with_row_index("rank", offset=1).select("_place", *_RESULT_SCHEMA)
+            )
     return pl.concat(parts).sort("_place", "rank").drop("_place")
 
 
@@ -209,19 +246,31 @@ def current_first_shares(
     Facts are ranked by .4 · vector + .3 · confidence; a tie counts as not.
 
     :param questions: ``query_id``, ``scope``, ``text`` and ``now``, the time at which it is asked.
-    :param labels: ``query_id``, ``fact_id`` and ``current``: whether it states the current value or one before.
-    :param conditions: by name: the constants of confidence, and whether what was superseded is left out.
+    :param labels: ``query_id``, ``fact_id`` and ``current``: whether it states the current value or
+        one before.
+    :param conditions: by name: the constants of confidence, and whether what was superseded is left
+        out.
     :returns: ``condition``, ``n`` and ``share``.
     :raises DataError: for no questions.
     """
     if questions.is_empty():
-        raise DataError("there is no question whose current value is to be ranked; give some that name stale messages")
+        raise DataError(
+            "there is no question whose current value is to be ranked; give some that name stale messages"
+        )
     heads = resolved.facts.select("fact_id", head=pl.coalesce("repeats", "fact_id"))
     status = pl.when(pl.col("status") == "repeat").then("status").otherwise(pl.lit("active"))
     rows = []
     for name, (settings, without_superseded) in conditions.items():
-        facts = resolved.facts if without_superseded else resolved.facts.with_columns(status, superseded=pl.lit(False))
-        how: dict[str, Any] = {"encoder": encoder, "settings": RecallSettings(graph=0), "k": max(facts.height, 1)}
+        facts = (
+            resolved.facts
+            if without_superseded
+            else resolved.facts.with_columns(status, superseded=pl.lit(False))
+        )
+        how: dict[str, Any] = {
+            "encoder": encoder,
+            "settings": RecallSettings(graph=0),
+            "k": max(facts.height, 1),
+        }
         ranked = pl.concat(
             search_facts(asked, score(facts, now=now, settings=settings), **how)
             for (now,), asked in questions.group_by("now", maintain_order=True)
@@ -229,8 +278,14 @@ def current_first_shares(
         scores = labels.join(heads, on="fact_id").join(
             ranked.select("query_id", "score", head="fact_id"), on=["query_id", "head"], how="left"
         )
-        current, stale = (pl.col("score").filter(side).max() for side in (pl.col("current"), ~pl.col("current")))
-        above = scores.group_by("query_id").agg(above=current > pl.coalesce(stale, -1.0))["above"].fill_null(False)
+        current, stale = (
+            pl.col("score").filter(side).max() for side in (pl.col("current"), ~pl.col("current"))
+        )
+        above = (
+            scores.group_by("query_id")
+            .agg(above=current > pl.coalesce(stale, -1.0))["above"]
+            .fill_null(False)
+        )
         rows.append((name, above.len(), above.mean() or 0.0))
     return pl.DataFrame(rows, schema=["condition", "n", "share"], orient="row")
 
@@ -240,7 +295,9 @@ def fact_statements(facts: pl.DataFrame) -> pl.Series:
 
     Their sentences say more (whose, when), but rank the current value below a stale one more often.
     """
-    return facts.select(statement=pl.concat_str("subject", "predicate", "object", separator=" ")).to_series()
+    return facts.select(
+        statement=pl.concat_str("subject", "predicate", "object", separator=" ")
+    ).to_series()
 
 
 def fact_sentences(facts: pl.DataFrame) -> pl.Series:

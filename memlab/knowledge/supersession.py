@@ -28,14 +28,15 @@ _LOG_SCHEMA = {
 class Resolved:
     """Facts with their status, and the log of what closed them.
 
-    :param facts: every statement, in its order, with ``status`` (``active``; ``repeat`` of an earlier statement;
-        ``superseded``, ``corrected`` or ``ended``; ``expired`` for a plan not stated again; ``closing`` for a
-        statement that only ends something), ``superseded`` (true for the last five), ``superseded_by``, ``repeats``
-        (the statement that it reinforces), ``valid_from``, ``valid_to``, ``n_reinforced`` (statements that were read
-        from the same turn are one) and ``last_access``.
-    :param log: one row per closing: ``old``, ``new`` (fact ids), ``at`` (when the old stopped to hold),
-        ``recorded_at`` (when that could first be known), ``rule``, ``by`` (who said so), ``evidence`` (turn ids), and
-        both values.
+    :param facts: every statement, in its order, with ``status`` (``active``; ``repeat`` of an
+        earlier statement; ``superseded``, ``corrected`` or ``ended``; ``expired`` for a plan not
+        stated again; ``closing`` for a statement that only ends something), ``superseded`` (true
+        for the last five), ``superseded_by``, ``repeats`` (the statement that it reinforces),
+        ``valid_from``, ``valid_to``, ``n_reinforced`` (statements that were read from the same turn
+        are one) and ``last_access``.
+    :param log: one row per closing: ``old``, ``new`` (fact ids), ``at`` (when the old stopped to
+        hold), ``recorded_at`` (when that could first be known), ``rule``, ``by`` (who said so),
+        ``evidence`` (turn ids), and both values.
     """
 
     facts: pl.DataFrame
@@ -51,21 +52,25 @@ def resolve(
 ) -> Resolved:
     """Find out which facts are active, and what superseded or ended the others.
 
-    For one subject and one relation, in the order in which things were *said* (not in which they arrived):
+    For one subject and one relation, in the order in which things were *said* (not in which they
+    arrived):
 
-    - the same value again reinforces; another value supersedes where the relation has one value at a time, and stands
-      beside the old where it has many, or where that is unknown;
+    - the same value again reinforces; another value supersedes where the relation has one value at
+      a time, and stands beside the old where it has many, or where that is unknown;
     - "no longer", "used to" and a denial end the value that they name;
     - "not A but B" corrects: A never held, and B holds from when A was said;
     - a plan ends when it has come about, and expires after 120 days without a word.
 
-    An older statement that arrives late takes its place in that order, so it is superseded from the start.
+    An older statement that arrives late takes its place in that order, so it is superseded from the
+    start.
 
     :param facts: rows of :class:`memlab.records.Fact`.
-    :param encoder: matches near-equal values, see :func:`memlab.knowledge.normal_form.value_keys`; ``None``: none.
+    :param encoder: matches near-equal values, see :func:`memlab.knowledge.normal_form.value_keys`;
+        ``None``: none.
     :param as_of: only what had reached the memory by then counts: what was active on that date.
-    :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both values are kept,
-        however often and in whatever words either is said again. Another value may close the same fact.
+    :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both
+        values are kept, however often and in whatever words either is said again. Another value may
+        close the same fact.
     :raises DataError: for facts without their columns, with repeated ids, or without any time.
 
     >>> from datetime import datetime, UTC
@@ -90,19 +95,27 @@ def resolve(
     if as_of is not None:
         arrived = arrived.filter(pl.col("recorded_at") <= as_of, pl.col("said_at") <= as_of)
     statements = {statement.id: statement for statement in read_statements(arrived, encoder)}
-    pairs = [(statements[old], statements[new]) for old, new in undone if old in statements and new in statements]
+    pairs = [
+        (statements[old], statements[new])
+        for old, new in undone
+        if old in statements and new in statements
+    ]
     meanings = {(old.meaning, new.meaning) for old, new in pairs}
     subjects: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements.values():
         subjects[statement.fact["scope"], statement.subject].append(statement)
-    intervals = [interval for stated in subjects.values() for interval in resolve_subject(stated, meanings)]
+    intervals = [
+        interval for stated in subjects.values() for interval in resolve_subject(stated, meanings)
+    ]
     latest = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
     # A statement that is in no interval only ends something.
     times = arrived.select("fact_id", "said_at").iter_rows()
     states = {fact: ("closing", True, None, None, at, at, 0, at) for fact, at in times}
     for interval in intervals:
         states |= interval.fact_states(as_of or latest[interval.first.fact["scope"]])
-    log = pl.DataFrame([each.log_row() for each in intervals if each.closed], schema=_LOG_SCHEMA, orient="row")
+    log = pl.DataFrame(
+        [each.log_row() for each in intervals if each.closed], schema=_LOG_SCHEMA, orient="row"
+    )
     table = pl.DataFrame(list(states.values()), schema=_STATE_SCHEMA, orient="row")
     return Resolved(arrived.hstack(table), log.sort("recorded_at", "at", "old"))
 
@@ -110,13 +123,17 @@ def resolve(
 def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
     """List the active facts, one row for each value, however often it was stated.
 
-    :param as_of: what held then, by all that is known; ``None``: what holds last. For what was *known* then,
-        without what arrived or was corrected later, resolve with the same ``as_of``.
+    :param as_of: what held then, by all that is known; ``None``: what holds last. For what was
+        *known* then, without what arrived or was corrected later, resolve with the same ``as_of``.
     """
     if as_of is None:
         return resolved.facts.filter(pl.col("status") == "active")
-    facts = resolved.facts.filter(pl.col("status").is_in(["active", "superseded", "ended", "expired"]))
-    return facts.filter(pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of))
+    facts = resolved.facts.filter(
+        pl.col("status").is_in(["active", "superseded", "ended", "expired"])
+    )
+    return facts.filter(
+        pl.col("valid_from") <= as_of, pl.col("valid_to").is_null() | (pl.col("valid_to") > as_of)
+    )
 
 
 def _validate_facts(facts: pl.DataFrame) -> pl.DataFrame:
@@ -124,11 +141,18 @@ def _validate_facts(facts: pl.DataFrame) -> pl.DataFrame:
     expected = schema(Fact)
     if missing := [name for name in list(expected)[:8] if name not in facts.columns]:
         raise DataError(f"facts have no column {missing[0]!r}; expected {', '.join(expected)}")
-    filled = facts.with_columns(pl.lit(None).alias(name) for name in expected if name not in facts.columns)
+    filled = facts.with_columns(
+        pl.lit(None).alias(name) for name in expected if name not in facts.columns
+    )
     said_at = pl.coalesce("asserted_at", "recorded_at")
-    filled = filled.cast(expected).with_columns(said_at=said_at, recorded_at=pl.coalesce("recorded_at", "asserted_at"))  # type: ignore[arg-type]
+    filled = filled.cast(expected)  # type: ignore[arg-type]
+    filled = filled.with_columns(
+        said_at=said_at, recorded_at=pl.coalesce("recorded_at", "asserted_at")
+    )
     if len(repeated := filled.filter(pl.col("fact_id").is_duplicated())):
         raise DataError(f"fact id {repeated['fact_id'][0]!r} stands twice; ids are unique")
     if len(undated := filled.filter(pl.col("said_at").is_null())):
-        raise DataError(f"fact {undated['fact_id'][0]!r} has no time; give asserted_at or recorded_at")
+        raise DataError(
+            f"fact {undated['fact_id'][0]!r} has no time; give asserted_at or recorded_at"
+        )
     return filled

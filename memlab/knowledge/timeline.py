@@ -25,7 +25,11 @@ _SINGLE_VALUED = {
 }  # fmt: skip
 _PARALLEL_GROUPS = ("job", "role", "school", "subject")
 """Groups of which several values that one session states hold together: two jobs are common, two homes are not."""
-EXCLUSIVE_GROUPS = {normal_relation(phrase): group for group, phrases in _SINGLE_VALUED.items() for phrase in phrases}
+EXCLUSIVE_GROUPS = {
+    normal_relation(phrase): group
+    for group, phrases in _SINGLE_VALUED.items()
+    for phrase in phrases
+}
 """Normal form of a relation → its group; a subject has one value of a group at a time."""
 _MULTI_VALUED = normal_form.stem_words(sorted(wordset(
     """sister brother son daughter kid child aunt uncle cousin niece nephew grandson granddaughter friend colleague
@@ -35,12 +39,19 @@ _MULTI_VALUED = normal_form.stem_words(sorted(wordset(
 """Things that one may have several of, so that another value does not replace the first."""
 _COUNTED_RELATIONS = {normal_relation(phrase) for phrase in ("has", "teaches", "takes")}
 _SCHEDULED_RELATIONS = {
-    normal_relation(f"{verb} {at}".strip()) for verb in ("is", "starts", "meets", "opens") for at in ("on", "at")
+    normal_relation(f"{verb} {at}".strip())
+    for verb in ("is", "starts", "meets", "opens")
+    for at in ("on", "at")
 }
 _NUMBER = re.compile(r"\d+\b")
-_WEEKDAY_OR_HOUR = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I)
+_WEEKDAY_OR_HOUR = re.compile(
+    r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\d[:.]\d\d|\b\d ?[ap]m\b", re.I
+)
 _PLAN_LIFETIME = timedelta(days=120)
-_BREAKUP, _OPPOSITE_GROUP = normal_relation("broke up with"), {"company": "partner", "partner": "company"}
+_BREAKUP, _OPPOSITE_GROUP = (
+    normal_relation("broke up with"),
+    {"company": "partner", "partner": "company"},
+)
 ENDED, REPLACED, AFFIRMED = "said to be over", "another value", "said to be so"
 CARRIED_OUT, CORRECTED = "carried out", "corrected"
 """Rules by which a statement closes the interval of an earlier one."""
@@ -54,9 +65,10 @@ class Statement:
     """A fact with its parts in normal form.
 
     :param fact: its row.
-    :param subject: key of its subject; ``key``: of its value; ``corrected_key``: of the value that it corrects. Equal
-        keys mean the same.
-    :param group: the group of values that replace each other; ``single``: whether a subject has one of them at a time.
+    :param subject: key of its subject; ``key``: of its value; ``corrected_key``: of the value that
+        it corrects. Equal keys mean the same.
+    :param group: the group of values that replace each other; ``single``: whether a subject has one
+        of them at a time.
     """
 
     fact: dict[str, Any]
@@ -117,15 +129,28 @@ class Statement:
 def read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[Statement]:
     """Parse the facts, in the order in which they were said."""
     rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
-    parsed = [normal_form.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows]
-    owners = [(row["scope"], normal_value(parts.subject).key) for row, parts in zip(rows, parsed, strict=True)]
+    parsed = [
+        normal_form.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows
+    ]
+    owners = [
+        (row["scope"], normal_value(parts.subject).key)
+        for row, parts in zip(rows, parsed, strict=True)
+    ]
     pairs = zip(owners, parsed, strict=True)
     texts = [(owner, text) for owner, parts in pairs for text in (parts.value, parts.corrects)]
-    keys: dict[Any, str] = normal_form.value_keys([(owner, text) for owner, text in texts if text is not None], encoder)
+    keys: dict[Any, str] = normal_form.value_keys(
+        [(owner, text) for owner, text in texts if text is not None], encoder
+    )
     for row, parts, owner in zip(rows, parsed, owners, strict=True):
-        value, key, corrected = normal_value(parts.value), keys[owner, parts.value], keys.get((owner, parts.corrects))
+        value, key, corrected = (
+            normal_value(parts.value),
+            keys[owner, parts.value],
+            keys.get((owner, parts.corrects)),
+        )
         relation = (parts.relation, parts.mode, parts.is_ending, parts.is_possession)
-        yield Statement(row, *relation, value, owner[1], key, corrected, *_value_group(parts, value))
+        yield Statement(
+            row, *relation, value, owner[1], key, corrected, *_value_group(parts, value)
+        )
 
 
 def _value_group(parts: normal_form.Statement, value: Value) -> tuple[str, bool]:
@@ -159,18 +184,25 @@ class Interval:
         by = closer and closer.id
         if rule == CORRECTED:
             yield from (
-                (s.id, ("corrected", True, by, None, s.said_at, s.said_at, 0, s.said_at)) for s in self.statements
+                (s.id, ("corrected", True, by, None, s.said_at, s.said_at, 0, s.said_at))
+                for s in self.statements
             )
             return
         said: dict[str, datetime] = {}
         for each in self.statements:
             said.setdefault(next(iter(each.fact["evidence"] or ()), each.id), each.said_at)
-        last, status = max(said.values()), "active" if by is None else "ended" if rule == ENDED else "superseded"
+        last, status = (
+            max(said.values()),
+            "active" if by is None else "ended" if rule == ENDED else "superseded",
+        )
         if by is None and self.first.mode == PLAN and last + _PLAN_LIFETIME <= present:
             status, at = "expired", last + _PLAN_LIFETIME
         for each in self.statements[1:]:
             yield each.id, ("repeat", by is not None, by, self.first.id, self.since, at, 0, last)
-        yield self.first.id, (status, status != "active", by, None, self.since, at, len(said) - 1, last)
+        yield (
+            self.first.id,
+            (status, status != "active", by, None, self.since, at, len(said) - 1, last),
+        )
 
     def log_row(self) -> dict[str, Any]:
         """Give the row of the log for what closed it."""
@@ -186,10 +218,13 @@ class Interval:
         }  # fmt: skip
 
 
-def resolve_subject(statements: list[Statement], undone: Collection[tuple[Meaning, Meaning]]) -> list[Interval]:
+def resolve_subject(
+    statements: list[Statement], undone: Collection[tuple[Meaning, Meaning]]
+) -> list[Interval]:
     """Give the intervals of a subject's values, with those that were corrected.
 
-    A correction takes the place of the value that was wrong, and the statements are read again without that value.
+    A correction takes the place of the value that was wrong, and the statements are read again
+    without that value.
     """
     stream = [(statement, statement.said_at, True) for statement in statements]
     corrected: list[Interval] = []
@@ -204,7 +239,9 @@ def resolve_subject(statements: list[Statement], undone: Collection[tuple[Meanin
         wrong.closed = (statement, wrong.first.said_at, CORRECTED)
         corrected.append(wrong)
         dropped, correction = [*wrong.statements[1:], statement], (statement, wrong.since, False)
-        stream = [correction if old[0] is wrong.first else old for old in stream if old[0] not in dropped]
+        stream = [
+            correction if old[0] is wrong.first else old for old in stream if old[0] not in dropped
+        ]
 
 
 class _Timeline:
@@ -219,11 +256,20 @@ class _Timeline:
     def add(self, statement: Statement, since: datetime) -> None:
         """Add the next statement: close what it ends or replaces, then begin or prolong the interval of its value."""
         ending, mode = statement.is_ending, statement.mode
-        current = [i for i in _open_intervals(self.by_relation[statement.relation]) if i.first.mode == mode]
+        current = [
+            i for i in _open_intervals(self.by_relation[statement.relation]) if i.first.mode == mode
+        ]
         interval = next((old for old in current if old.first.key == statement.key), None)
         said_in = statement.said_in.union(interval.said_in if interval else ())
-        for rule, old in self._find_ended(statement, current) if ending else self._find_closed(statement, said_in):
-            if (ending or old is not interval) and (old.first.meaning, statement.meaning) not in self.undone:
+        for rule, old in (
+            self._find_ended(statement, current)
+            if ending
+            else self._find_closed(statement, said_in)
+        ):
+            if (ending or old is not interval) and (
+                old.first.meaning,
+                statement.meaning,
+            ) not in self.undone:
                 old.closed = (statement, since, rule)
         if ending:
             return
@@ -241,22 +287,35 @@ class _Timeline:
             return None
         earlier = reversed(self.by_relation[statement.relation])
         found = next((old for old in earlier if old.first.key == statement.corrected_key), None)
-        counts = found and found.first.mode == IS and (found.first.meaning, statement.meaning) not in self.undone
+        counts = (
+            found
+            and found.first.mode == IS
+            and (found.first.meaning, statement.meaning) not in self.undone
+        )
         return found if counts else None
 
-    def _find_ended(self, statement: Statement, current: list[Interval]) -> list[tuple[str, Interval]]:
+    def _find_ended(
+        self, statement: Statement, current: list[Interval]
+    ) -> list[tuple[str, Interval]]:
         """Find what an ending closes, with the rule: the value that it names, in other words or fewer."""
         ended = [old for old in current if old.first.key == statement.key or not statement.key]
         nested = [old for old in current if old.first.is_nested_with(statement)]
-        # Who no longer plays guitar in the Ravens may play it elsewhere; a job at Acme in Oslo is the job at Acme.
-        ended = ended or [old for old in nested if statement.single or not statement.narrows(old.first)]
+        # Who no longer plays guitar in the Ravens may play it elsewhere; a job at Acme in Oslo is
+        # the job at Acme.
+        ended = ended or [
+            old for old in nested if statement.single or not statement.narrows(old.first)
+        ]
         if ended and statement.group == "job" and statement.mode == IS:
             # Who leaves a job leaves its boss, but not the new one of whom the same session tells.
             bosses, session = _open_intervals(self.by_group["boss"]), statement.fact["session_id"]
-            ended += [old for old in bosses if not session or old.first.fact["session_id"] != session]
+            ended += [
+                old for old in bosses if not session or old.first.fact["session_id"] != session
+            ]
         return [(ENDED, old) for old in ended]
 
-    def _find_closed(self, statement: Statement, said_in: set[str]) -> Iterator[tuple[str, Interval]]:
+    def _find_closed(
+        self, statement: Statement, said_in: set[str]
+    ) -> Iterator[tuple[str, Interval]]:
         """Find what any other statement closes, with the rule; ``said_in``: where its value was said so far."""
         mode = statement.mode
         for old in _open_intervals(self.by_relation[statement.relation]):
@@ -272,13 +331,23 @@ class _Timeline:
                 yield ENDED, old
         if statement.single:
             for old in _open_intervals(self.by_group[statement.group]):
-                # "I live with Ann and Bo" may be two facts, and naming one of them again leaves the other.
-                together = old.first.relation == statement.relation and not said_in.isdisjoint(old.said_in)
-                if old.first.mode == mode != NOT and not together and not statement.is_compatible_with(old.first):
+                # "I live with Ann and Bo" may be two facts, and naming one of them again leaves the
+                # other.
+                together = old.first.relation == statement.relation and not said_in.isdisjoint(
+                    old.said_in
+                )
+                if (
+                    old.first.mode == mode != NOT
+                    and not together
+                    and not statement.is_compatible_with(old.first)
+                ):
                     yield REPLACED, old
             for old in _open_intervals(self.by_group[_OPPOSITE_GROUP.get(statement.group, "")]):
                 # Who lives with somebody again has not broken up with them, and the reverse.
-                if old.first.key == statement.key and _BREAKUP in (old.first.relation, statement.relation):
+                if old.first.key == statement.key and _BREAKUP in (
+                    old.first.relation,
+                    statement.relation,
+                ):
                     yield REPLACED, old
 
 

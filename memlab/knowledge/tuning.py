@@ -1,7 +1,8 @@
 """Fitting of decay curves to labels, each of which says whether a fact of some age was still true.
 
-The chance of "still true" is the curve read as a survival function, so the likelihood is Bernoulli (current-status
-data). Intervals come from the profile likelihood. Families are compared on facts that they have not seen.
+The chance of "still true" is the curve read as a survival function, so the likelihood is Bernoulli
+(current-status data). Intervals come from the profile likelihood. Families are compared on facts
+that they have not seen.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     :param name: the family: plateau_linear, exponential, power_law, weibull or base_level.
     :param intervals: whether to find intervals too.
     :param seed: of the search (differential evolution, since the plateau has corners).
-    :raises DataError: for an unknown family, fewer than 20 labels, all of one kind, or a bad column.
+    :raises DataError: for an unknown family, fewer than 20 labels, all of one kind, or a bad
+        column.
 
     >>> import numpy as np
     >>> import polars as pl
@@ -99,7 +101,12 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     for i, each in enumerate(names if intervals else ()):
         ends = (best[i], *_profile_interval(loss, best, bounds, i, limit))
         rows.append((each, *(float(end if linear[i] else np.exp(end)) for end in ends)))
-    columns = {"parameter": pl.String(), "estimate": pl.Float64(), "low": pl.Float64(), "high": pl.Float64()}
+    columns = {
+        "parameter": pl.String(),
+        "estimate": pl.Float64(),
+        "low": pl.Float64(),
+        "high": pl.Float64(),
+    }
     return Fit(curve(best), pl.DataFrame(rows, schema=columns, orient="row"))
 
 
@@ -110,12 +117,19 @@ def _check_labels(labels: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """
     if missing := {"age_days", "still_true"} - set(labels.columns):
         raise DataError(f"labels need the column {min(missing)}; the frame has {labels.columns}")
-    age, true = labels["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy(), labels["still_true"]
+    age, true = (
+        labels["age_days"].cast(pl.Float64).fill_null(np.nan).to_numpy(),
+        labels["still_true"],
+    )
     wrong = np.flatnonzero(~((age >= 0) & np.isfinite(age)))
     if wrong.size:
-        raise DataError(f"age_days is {age[wrong[0]]} in row {wrong[0]}; expected a number of days from 0")
+        raise DataError(
+            f"age_days is {age[wrong[0]]} in row {wrong[0]}; expected a number of days from 0"
+        )
     if true.dtype != pl.Boolean or true.null_count():
-        raise DataError(f"still_true is {true.dtype}, {true.null_count()} missing; expected true or false")
+        raise DataError(
+            f"still_true is {true.dtype}, {true.null_count()} missing; expected true or false"
+        )
     return age, true.to_numpy()
 
 
@@ -133,11 +147,17 @@ def _minimise(loss: Loss, start: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         return start
     # The simplex points inwards, so that it keeps its size at a bound.
     shift = np.where(start + 0.1 > bounds[:, 1], -0.1, 0.1)
-    options = {"initial_simplex": np.vstack([start, start + np.diag(shift)]), "xatol": 1e-3, "fatol": 1e-4}
+    options = {
+        "initial_simplex": np.vstack([start, start + np.diag(shift)]),
+        "xatol": 1e-3,
+        "fatol": 1e-4,
+    }
     return np.asarray(minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options).x)
 
 
-def _profile_interval(loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, limit: float) -> list[float]:
+def _profile_interval(
+    loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, limit: float
+) -> list[float]:
     """Find the ends of the interval of parameter i, where its profile of the loss crosses a limit, or its bounds."""
     from scipy.optimize import brentq
 
@@ -147,23 +167,32 @@ def _profile_interval(loss: Loss, top: np.ndarray, bounds: np.ndarray, i: int, l
         rest = _minimise(lambda rest: loss(np.insert(rest, i, value)), top[others], bounds[others])
         return loss(np.insert(rest, i, value)) - limit
 
-    return [float(end) if excess(end) <= 0 else brentq(excess, top[i], end, xtol=1e-3) for end in bounds[i]]
+    return [
+        float(end) if excess(end) <= 0 else brentq(excess, top[i], end, xtol=1e-3)
+        for end in bounds[i]
+    ]
 
 
 def compare(
-    labels: pl.DataFrame, *, families: Sequence[str] = tuple(FAMILIES), group: str = "fact_id", seed: int = 0
+    labels: pl.DataFrame,
+    *,
+    families: Sequence[str] = tuple(FAMILIES),
+    group: str = "fact_id",
+    seed: int = 0,
 ) -> pl.DataFrame:
     """Compare the decay families by their log-loss on held-out facts, in five folds.
 
-    Beside the families stand ``constant``, the share still true whatever the age, which a curve must beat to say
-    anything, and ``default``, the plateau-linear curve of memlab, not fitted.
+    Beside the families stand ``constant``, the share still true whatever the age, which a curve
+    must beat to say anything, and ``default``, the plateau-linear curve of memlab, not fitted.
 
     :param labels: ``age_days``, ``still_true`` and the column named by ``group``.
-    :param group: what is never split between fitting and testing: ``fact_id``, or ``scope`` to carry over to other
-        people.
-    :returns: ``family``, ``n``, ``log_loss`` with ``low`` and ``high``, and the paired ``difference`` of log-loss to
-        the best family with ``difference_low`` and ``difference_high`` (90 %, groups taken as independent).
-    :raises DataError: for a missing column, fewer groups than folds or than 25 labels, or a fold of one kind.
+    :param group: what is never split between fitting and testing: ``fact_id``, or ``scope`` to
+        carry over to other people.
+    :returns: ``family``, ``n``, ``log_loss`` with ``low`` and ``high``, and the paired
+        ``difference`` of log-loss to the best family with ``difference_low`` and
+        ``difference_high`` (90 %, groups taken as independent).
+    :raises DataError: for a missing column, fewer groups than folds or than 25 labels, or a fold of
+        one kind.
     """
     from sklearn.model_selection import GroupKFold
 
@@ -171,7 +200,9 @@ def compare(
         raise DataError(f"labels need the column {group}, with at least {FOLDS} different values")
     age, true = _check_labels(labels)
     if len(true) < (least := MIN_LABELS * FOLDS // (FOLDS - 1)):
-        raise DataError(f"{len(true)} labels are too few to compare families in {FOLDS} folds; give at least {least}")
+        raise DataError(
+            f"{len(true)} labels are too few to compare families in {FOLDS} folds; give at least {least}"
+        )
     chance = {name: np.zeros(len(true)) for name in (CONSTANT, DEFAULT, *families)}
     folds = GroupKFold(FOLDS, shuffle=True, random_state=seed)
     for learn, test in folds.split(labels, groups=labels[group].to_list()):
@@ -196,25 +227,35 @@ def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, f
 
     mean, (_, at) = float(values.mean()), np.unique(groups.to_numpy(), return_inverse=True)
     sums = np.bincount(at, weights=values - mean)
-    half = norm.ppf((1 + _INTERVAL_LEVEL) / 2) * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values)
+    half = (
+        norm.ppf((1 + _INTERVAL_LEVEL) / 2)
+        * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1))
+        / len(values)
+    )
     return mean, mean - half, mean + half
 
 
-def recommend(labels: pl.DataFrame, *, comparison: pl.DataFrame | None = None, seed: int = 0) -> Recommendation:
+def recommend(
+    labels: pl.DataFrame, *, comparison: pl.DataFrame | None = None, seed: int = 0
+) -> Recommendation:
     """Choose the simplest family that is not significantly worse than the best, and fit it to all labels.
 
-    Simplest: with the fewest parameters, then with the lowest log-loss. Not significantly worse: the 90 % interval of
-    the difference of its held-out log-loss to the best one's includes 0.
+    Simplest: with the fewest parameters, then with the lowest log-loss. Not significantly worse:
+    the 90 % interval of the difference of its held-out log-loss to the best one's includes 0.
 
     :param comparison: what :func:`compare` gave for these labels; made here where not given.
     """
     table = compare(labels, seed=seed) if comparison is None else comparison
     n_each = {name: len(kind().parameters) for name, kind in FAMILIES.items()}
     fitted = table.filter(pl.col("family").is_in(list(FAMILIES)))
-    fitted = fitted.with_columns(parameters=pl.col("family").replace_strict(n_each)).sort("log_loss")
+    fitted = fitted.with_columns(parameters=pl.col("family").replace_strict(n_each)).sort(
+        "log_loss"
+    )
     candidates = fitted.filter(pl.col("difference_low") <= 0).sort("parameters", "log_loss")
     best, chosen = fitted.row(0, named=True), candidates.row(0, named=True)
-    place = "the best of all" if chosen == best else f"not significantly worse than {best['family']}"
+    place = (
+        "the best of all" if chosen == best else f"not significantly worse than {best['family']}"
+    )
     why = (
         f"{chosen['family']}: held-out log-loss {chosen['log_loss']:.4f}, {place}, with {chosen['parameters']} "
         f"parameter(s), on {chosen['n']:,} labels"

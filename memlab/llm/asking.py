@@ -1,6 +1,7 @@
 """Asking a language model for answers of a given shape: recorded ones first, then a service.
 
-Judgements are asked for in lists and kept one by one, so that a changed list asks only for what is new.
+Judgements are asked for in lists and kept one by one, so that a changed list asks only for what is
+new.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from tqdm import tqdm
 from memlab.errors import ModelError
 from memlab.llm import recording
 from memlab.llm.client import Client, read_completion, token_counts
-from memlab.llm.service import CHARS, WRITTEN, Service, add_to_spending, is_estimating, resolve_service
+from memlab.llm.service import (
+    CHARS,
+    WRITTEN,
+    Service,
+    add_to_spending,
+    is_estimating,
+    resolve_service,
+)
 
 MISFIT = "the answer does not fit"
 ATTEMPTS, PATIENCE = 2, 8
@@ -36,9 +44,11 @@ class Request:
 
     :param task: such as ``summary``, ``facts``, ``rewrite``, ``answer``, ``judge``.
     :param version: raised when what is asked changes, not when its wording does.
-    :param about: ids and texts of what is asked about; with task and version the key of a recorded answer.
+    :param about: ids and texts of what is asked about; with task and version the key of a recorded
+        answer.
     :param prompt: the user message; text of conversations stands in it as JSON.
-    :param shape: the answer's shape; ``extra="forbid"`` and no defaults suit servers that are strict.
+    :param shape: the answer's shape; ``extra="forbid"`` and no defaults suit servers that are
+        strict.
     :param system: the system message.
     """
 
@@ -61,7 +71,8 @@ class Answer:
 
     :param value: an instance of its shape, or ``None``.
     :param error: why there is none, in one line.
-    :param tokens: read and written over all attempts, as the server counts them; 0 where it does not.
+    :param tokens: read and written over all attempts, as the server counts them; 0 where it does
+        not.
     :param seconds: until the answer was there; 0 for a recorded one.
     """
 
@@ -84,7 +95,11 @@ def describe_unanswered(answers: Sequence[Answer], what: str) -> str:
     if not errors:
         return ""
     counted = f"{len(errors):,} of {len(answers):,} {what} came from no model ({errors[0]})"
-    advice = "" if errors[0].startswith(("service", "not asked")) else '; service="NAME" or --service NAME asks one'
+    advice = (
+        ""
+        if errors[0].startswith(("service", "not asked"))
+        else '; service="NAME" or --service NAME asks one'
+    )
     return counted + advice
 
 
@@ -97,16 +112,18 @@ def ask(
 ) -> list[Answer]:
     """Ask a language model, or read what it answered; requests of one key are asked once.
 
-    :param service: ``recorded`` reads the recordings of the settings and of the checkout, and never the network; a
-        name is one of the settings; ``None`` gives no answers. A service with ``record`` reads that file first, asks
-        for what is not in it, and appends each answer as it comes.
+    :param service: ``recorded`` reads the recordings of the settings and of the checkout, and never
+        the network; a name is one of the settings; ``None`` gives no answers. A service with
+        ``record`` reads that file first, asks for what is not in it, and appends each answer as it
+        comes.
     :param progress: what a progress bar is called; none without it.
-    :param done: is given each answer of the service as it comes, in another thread, and keeps it instead of the
-        recording.
-    :returns: an answer for each request, in their order. A request that fails has an ``error`` and raises nothing;
-        after :data:`PATIENCE` failures in a row the rest is not asked; its ``error`` begins with ``not asked`` and ends
-        with that of the last, and it cost nothing. Where the model answered, and not in the shape, it begins with the
-        service and :data:`MISFIT`.
+    :param done: is given each answer of the service as it comes, in another thread, and keeps it
+        instead of the recording.
+    :returns: an answer for each request, in their order. A request that fails has an ``error`` and
+        raises nothing; after :data:`PATIENCE` failures in a row the rest is not asked; its
+        ``error`` begins with ``not asked`` and ends with that of the last, and it cost nothing.
+        Where the model answered, and not in the shape, it begins with the service and
+        :data:`MISFIT`.
     :raises ModelError: when the service cannot be asked at all: no such name, no address, no key.
 
     >>> from memlab import llm
@@ -132,7 +149,11 @@ def ask(
         answers |= _ask_service(new, model, progress, done)
     paid = {(each.task, key): answers[key] for key, each in counted.items()}
     add_to_spending(
-        {name: answer.tokens for name, answer in paid.items() if answer.value is not None or any(answer.tokens)},
+        {
+            name: answer.tokens
+            for name, answer in paid.items()
+            if answer.value is not None or any(answer.tokens)
+        },
         unanswered=sum(answer.value is None for answer in answers.values()),
         seconds=sum(answer.seconds for answer in answers.values()),
     )
@@ -158,7 +179,10 @@ def _read_recorded(request: Request, row: Mapping[str, Any] | None) -> Answer:
 
 
 def _ask_service(
-    new: Mapping[str, Request], service: Service, progress: str, done: Callable[[Request, Answer], object] | None
+    new: Mapping[str, Request],
+    service: Service,
+    progress: str,
+    done: Callable[[Request, Answer], object] | None,
 ) -> dict[str, Answer]:
     """Ask a service for what is not recorded, and keep each answer as it comes."""
     client, waiting = Client(service, limit=MAX_BYTES), iter(new.items())
@@ -167,12 +191,16 @@ def _ask_service(
 
     def record_answer(request: Request, answer: Answer) -> None:
         value = answer.value.model_dump(mode="json")  # type: ignore[union-attr]
-        recording.record(service, (request.task, request.version, request.key), value, answer.tokens)
+        recording.record(
+            service, (request.task, request.version, request.key), value, answer.tokens
+        )
 
     async def worker() -> None:
         for key, request in waiting:
             if len(failures) >= PATIENCE:
-                reason = f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
+                reason = (
+                    f"not asked after {len(failures)} failures in a row; the last: {failures[-1]}"
+                )
                 answers[key] = Answer(None, reason)
             elif (answer := await _ask_with_repair(client, request)).value is None:
                 answers[key] = answer
@@ -198,7 +226,9 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
     try:
         async with asyncio.timeout(limit):
             for _ in range(ATTEMPTS):
-                reply = read_completion(await _post_request(client, request, repair), request.shape, key=client.key)
+                reply = read_completion(
+                    await _post_request(client, request, repair), request.shape, key=client.key
+                )
                 tokens = tokens[0] + reply.tokens[0], tokens[1] + reply.tokens[1]
                 if reply.value is not None:
                     return Answer(reply.value, "", tokens, time.perf_counter() - begun)
@@ -215,7 +245,11 @@ async def _ask_with_repair(client: Client, request: Request) -> Answer:
 
 async def _post_request(client: Client, request: Request, repair: list[dict[str, str]]) -> bytes:
     """Post a request; where the server takes no schema, it stands below the prompt, there and from then on."""
-    service, schema, with_schema = client.service, request.shape.model_json_schema(), client.takes_schema
+    service, schema, with_schema = (
+        client.service,
+        request.shape.model_json_schema(),
+        client.takes_schema,
+    )
     if service.max_input and len(request.prompt) > service.max_input:
         long = f"the prompt has {len(request.prompt):,} characters, max_input allows {service.max_input:,}"
         raise ModelError(f"{service}: {long}")
@@ -245,21 +279,28 @@ def collect_judgements(
 ) -> tuple[list[Any | None], str]:
     """Read recorded judgements, and ask a model for those that are missing.
 
-    :param items: task, version and what is asked about of each judgement, as of :class:`memlab.llm.Request`.
-    :param lists: given the items that are missing, gives the lists in which to ask for them: the items of each list
-        and its request.
-    :param read: given a list's answer and its length, gives the judgement of each of its items, as JSON values.
+    :param items: task, version and what is asked about of each judgement, as of
+        :class:`memlab.llm.Request`.
+    :param lists: given the items that are missing, gives the lists in which to ask for them: the
+        items of each list and its request.
+    :param read: given a list's answer and its length, gives the judgement of each of its items, as
+        JSON values.
     :param service: see :func:`memlab.llm.ask`; each judgement is recorded for itself.
-    :returns: a judgement for each item, ``None`` where there is none; and why the first of those has none.
+    :returns: a judgement for each item, ``None`` where there is none; and why the first of those
+        has none.
     """
     model, rows = resolve_service(service), recording.recorded_rows(service)
     keys = [recording.recording_key(*item) for item in items]
-    known = {(item[0], key): rows[key] for item, key in zip(items, keys, strict=True) if key in rows}
+    known = {
+        (item[0], key): rows[key] for item, key in zip(items, keys, strict=True) if key in rows
+    }
     found = {key: row["answer"] for (_, key), row in known.items()}
     missing = [at for at, key in enumerate(keys) if key not in found]
     if not is_estimating():
         lacking = len(missing) if model is None else 0  # lists are counted where they are asked
-        add_to_spending({name: token_counts(row["tokens"]) for name, row in known.items()}, unanswered=lacking)
+        add_to_spending(
+            {name: token_counts(row["tokens"]) for name, row in known.items()}, unanswered=lacking
+        )
     error = "not recorded"
     if missing and (model is not None or is_estimating()):
         members = defaultdict[str, list[list[int]]](list)
@@ -269,14 +310,19 @@ def collect_judgements(
             requests.append(request)
 
         def keep(request: Request, answer: Answer) -> None:
-            # Not the list itself: another ranking would make others. Each as it comes, so that nothing is asked twice.
+            # Not the list itself: another ranking would make others. Each as it comes, so that
+            # nothing is asked twice.
             for listed in members[request.key]:
                 n = len(listed)
-                for i, (at, judgement) in enumerate(zip(listed, read(answer.value, n), strict=True)):
+                for i, (at, judgement) in enumerate(
+                    zip(listed, read(answer.value, n), strict=True)
+                ):
                     found[keys[at]] = judgement
                     tokens_read, written = (t * (i + 1) // n - t * i // n for t in answer.tokens)
                     if model is not None:
-                        recording.record(model, (*items[at][:2], keys[at]), judgement, (tokens_read, written))
+                        recording.record(
+                            model, (*items[at][:2], keys[at]), judgement, (tokens_read, written)
+                        )
 
         answers = ask(requests, service, progress="judgements", done=keep)
         error = next((answer.error for answer in answers if answer.value is None), error)

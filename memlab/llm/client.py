@@ -22,7 +22,9 @@ from pydantic import BaseModel, FailFast, Field, FiniteFloat, ValidationError, W
 from memlab.errors import ModelError
 from memlab.llm.service import Service
 
-_SHORTEST_SECRET = 12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
+_SHORTEST_SECRET = (
+    12  # characters: what is shorter, such as "ollama", is a word that an answer may hold
+)
 
 
 class Reply(NamedTuple):
@@ -51,7 +53,8 @@ class _Completion(BaseModel):
 def read_completion(body: bytes, shape: type[BaseModel], *, key: str = "") -> Reply:
     """Read a completion, without a fence or words around the JSON.
 
-    :param key: of the service. An answer that repeats it would carry it into recordings and stores: it becomes ``***``.
+    :param key: of the service. An answer that repeats it would carry it into recordings and stores:
+        it becomes ``***``.
 
     >>> from memlab.llm.client import read_completion
     >>> read_completion(b'{"choices": []}', BaseModel).fault
@@ -113,11 +116,12 @@ Result = TypeVar("Result")
 class Client:
     """A connection to a service, for one :meth:`run`.
 
-    It is a transport of httpx without the client around it, so that no redirect is followed, nothing is decompressed,
-    and no cookie, proxy or variable of the environment is used.
+    It is a transport of httpx without the client around it, so that no redirect is followed,
+    nothing is decompressed, and no cookie, proxy or variable of the environment is used.
 
     :param limit: bytes of one answer that are read; a longer one is an error.
-    :raises ModelError: when the address is none, or the key's variable is not set or holds what no header can carry.
+    :raises ModelError: when the address is none, or the key's variable is not set or holds what no
+        header can carry.
     """
 
     def __init__(self, service: Service, *, limit: int) -> None:
@@ -132,14 +136,19 @@ class Client:
                 "or leave api_key_env out for a server without keys"
             )
         self.service, self._limit, self.takes_schema = service, limit, True
-        self._headers = {"Accept-Encoding": "identity", "Content-Type": "application/json", "User-Agent": "memlab"}
+        self._headers = {
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "memlab",
+        }
         self._headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
         self._transport = httpx.AsyncHTTPTransport(verify=_ssl_context(), trust_env=False)
 
     async def post(self, path: str, body: dict[str, Any]) -> bytes:
         """Post JSON and give the bytes of the answer; a character that has no UTF-8 is sent as a question mark.
 
-        :raises ModelError: when there is none after the retries of the service; says why, and may quote the server.
+        :raises ModelError: when there is none after the retries of the service; says why, and may
+            quote the server.
         """
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         failure = ""
@@ -159,7 +168,9 @@ class Client:
                 if response.status_code not in RETRIED_STATUSES and not response.is_server_error:
                     break
                 with suppress(ValueError):
-                    pause = min(max(0.0, float(response.headers.get("retry-after", ""))), LONGEST_PAUSE)
+                    pause = min(
+                        max(0.0, float(response.headers.get("retry-after", ""))), LONGEST_PAUSE
+                    )
             if attempt < self.service.max_retries:
                 await asyncio.sleep(pause)
         raise self.error(failure)
@@ -171,7 +182,9 @@ class Client:
         response = await self._transport.handle_async_request(request)
         try:
             if response.is_redirect:
-                raise self.error(f"HTTP {response.status_code}: redirects are not followed; correct base_url")
+                raise self.error(
+                    f"HTTP {response.status_code}: redirects are not followed; correct base_url"
+                )
             body = bytearray()
             async for part in response.aiter_raw():
                 body += part
@@ -228,10 +241,12 @@ def embed_texts(
     """Embed texts through a service, over one connection.
 
     :param texts: n texts that are not empty.
-    :param done: is given the vectors of each request as they come, in another thread; what it raises ends the work.
-    :returns: (n, dim) float32 as the service gave them, in the order of the texts; (0, 0) for no texts.
-    :raises ModelError: when the service cannot be asked, fails after its retries, or answers with missing rows, rows
-        of different width or numbers that are not finite.
+    :param done: is given the vectors of each request as they come, in another thread; what it
+        raises ends the work.
+    :returns: (n, dim) float32 as the service gave them, in the order of the texts; (0, 0) for no
+        texts.
+    :raises ModelError: when the service cannot be asked, fails after its retries, or answers with
+        missing rows, rows of different width or numbers that are not finite.
     """
 
     client = Client(service, limit=MAX_BYTES * min(BATCH, max(1, len(texts))))
@@ -248,7 +263,9 @@ def embed_texts(
             except ValueError as error:
                 raise client.error(str(error)) from None
             if parts[-1].shape[1] != parts[0].shape[1]:
-                raise client.error(f"vectors of widths {parts[0].shape[1]} and {parts[-1].shape[1]}: is it one model?")
+                raise client.error(
+                    f"vectors of widths {parts[0].shape[1]} and {parts[-1].shape[1]}: is it one model?"
+                )
             if done is not None:
                 done(parts[-1])
 

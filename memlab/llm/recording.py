@@ -18,7 +18,10 @@ from memlab.llm.service import Service, resolve_service
 
 # Of the checkout; an installed package has none.
 _DATA = Path(__file__).parents[2] / "data"
-DEFAULT_RECORDINGS = (_DATA / "sample" / "recorded.jsonl", _DATA / "heldout" / "recorded" / "answers.jsonl")
+DEFAULT_RECORDINGS = (
+    _DATA / "sample" / "recorded.jsonl",
+    _DATA / "heldout" / "recorded" / "answers.jsonl",
+)
 
 
 def recording_key(task: str, version: int, about: Iterable[str]) -> str:
@@ -48,7 +51,9 @@ def recorded_rows(service: str | Service) -> Mapping[str, dict[str, Any]]:
     files = _recording_files()
     for path in files[: -len(DEFAULT_RECORDINGS)]:
         if not read_recording(path):
-            warnings.warn(f"{path} of llm.recordings is not there, or has no recorded answer", stacklevel=1)
+            warnings.warn(
+                f"{path} of llm.recordings is not there, or has no recorded answer", stacklevel=1
+            )
     return ChainMap(*map(read_recording, files))
 
 
@@ -69,7 +74,9 @@ def read_recording(path: Path) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise DataError(f"the recorded answers in {path} cannot be read: {error.strerror}") from error
+        raise DataError(
+            f"the recorded answers in {path} cannot be read: {error.strerror}"
+        ) from error
 
 
 @lru_cache(maxsize=4)
@@ -86,7 +93,9 @@ def _read_rows(path: Path, modified: int, size: int) -> dict[str, dict[str, Any]
     return rows
 
 
-def record(service: Service, named: tuple[str, int, str], answer: Any, tokens: tuple[int, int]) -> None:
+def record(
+    service: Service, named: tuple[str, int, str], answer: Any, tokens: tuple[int, int]
+) -> None:
     """Append an answer to the service's file; a disk that is full costs the recording, not the answer.
 
     :param named: task, version and key.
@@ -99,7 +108,9 @@ def record(service: Service, named: tuple[str, int, str], answer: Any, tokens: t
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a+b") as out:
             # On a line of its own where the last write was broken off.
-            broken = out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n"
+            broken = (
+                out.seek(0, os.SEEK_END) and out.seek(-1, os.SEEK_END) >= 0 and out.read(1) != b"\n"
+            )
             out.write(b"\n" * bool(broken) + line)
     except OSError as error:
         what = f"{service.record} cannot be written ({error.strerror}): answers are not recorded"

@@ -22,16 +22,20 @@ class Service:
     :param name: how settings, ``--service`` and ``endpoint:NAME`` call it.
     :param base_url: the address up to and including ``/v1``.
     :param model: the model's name at the server.
-    :param api_key_env: *name* of the environment variable that holds the key; ``None`` for a server without one.
-    :param timeout: seconds for one attempt, from connecting to the last byte; retries and the repair of one answer
-        end after ``max_retries + 2`` times that.
-    :param max_retries: further attempts after 408, 409, 429, 5xx, a time-out or a lost connection, with back-off.
+    :param api_key_env: *name* of the environment variable that holds the key; ``None`` for a server
+        without one.
+    :param timeout: seconds for one attempt, from connecting to the last byte; retries and the
+        repair of one answer end after ``max_retries + 2`` times that.
+    :param max_retries: further attempts after 408, 409, 429, 5xx, a time-out or a lost connection,
+        with back-off.
     :param max_input: characters; a longer prompt is refused, a longer text to embed is cut.
     :param query_prompt: text put in front of a query that is embedded.
     :param document_prompt: text put in front of a document that is embedded.
     :param max_output: longest answer in tokens; ``None`` leaves it to the server.
-    :param record: a JSONL file that answers are read from, and appended to when they come from the model.
-    :param input_price: of a million tokens read, in whatever currency; ``output_price``: of a million written.
+    :param record: a JSONL file that answers are read from, and appended to when they come from the
+        model.
+    :param input_price: of a million tokens read, in whatever currency; ``output_price``: of a
+        million written.
     :param concurrency: requests under way at once.
 
     >>> from memlab.llm import Service
@@ -92,7 +96,8 @@ CHARS, WRITTEN = 4, {"facts": 1400, "summary": 500, "rollup": 550, "cluster": 35
 class ModelSpending:
     """Answers that were read or asked for.
 
-    :param tokens: read and written, by task and key of the answer; one that two stages use counts once.
+    :param tokens: read and written, by task and key of the answer; one that two stages use counts
+        once.
     :param unanswered: how many requests have no answer.
     :param seconds: until the answers were there, summed; 0 for recorded ones.
     :param estimate: whether no service is asked, and answers count as what they would about cost.
@@ -103,7 +108,12 @@ class ModelSpending:
     seconds: float = 0.0
     estimate: bool = False
 
-    def add(self, tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0.0) -> None:
+    def add(
+        self,
+        tokens: Mapping[tuple[str, str], tuple[int, int]],
+        unanswered: int = 0,
+        seconds: float = 0.0,
+    ) -> None:
         """Count answers, each once."""
         self.tokens |= tokens
         self.unanswered += unanswered
@@ -112,8 +122,8 @@ class ModelSpending:
     def describe(self) -> dict[str, Any]:
         """Give it for a provenance.
 
-        :returns: ``tasks``: of each task how many answers there were, and the tokens read and written for them;
-            ``unanswered`` and ``seconds``.
+        :returns: ``tasks``: of each task how many answers there were, and the tokens read and
+            written for them; ``unanswered`` and ``seconds``.
 
         >>> from memlab.llm import ModelSpending
         >>> ModelSpending({("summary", "a"): (30, 2), ("summary", "b"): (40, 3)}).describe()["tasks"]
@@ -133,7 +143,8 @@ _OPEN: ContextVar[tuple[ModelSpending, ...]] = ContextVar("_OPEN", default=())
 def track_spending(*, estimate: bool = False) -> Iterator[ModelSpending]:
     """Count what is asked of language models inside a ``with`` block, recorded answers too.
 
-    :param estimate: ask no service; what is not recorded counts as it would about cost, and has no answer.
+    :param estimate: ask no service; what is not recorded counts as it would about cost, and has no
+        answer.
 
     >>> from memlab import llm
     >>> with llm.track_spending() as spent:
@@ -154,7 +165,9 @@ def is_estimating() -> bool:
     return any(spent.estimate for spent in _OPEN.get())
 
 
-def add_to_spending(tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0) -> None:
+def add_to_spending(
+    tokens: Mapping[tuple[str, str], tuple[int, int]], unanswered: int = 0, seconds: float = 0
+) -> None:
     """Add answers to every count that is open."""
     for spent in _OPEN.get():
         spent.add(tokens, unanswered, seconds)

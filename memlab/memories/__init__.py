@@ -1,10 +1,12 @@
 """Memories from outside, on the same questions as memlab's pipelines.
 
-:func:`memory` makes one of a function, a class, an object, a module's name or an address (:class:`HttpMemory`;
-:func:`server` is the other side, :class:`PipelineMemory` puts memlab's own stages there). :func:`collect` runs it over
-a dataset, :func:`read_ranking` reads what was returned elsewhere. :func:`attribute` finds the turns that texts come
-from, :func:`rank_source_turns` ranks them, and :func:`fit_to_budget` takes what fits into a budget. :class:`Embeddings`
-lends an encoder to the vector stores of other libraries.
+:func:`memory` makes one of a function, a class, an object, a module's name or an address
+(:class:`HttpMemory`;
+:func:`server` is the other side, :class:`PipelineMemory` puts memlab's own stages there).
+:func:`collect` runs it over
+a dataset, :func:`read_ranking` reads what was returned elsewhere. :func:`attribute` finds the turns
+that texts come from, :func:`rank_source_turns` ranks them, and :func:`fit_to_budget` takes what
+fits into a budget. :class:`Embeddings` lends an encoder to the vector stores of other libraries.
 """
 
 from memlab.memories.attribution import LEAST_SIMILARITY, attribute, rank_source_turns

@@ -28,19 +28,27 @@ _SCHEMA: dict[str, Any] = {
 def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Find the turns behind each returned text.
 
-    ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in it; of turns that
-    all say just that, the first. Otherwise the source of each sentence is the turn with the highest mean of cosine and
-    share of its words, weighted by rarity, that the turn holds, where that is :data:`LEAST_SIMILARITY` or more:
-    ``copy`` where the turns hold :data:`NEAR_COPY` of every sentence's words, else ``matched``. ``none``: no turn is
-    similar enough, and the text counts as no evidence.
+    ``given``: the memory named them. ``span``: the text stands in a turn word for word, or turns in
+    it; of turns that all say just that, the first. Otherwise the source of each sentence is the
+    turn with the highest mean of cosine and share of its words, weighted by rarity, that the turn
+    holds, where that is :data:`LEAST_SIMILARITY` or more: ``copy`` where the turns hold
+    :data:`NEAR_COPY` of every sentence's words, else ``matched``. ``none``: no turn is similar
+    enough, and the text counts as no evidence.
 
     :param encoder: gives the cosines; with ``None`` sentences are matched by words alone.
     :returns: ``query_id``, ``rank``, ``how`` and ``turn_ids``, in the order of the rows.
     """
     scopes = data.questions.select("query_id", "scope")
     rows = returned.rows.join(scopes, on="query_id", how="left", maintain_order="left")
-    texts = rows.filter(pl.col("source_ids").is_null()).select("scope", "text").unique(maintain_order=True)
-    parts = [_attribute_scope(part, data, encoder) for part in texts.partition_by("scope", maintain_order=True)]
+    texts = (
+        rows.filter(pl.col("source_ids").is_null())
+        .select("scope", "text")
+        .unique(maintain_order=True)
+    )
+    parts = [
+        _attribute_scope(part, data, encoder)
+        for part in texts.partition_by("scope", maintain_order=True)
+    ]
     found = pl.concat([pl.DataFrame(schema=_SCHEMA), *parts])
     named, any_named = pl.col("source_ids").is_not_null(), pl.col("source_ids").list.len() > 0
     given = pl.when(any_named).then(pl.lit("given")).otherwise(pl.lit("none")).cast(_SCHEMA["how"])
@@ -55,11 +63,18 @@ def attribute(returned: ReturnedTexts, data: Dataset, encoder: Encoder | None) -
 def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None) -> pl.DataFrame:
     """Attribute the texts of one scope."""
     turns = data.turns.filter(pl.col("scope") == texts["scope"][0])
-    ids, normalised = turns["turn_id"].to_list(), [_space_separated_words(text) for text in turns["text"]]
+    ids, normalised = (
+        turns["turn_id"].to_list(),
+        [_space_separated_words(text) for text in turns["text"]],
+    )
     hows, found, unmatched = list[str](), list[list[str]](), list[tuple[int, str]]()
     for row, text in enumerate(texts["text"]):
         plain = _space_separated_words(text)
-        spans = {turn: other for turn, other in zip(ids, normalised, strict=True) if _contains_verbatim(plain, other)}
+        spans = {
+            turn: other
+            for turn, other in zip(ids, normalised, strict=True)
+            if _contains_verbatim(plain, other)
+        }
         found.append([*spans][: 1 if set(spans.values()) == {plain} else None])
         hows.append("span" if found[-1] else "none")
         unmatched += [] if found[-1] else [(row, sentence) for sentence in sentences(text)]
@@ -69,9 +84,13 @@ def _attribute_scope(texts: pl.DataFrame, data: Dataset, encoder: Encoder | None
         if encoder is not None:
             embedded = encoder.encode(turn_texts(turns), progress=False)
             score = (share + encoder.encode(stated, progress=False) @ embedded.T) / 2
-        for (row, _), turn, shares, scores in zip(unmatched, score.argmax(1), share, score, strict=True):
+        for (row, _), turn, shares, scores in zip(
+            unmatched, score.argmax(1), share, score, strict=True
+        ):
             if scores[turn] >= LEAST_SIMILARITY:
-                hows[row] = "copy" if shares[turn] >= NEAR_COPY and hows[row] != "matched" else "matched"
+                hows[row] = (
+                    "copy" if shares[turn] >= NEAR_COPY and hows[row] != "matched" else "matched"
+                )
                 found[row] = list(dict.fromkeys([*found[row], ids[turn]]))
     how = pl.Series("how", hows, _SCHEMA["how"])
     return texts.with_columns(how, pl.Series("turn_ids", found, _SCHEMA["turn_ids"]))
@@ -107,8 +126,12 @@ def rank_source_turns(returned: ReturnedTexts, attributed: pl.DataFrame) -> Run:
 
     :param attributed: what :func:`attribute` gave.
     """
-    each = attributed.explode("turn_ids").drop_nulls("turn_ids").select("query_id", doc_id="turn_ids")
+    each = (
+        attributed.explode("turn_ids").drop_nulls("turn_ids").select("query_id", doc_id="turn_ids")
+    )
     each = each.unique(maintain_order=True)
     place = each.select(pl.int_range(pl.len()).over("query_id"))[:, 0].to_numpy()
-    run = run_from_scores(each["query_id"], each["doc_id"], -place.astype(float), level="turn", k=max(1, each.height))
+    run = run_from_scores(
+        each["query_id"], each["doc_id"], -place.astype(float), level="turn", k=max(1, each.height)
+    )
     return Run(run.frame, "turn", name=returned.name, provenance=returned.provenance)

@@ -13,7 +13,13 @@ import polars as pl
 
 from memlab.embed import Encoder, load
 from memlab.errors import DataError
-from memlab.memories.collecting import PROBLEMS_SCHEMA, RETURNED_SCHEMA, ReturnedTexts, known_turns, problem_row
+from memlab.memories.collecting import (
+    PROBLEMS_SCHEMA,
+    RETURNED_SCHEMA,
+    ReturnedTexts,
+    known_turns,
+    problem_row,
+)
 from memlab.memories.memory import TURNS
 from memlab.memories.returned_rows import KnownTurn, list_returned_rows, select_usable_rows
 from memlab.pipelines import Pipeline, pipeline
@@ -26,11 +32,13 @@ from memlab.terminal import shorten_line
 class Embeddings:
     """An encoder with the methods that LangChain (``embed_documents``, ``embed_query``) and mem0 (``embed``) call.
 
-    With it a memory from outside is compared on the same vectors as memlab's pipelines. Vectors of documents are kept,
-    so that a memory that adds turn by turn does not wait for what another has encoded at once.
+    With it a memory from outside is compared on the same vectors as memlab's pipelines. Vectors of
+    documents are kept, so that a memory that adds turn by turn does not wait for what another has
+    encoded at once.
 
     :param encoder: of documents; the one of a bench reads what the store holds already.
-    :param queries: of queries, where it is another: one without a store, where the time of a search is measured.
+    :param queries: of queries, where it is another: one without a store, where the time of a search
+        is measured.
 
     >>> import memlab
     >>> from memlab.memories import Embeddings
@@ -56,7 +64,9 @@ class Embeddings:
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """Encode a text for mem0, which says whether it searches, adds or updates."""
-        return self.embed_query(text) if memory_action == "search" else self.embed_documents([text])[0]
+        return (
+            self.embed_query(text) if memory_action == "search" else self.embed_documents([text])[0]
+        )
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         """Encode several texts for mem0."""
@@ -67,12 +77,14 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
     """Read what a system returned for the questions of a dataset, elsewhere.
 
     By the end of the name: ``.json`` holds ``{query_id: [turn ids]}``, best first, or
-    ``{query_id: {turn id: score}}``; ``.jsonl`` one ``{"query_id", "text"}`` a line,
-    best first, with ``score``, ``source_ids`` and ``time`` where there are any. A message of a chat log may be called
-    by its own id. A TREC run is read by :func:`memlab.evaluate.read_run` and comes here through
-    :func:`run_to_returned_texts`. What cannot be used of it is left out, with a line in ``problems``.
+    ``{query_id: {turn id: score}}``; ``.jsonl`` one ``{"query_id", "text"}`` a line, best first,
+    with ``score``, ``source_ids`` and ``time`` where there are any. A message of a chat log may be
+    called by its own id. A TREC run is read by :func:`memlab.evaluate.read_run` and comes here
+    through :func:`run_to_returned_texts`. What cannot be used of it is left out, with a line in
+    ``problems``.
 
-    :raises DataError: for a file that is none of these, and one of which nothing can be used: names three of its ids.
+    :raises DataError: for a file that is none of these, and one of which nothing can be used: names
+        three of its ids.
     """
     place, odd = Path(path), list[str]()
     asked: dict[str, list[Any]] = {}
@@ -84,10 +96,18 @@ def read_ranking(path: str | Path, data: Dataset, *, k: int = 50) -> ReturnedTex
                     row = json.loads(line or "null")
                     asked.setdefault(row["query_id"] + "", []).append(row)
                 except (ValueError, RecursionError, TypeError, KeyError):
-                    odd += [f"line {number}: no JSON with query_id and text, left out"] if line.strip() else []
+                    odd += (
+                        [f"line {number}: no JSON with query_id and text, left out"]
+                        if line.strip()
+                        else []
+                    )
         else:
             for query, ids in json.loads(text).items():
-                ranked = ids.items() if isinstance(ids, dict) else ((turn, -at) for at, turn in enumerate(ids))
+                ranked = (
+                    ids.items()
+                    if isinstance(ids, dict)
+                    else ((turn, -at) for at, turn in enumerate(ids))
+                )
                 ordered = sorted(ranked, key=lambda pair: -pair[1])
                 asked[query] = [{"source_ids": turn, "score": score} for turn, score in ordered]
     except OSError as error:
@@ -109,7 +129,13 @@ def run_to_returned_texts(run: Run, data: Dataset, name: str) -> ReturnedTexts:
 
 
 def _make_returned_texts(
-    name: str, asked: Mapping[str, list[Any]], odd: list[str], data: Dataset, provenance: Mapping[str, Any], *, k: int
+    name: str,
+    asked: Mapping[str, list[Any]],
+    odd: list[str],
+    data: Dataset,
+    provenance: Mapping[str, Any],
+    *,
+    k: int,
 ) -> ReturnedTexts:
     """Take what is of the dataset's questions and of the turns of their scopes.
 
@@ -118,11 +144,18 @@ def _make_returned_texts(
     scopes = dict(data.questions.select("query_id", "scope").iter_rows())
     turns, known = known_turns(data.turns), dict[str, dict[str, KnownTurn]]()
     for scope, ids in data.turns.group_by("scope").agg("turn_id").iter_rows():
-        named = {decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids}  # as the chat log names messages
-        known[scope] = {name: turns[turn] for name, turn in (named | {turn: turn for turn in ids}).items()}
+        named = {
+            decode_id_part(turn.removeprefix(f"{scope}/")): turn for turn in ids
+        }  # as the chat log names messages
+        known[scope] = {
+            name: turns[turn] for name, turn in (named | {turn: turn for turn in ids}).items()
+        }
     if strange := [query for query in asked if query not in scopes]:
         shown = ", ".join(repr(shorten_line(query, 60)) for query in strange[:3])
-        odd = [*odd, f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out"]
+        odd = [
+            *odd,
+            f"{len(strange):,} of {len(asked):,} questions are not the dataset's ({shown}), left out",
+        ]
     problems, rows = [problem_row(name, "", "", line) for line in odd], []
     for query in (each for each in asked if each in scopes):
         scope, given = scopes[query], list_returned_rows(asked[query][:k], k)
@@ -134,7 +167,10 @@ def _make_returned_texts(
         raise DataError(f"nothing is of {data.name!r}: {problems[0][2]}; {example}")
     frame = pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row")
     return ReturnedTexts(
-        name, frame, problems=pl.DataFrame(problems, PROBLEMS_SCHEMA, orient="row"), provenance=provenance
+        name,
+        frame,
+        problems=pl.DataFrame(problems, PROBLEMS_SCHEMA, orient="row"),
+        provenance=provenance,
     )
 
 
@@ -153,7 +189,9 @@ class PipelineMemory:
     [['1']]
     """
 
-    def __init__(self, stages: str | Pipeline = DEFAULT, *, encoder: Encoder | str | None = "settings") -> None:
+    def __init__(
+        self, stages: str | Pipeline = DEFAULT, *, encoder: Encoder | str | None = "settings"
+    ) -> None:
         self.pipeline = pipeline(stages)
         self.encoder = load(encoder) if isinstance(encoder, str) else encoder
         identity = self.encoder.identity.describe() if self.encoder else None
@@ -180,13 +218,19 @@ class PipelineMemory:
         if scope not in self._benches:
             return pl.DataFrame(schema={"text": pl.String})
         asked = {"query_id": ["0"], "scope": [scope], "text": [query], "timestamp": [now]}
-        bench = self._benches[scope].with_queries(pl.DataFrame(asked, schema_overrides={"timestamp": TURNS["time"]}))
+        bench = self._benches[scope].with_queries(
+            pl.DataFrame(asked, schema_overrides={"timestamp": TURNS["time"]})
+        )
         texts = bench.turns.select(
             doc_id="turn_id",
             text=pl.Series(bench.documents("turn").texts, dtype=pl.String),
             time=pl.col("timestamp").dt.to_string("iso:strict"),
         )
-        ranked = self.pipeline.run(bench).top(k).frame.join(texts, on="doc_id", how="left", maintain_order="left")
+        ranked = (
+            self.pipeline.run(bench)
+            .top(k)
+            .frame.join(texts, on="doc_id", how="left", maintain_order="left")
+        )
         return ranked.select("text", "score", "time", source_ids=pl.concat_list("doc_id"))
 
 
@@ -203,5 +247,7 @@ def _make_scope_dataset(scope: str, turns: pl.DataFrame) -> Dataset:
         timestamp="time",
     )
     placed = own.with_columns(n=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over("session_id"))
-    turns = placed.sort(pl.col("session_id").cum_count().min().over("session_id"), maintain_order=True)
+    turns = placed.sort(
+        pl.col("session_id").cum_count().min().over("session_id"), maintain_order=True
+    )
     return Dataset(scope, "memory", turns, sessions_of(turns))

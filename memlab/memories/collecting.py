@@ -18,7 +18,13 @@ from memlab.embed.text import turn_texts
 from memlab.errors import DataError
 from memlab.files import open_atomically
 from memlab.memories.memory import TURNS, Memory, memory
-from memlab.memories.returned_rows import Failure, Unanswered, call_with_timeout, list_returned_rows, select_usable_rows
+from memlab.memories.returned_rows import (
+    Failure,
+    Unanswered,
+    call_with_timeout,
+    list_returned_rows,
+    select_usable_rows,
+)
 from memlab.records import Dataset, qrels
 from memlab.terminal import shorten_line
 
@@ -28,11 +34,19 @@ _log = logging.getLogger("memlab")
 def dated_lines(returned: ReturnedTexts) -> pl.DataFrame:
     """Write each returned text under its day, and count the tokens up to it.
 
-    :returns: the rows with ``line``, its ``n_tokens``, and ``after``: tokens of the question's lines so far.
+    :returns: the rows with ``line``, its ``n_tokens``, and ``after``: tokens of the question's
+        lines so far.
     """
-    day = pl.col("time").str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).dt.strftime("%-d %B %Y")
+    day = (
+        pl.col("time")
+        .str.slice(0, 10)
+        .str.to_date("%Y-%m-%d", strict=False)
+        .dt.strftime("%-d %B %Y")
+    )
     head = pl.format("[{}]\n", pl.coalesce(day, "time")).fill_null("")
-    rows = add_token_counts(returned.rows.with_columns(line=head + pl.col("text")), "line").sort("query_id", "rank")
+    rows = add_token_counts(returned.rows.with_columns(line=head + pl.col("text")), "line").sort(
+        "query_id", "rank"
+    )
     return rows.with_columns(after=pl.col("n_tokens").cum_sum().over("query_id"))
 
 
@@ -43,7 +57,9 @@ def fit_to_budget(lines: pl.DataFrame, questions: pl.DataFrame, budget: int) -> 
     """
     fitting = lines.filter(pl.col("after") <= budget).group_by("query_id", maintain_order=True)
     made = fitting.agg(pl.col("line").str.join("\n").alias("text"), pl.col("n_tokens").sum())
-    contexts = questions.select("query_id").join(made, on="query_id", how="left", maintain_order="left")
+    contexts = questions.select("query_id").join(
+        made, on="query_id", how="left", maintain_order="left"
+    )
     return contexts.with_columns(pl.col("text").fill_null(""), pl.col("n_tokens").fill_null(0))
 
 
@@ -57,7 +73,11 @@ COSTS_SCHEMA = {
     "wait_seconds": pl.Float64(), "query_ms": pl.List(pl.Float64()), **dict.fromkeys(USAGE_COLUMNS, pl.Int64()),
 }  # fmt: skip
 PROBLEMS_SCHEMA = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
-_TABLES: dict[str, Any] = {"rows": RETURNED_SCHEMA, "costs": COSTS_SCHEMA, "problems": PROBLEMS_SCHEMA}
+_TABLES: dict[str, Any] = {
+    "rows": RETURNED_SCHEMA,
+    "costs": COSTS_SCHEMA,
+    "problems": PROBLEMS_SCHEMA,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +85,15 @@ class ReturnedTexts:
     """What a memory returned for the questions of a dataset.
 
     :param name: of the system, in tables.
-    :param rows: a row for each returned text: ``query_id``, ``rank`` from 1, ``text``, ``score`` or null,
-        ``source_ids`` (turns of the scope, or null where the memory gave none) and ``time`` as it gave it.
-    :param costs: a row a scope that did not fail: ``scope``, ``n_turns``, ``n_queries``, ``ingest_seconds``,
-        ``wait_seconds`` (until all can be found), ``query_ms``, each query's time, and what the memory says of itself:
-        ``bytes``, ``tokens_read`` and ``tokens_written`` by models, null where it does not.
-    :param problems: ``scope``, ``query_id`` (null where it is of the whole scope) and ``problem``, in a line.
+    :param rows: a row for each returned text: ``query_id``, ``rank`` from 1, ``text``, ``score`` or
+        null, ``source_ids`` (turns of the scope, or null where the memory gave none) and ``time``
+        as it gave it.
+    :param costs: a row a scope that did not fail: ``scope``, ``n_turns``, ``n_queries``,
+        ``ingest_seconds``, ``wait_seconds`` (until all can be found), ``query_ms``, each query's
+        time, and what the memory says of itself: ``bytes``, ``tokens_read`` and ``tokens_written``
+        by models, null where it does not.
+    :param problems: ``scope``, ``query_id`` (null where it is of the whole scope) and ``problem``,
+        in a line.
     :param provenance: the system, its settings and what it was run on.
     """
 
@@ -89,29 +112,42 @@ class ReturnedTexts:
     @property
     def failed(self) -> list[str]:
         """The scopes that failed; their questions count as not answered."""
-        unasked = pl.col("query_id").is_null() & ~pl.col("scope").is_in(self.costs["scope"].implode())
+        unasked = pl.col("query_id").is_null() & ~pl.col("scope").is_in(
+            self.costs["scope"].implode()
+        )
         return self.problems.filter(unasked)["scope"].to_list()
 
 
-def problem_row(name: str, scope: str, query_id: str | None, text: Any) -> tuple[str, str | None, str]:
+def problem_row(
+    name: str, scope: str, query_id: str | None, text: Any
+) -> tuple[str, str | None, str]:
     """Make a row of :data:`PROBLEMS_SCHEMA`, whose text says where it was."""
-    place = name + (f", scope {scope}" if scope else "") + (f", query {query_id}" if query_id else "")
+    place = (
+        name + (f", scope {scope}" if scope else "") + (f", query {query_id}" if query_id else "")
+    )
     return scope, query_id, f"{place}: {text}".encode("utf-8", "replace").decode()
 
 
 def collect(
-    system: Any, data: Dataset, *, name: str, k: int = 50, folder: str | Path | None = None, timeout: float = 600.0
+    system: Any,
+    data: Dataset,
+    *,
+    name: str,
+    k: int = 50,
+    folder: str | Path | None = None,
+    timeout: float = 600.0,
 ) -> ReturnedTexts:
     """Fill a memory with each scope's turns and ask it the scope's questions, one at a time.
 
-    A row that cannot be used, an answer that is no rows, and a search that fails cost no more than themselves, with a
-    line each. A scope whose ingestion fails, or three of whose searches fail one after the other, counts as not
-    answered.
+    A row that cannot be used, an answer that is no rows, and a search that fails cost no more than
+    themselves, with a line each. A scope whose ingestion fails, or three of whose searches fail one
+    after the other, counts as not answered.
 
     :param system: a memory, or what :func:`memlab.memories.memory` makes one of.
     :param k: rows for each question.
-    :param folder: where each scope is kept when it is done, by the memory's module and state, the dataset and k; what
-        is there is not run again. Failed scopes are, and a memory whose source or state cannot be read.
+    :param folder: where each scope is kept when it is done, by the memory's module and state, the
+        dataset and k; what is there is not run again. Failed scopes are, and a memory whose source
+        or state cannot be read.
     :param timeout: seconds for one call of the memory.
 
     >>> import memlab
@@ -124,15 +160,23 @@ def collect(
     from tqdm.auto import tqdm
 
     if k < 1 or not 0 < timeout < 1e6:
-        raise DataError(f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds")
+        raise DataError(
+            f"k is {k}, the timeout {timeout}; ask for at least one row, and wait 0 to 1,000,000 seconds"
+        )
     system = memory(system, timeout=timeout)
     about = {"system": name, "k": k, "memory": system.settings, "fingerprint": data.fingerprint()}
     done, n_read = [_make_frames({table: [] for table in _TABLES})], 0
     known = system.settings["source"] is not None
-    for asked in tqdm(data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2):
+    for asked in tqdm(
+        data.questions.partition_by("scope", maintain_order=True), desc=name, delay=2
+    ):
         scope = asked["scope"][0]
         key = json.dumps([about, scope, [*COSTS_SCHEMA]], sort_keys=True, default=str)
-        place = Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json" if folder and known else None
+        place = (
+            Path(folder) / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+            if folder and known
+            else None
+        )
         part = _read_finished_scope(place) if place else None
         n_read += part is not None
         if part is None:
@@ -153,7 +197,10 @@ def collect(
 
 
 def _make_frames(tables: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
-    return {table: pl.DataFrame(tables[table], schema=schema, orient="row") for table, schema in _TABLES.items()}
+    return {
+        table: pl.DataFrame(tables[table], schema=schema, orient="row")
+        for table, schema in _TABLES.items()
+    }
 
 
 def _read_finished_scope(place: Path) -> dict[str, pl.DataFrame] | None:
@@ -167,7 +214,13 @@ def _read_finished_scope(place: Path) -> dict[str, pl.DataFrame] | None:
 def known_turns(turns: pl.DataFrame) -> dict[str, Any]:
     """Give the turns that a memory may name, by their ids."""
     times = turns.select(pl.col("timestamp").dt.to_string("iso:strict")).to_series()
-    return dict(zip(turns["turn_id"], zip(turns["turn_id"], turn_texts(turns), times, strict=True), strict=True))
+    return dict(
+        zip(
+            turns["turn_id"],
+            zip(turns["turn_id"], turn_texts(turns), times, strict=True),
+            strict=True,
+        )
+    )
 
 
 def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -178,7 +231,10 @@ def _anonymise_turns(data: Dataset, scope: str) -> tuple[pl.DataFrame, dict[str,
     own = data.turns.filter(pl.col("scope") == scope)
     if own["timestamp"].null_count() == 0:
         own = own.sort("timestamp", maintain_order=True)
-    sessions = {name: f"session-{n}" for n, name in enumerate(own["session_id"].unique(maintain_order=True), 1)}
+    sessions = {
+        name: f"session-{n}"
+        for n, name in enumerate(own["session_id"].unique(maintain_order=True), 1)
+    }
     session = pl.col("session_id").replace_strict(sessions, return_dtype=pl.String)
     number = pl.format("turn-{}", pl.int_range(1, pl.len() + 1))
     turns = own.select(id=number, session=session, speaker="speaker", time="timestamp", text="text")
@@ -199,7 +255,11 @@ def _run_scope(
     for query_id, text, when in asked.select("query_id", "text", "timestamp").iter_rows():
         try:
             search = partial(system.search, scope, text, k, when)
-            found, seconds = call_with_timeout(timeout, "search", lambda search=search: list_returned_rows(search(), k))  # type: ignore[misc]
+            found, seconds = call_with_timeout(
+                timeout,
+                "search",
+                lambda search=search: list_returned_rows(search(), k),  # type: ignore[misc]
+            )
         except Failure as error:
             problems.append((query_id, str(error)))
             in_a_row = in_a_row + 1 if isinstance(error, Unanswered) else 0

@@ -29,17 +29,20 @@ def read_bearer_token(token: str | None = None) -> str:
     """
     token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
     if not re.fullmatch(r"[!-~]*", token):
-        raise DataError(f"the token holds white space, or more than ASCII; set {TOKEN_VARIABLE} without")
+        raise DataError(
+            f"the token holds white space, or more than ASCII; set {TOKEN_VARIABLE} without"
+        )
     return token
 
 
 class HttpMemory:
     """A memory that answers at an address, by the contract of ``docs/memory-openapi.json``.
 
-    A redirect is an error, so that nothing goes elsewhere; answers are read uncompressed, to :data:`LARGEST_BYTES`
-    bytes.
+    A redirect is an error, so that nothing goes elsewhere; answers are read uncompressed, to
+    :data:`LARGEST_BYTES` bytes.
 
-    :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage`` may be.
+    :param url: under which ``/reset``, ``/ingest``, ``/wait`` and ``/search`` are, and ``/usage``
+        may be.
     :param token: sent as a bearer token, see :func:`read_bearer_token`.
     :param timeout: seconds for one request, to the last byte of its answer.
     :raises DataError: when it is no address, or the token cannot be sent.
@@ -52,19 +55,34 @@ class HttpMemory:
             address = httpx.URL(url) if re.fullmatch(r"https?://[!-~]+", url) else httpx.URL()
         except httpx.InvalidURL:
             address = httpx.URL()
-        if not address.host or (address.port or 80) > 65535 or address.userinfo or address.query or address.fragment:
-            raise DataError(f"{shorten_line(url, 80)!r} is no address of a memory; expected http://HOST:PORT")
+        if (
+            not address.host
+            or (address.port or 80) > 65535
+            or address.userinfo
+            or address.query
+            or address.fragment
+        ):
+            raise DataError(
+                f"{shorten_line(url, 80)!r} is no address of a memory; expected http://HOST:PORT"
+            )
         self.url, self._token, self._timeout = url.rstrip("/"), read_bearer_token(token), timeout
         self.settings = {"url": self.url}
-        headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
-        self._client = httpx.Client(headers=headers, timeout=timeout, follow_redirects=False, trust_env=False)
+        headers = {"Accept-Encoding": "identity"} | (
+            {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        )
+        self._client = httpx.Client(
+            headers=headers, timeout=timeout, follow_redirects=False, trust_env=False
+        )
 
     def reset(self, scope: str) -> None:
         self._post("reset", {"scope": scope})
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         for part in turns.iter_slices(TURNS_PER_REQUEST):
-            rows = [row | {"time": row["time"] and row["time"].isoformat()} for row in part.iter_rows(named=True)]
+            rows = [
+                row | {"time": row["time"] and row["time"].isoformat()}
+                for row in part.iter_rows(named=True)
+            ]
             self._post("ingest", {"scope": scope, "turns": rows})
 
     def wait(self) -> None:
@@ -80,9 +98,13 @@ class HttpMemory:
     def _post(self, verb: str, body: dict[str, Any], *, optional: bool = False) -> Any:
         place = f"{self.url}/{verb}"
         # A header may trickle too, which no time-out of a single read ends.
-        status, content = call_with_timeout(self._timeout, place, lambda: self._exchange(place, body))[0]
+        status, content = call_with_timeout(
+            self._timeout, place, lambda: self._exchange(place, body)
+        )[0]
         if 300 <= status < 400:
-            raise Unanswered(f"{place} redirects elsewhere, which is not followed; give the address itself")
+            raise Unanswered(
+                f"{place} redirects elsewhere, which is not followed; give the address itself"
+            )
         if optional and status == 404:
             return {}
         text = content.decode("utf-8", "replace")
@@ -109,7 +131,9 @@ class HttpMemory:
         except httpx.TimeoutException:
             raise Unanswered(f"{place} gave no whole answer within {self._timeout:g} s") from None
         except httpx.HTTPError as error:
-            raise Unanswered(f"{place}: {self._clean(f'{type(error).__name__}: {error}')}") from None
+            raise Unanswered(
+                f"{place}: {self._clean(f'{type(error).__name__}: {error}')}"
+            ) from None
         return response.status_code, bytes(received)
 
     def _clean(self, text: str) -> str:

@@ -25,10 +25,13 @@ CLIENTS, PATIENCE = 64, 10.0
 _LOOPBACK = ("127.0.0.1", "localhost")
 
 
-def server(system: Any, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> Server:
+def server(
+    system: Any, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+) -> Server:
     """Make a server of a memory; its verbs run one at a time.
 
-    It takes JSON alone, nothing that a web page sends, and at this machine's own address no other name of it.
+    It takes JSON alone, nothing that a web page sends, and at this machine's own address no other
+    name of it.
 
     :param system: a memory, or what :func:`memlab.memories.memory` makes one of.
     :param port: 0 takes a free one; ``server_address`` says which.
@@ -47,9 +50,15 @@ def server(system: Any, *, host: str = "127.0.0.1", port: int = 0, token: str | 
     {'rows': []}
     """
     if host not in _LOOPBACK and not token:
-        raise DataError(f"serving {host} without a token opens a memory to everybody; set {TOKEN_VARIABLE}")
+        raise DataError(
+            f"serving {host} without a token opens a memory to everybody; set {TOKEN_VARIABLE}"
+        )
     made = Server((host, port), _Handler)
-    made.memory, made.token, made.loopback = memory(system), read_bearer_token(token or ""), host in _LOOPBACK
+    made.memory, made.token, made.loopback = (
+        memory(system),
+        read_bearer_token(token or ""),
+        host in _LOOPBACK,
+    )
     return made
 
 
@@ -102,9 +111,18 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(*refused)
         try:
             with self.server.one_at_a_time:
-                answer = _run_verb(self.server.memory, self.path.rpartition("/")[2], json.loads(content or b"{}"))
+                answer = _run_verb(
+                    self.server.memory, self.path.rpartition("/")[2], json.loads(content or b"{}")
+                )
             return self._answer(200, answer)
-        except (ValueError, TypeError, LookupError, RecursionError, pl.exceptions.PolarsError, MemlabError) as error:
+        except (
+            ValueError,
+            TypeError,
+            LookupError,
+            RecursionError,
+            pl.exceptions.PolarsError,
+            MemlabError,
+        ) as error:
             return self._answer(400, {"error": error_line(error)})
         except Exception as error:  # whatever a memory raises
             return self._answer(500, {"error": error_line(error)})
@@ -148,9 +166,14 @@ def _run_verb(system: Memory, verb: str, body: dict[str, Any]) -> dict[str, Any]
         system.ingest(str(body["scope"]), turns.with_columns(time))
     elif verb == "search":
         queries, k, rows = [str(query) for query in body["queries"]], int(body["k"]), []
-        for n, (query, now) in enumerate(zip(queries, body.get("now") or [None] * len(queries), strict=True)):
+        for n, (query, now) in enumerate(
+            zip(queries, body.get("now") or [None] * len(queries), strict=True)
+        ):
             found = system.search(str(body["scope"]), query, k, now and datetime.fromisoformat(now))
-            rows += [row | {"query": n, "metadata": {"id": row.get("id")}} for row in list_returned_rows(found, k)[:k]]
+            rows += [
+                row | {"query": n, "metadata": {"id": row.get("id")}}
+                for row in list_returned_rows(found, k)[:k]
+            ]
         return {"rows": rows}
     elif verb == "usage":
         return dict(system.usage(str(body["scope"])))

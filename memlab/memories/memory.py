@@ -31,15 +31,20 @@ _SCOPE = ("scope", "user_id", "filters")
 class Memory:
     """A memory: ``reset``, ``ingest``, ``wait`` and ``search``; each verb of the system is given what it names.
 
-    A verb that the system lacks has a plain default: its ``add`` is called turn by turn instead of ``ingest``, a class
-    whose search takes no scope is made anew for each scope, and nothing is waited for.
+    A verb that the system lacks has a plain default: its ``add`` is called turn by turn instead of
+    ``ingest``, a class whose search takes no scope is made anew for each scope, and nothing is
+    waited for.
 
     :param system: a class, an object or a function, as :func:`memory` takes them.
     :raises DataError: when it cannot be made, has no search, or its search takes what nobody gives.
     """
 
     def __init__(self, system: Any) -> None:
-        self._system, self._turns, self._objects = system, dict[str, pl.DataFrame](), dict[str, Any]()
+        self._system, self._turns, self._objects = (
+            system,
+            dict[str, pl.DataFrame](),
+            dict[str, Any](),
+        )
         name, first = getattr(system, "__name__", type(system).__name__), self._make()
         search, given = _find_search_method(first), _search_arguments("", "", 1, None)
         if search is None:
@@ -52,7 +57,9 @@ class Memory:
         self._each = inspect.isclass(system) and not self._scoped
         keeps = _find_method(first, "ingest") or _find_method(first, "add")
         if keeps and not (_find_method(first, "reset") or self._scoped or self._each):
-            raise DataError(f"the search of {name} takes no scope or user_id; give the class: an object for each scope")
+            raise DataError(
+                f"the search of {name} takes no scope or user_id; give the class: an object for each scope"
+            )
         self._objects = {} if self._each else {"": first}
         self.settings = _describe_memory(system, first)
 
@@ -71,7 +78,9 @@ class Memory:
 
     def ingest(self, scope: str, turns: pl.DataFrame) -> None:
         """Take in turns, :data:`TURNS`, in order of time; may be called again with later ones."""
-        self._turns[scope] = pl.concat([self._turns[scope], turns]) if scope in self._turns else turns
+        self._turns[scope] = (
+            pl.concat([self._turns[scope], turns]) if scope in self._turns else turns
+        )
         system = self._object(scope)
         if ingest := _find_method(system, "ingest"):
             _call_with_accepted_arguments(ingest, _scope_arguments(scope), turns=turns)
@@ -80,8 +89,14 @@ class Memory:
                 text = f"{turn['speaker']}: {turn['text']}" if turn["speaker"] else turn["text"]
                 about = {"turn": turn["id"], "session": turn["session"], "speaker": turn["speaker"]}
                 about["time"] = turn["time"] and turn["time"].isoformat()
-                own = {"id": turn["id"], "metadata": about, "messages": [{"role": "user", "content": text}]}
-                _call_with_accepted_arguments(add, {**_scope_arguments(scope), **about, **own}, text=text)
+                own = {
+                    "id": turn["id"],
+                    "metadata": about,
+                    "messages": [{"role": "user", "content": text}],
+                }
+                _call_with_accepted_arguments(
+                    add, {**_scope_arguments(scope), **about, **own}, text=text
+                )
 
     def wait(self) -> None:
         """Return when what was taken in can be found."""
@@ -95,7 +110,9 @@ class Memory:
         :param now: when it is asked; ``None`` where nobody knows.
         """
         search = _find_search_method(self._object(scope))
-        given = _search_arguments(scope, query, k, now) | {"turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))}
+        given = _search_arguments(scope, query, k, now) | {
+            "turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))
+        }
         if "queries" in _read_parameters(search):  # one that takes several, each with its time
             given |= {"now": [now]}
         return _call_with_accepted_arguments(search, given, query=query)
@@ -124,8 +141,8 @@ class Memory:
 def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     """Make a memory of a function, a class, an object, ``module:name``, or an ``http://`` address.
 
-    :param system: what searches: it takes a query, and by name what else it needs: ``k`` (or ``top_k``, ``limit``),
-        ``turns`` (:data:`TURNS`), ``scope`` (or ``user_id``), ``now``.
+    :param system: what searches: it takes a query, and by name what else it needs: ``k`` (or
+        ``top_k``, ``limit``), ``turns`` (:data:`TURNS`), ``scope`` (or ``user_id``), ``now``.
     :param timeout: seconds for one request to an address.
     :raises DataError: when it is none of these; says what it lacks.
 
@@ -140,14 +157,18 @@ def memory(system: Any, *, timeout: float = 600.0) -> Memory:
     if system.startswith(("http://", "https://")):
         return Memory(HttpMemory(system, timeout=timeout))
     if not is_module_reference(system):
-        raise DataError(f"{system!r} names no memory; write module:name, such as my_system:search, or http://HOST:PORT")
+        raise DataError(
+            f"{system!r} names no memory; write module:name, such as my_system:search, or http://HOST:PORT"
+        )
     module, _, name = system.partition(":")
     try:
         return Memory(getattr(importlib.import_module(module), name))
     except DataError:
         raise
     except (Exception, SystemExit) as error:  # whatever the code of a module raises
-        raise DataError(f"{system!r} cannot be imported ({error_line(error)}); is the module here?") from error
+        raise DataError(
+            f"{system!r} cannot be imported ({error_line(error)}); is the module here?"
+        ) from error
 
 
 def is_module_reference(text: str) -> bool:
@@ -194,7 +215,9 @@ def _find_method(system: Any, name: str) -> Callable[..., Any] | None:
 
 def _find_search_method(system: Any) -> Any:
     """Find what searches: of a retriever of LangChain that is ``invoke``, of LlamaIndex ``retrieve``."""
-    named = [verb for name in ("search", "retrieve", "invoke") if (verb := _find_method(system, name))]
+    named = [
+        verb for name in ("search", "retrieve", "invoke") if (verb := _find_method(system, name))
+    ]
     return named[0] if named else system if callable(system) else None
 
 
@@ -205,10 +228,14 @@ def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
     except (TypeError, ValueError):  # some functions of C say nothing
         return {}
     several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return {each.name: each.default is each.empty for each in parameters if each.kind not in several}
+    return {
+        each.name: each.default is each.empty for each in parameters if each.kind not in several
+    }
 
 
-def _call_with_accepted_arguments(function: Callable[..., Any], given: Mapping[str, Any], **first: Any) -> Any:
+def _call_with_accepted_arguments(
+    function: Callable[..., Any], given: Mapping[str, Any], **first: Any
+) -> Any:
     """Call a function with what it names; ``first`` goes to its first other parameter where none has its name."""
     names, given = _read_parameters(function), {**given, **first}
     other = [name for name in names if name not in given]

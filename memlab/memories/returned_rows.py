@@ -34,13 +34,20 @@ def call_with_timeout(seconds: float, verb: str, call: Callable[[], Any]) -> tup
 
     :raises Failure: as the call does, and Unanswered for any other error and for none in time.
     """
-    given, errors = list[Any](), list[Failure]([Unanswered(f"{verb} gave nothing within {seconds:g} s")])
+    given, errors = (
+        list[Any](),
+        list[Failure]([Unanswered(f"{verb} gave nothing within {seconds:g} s")]),
+    )
 
     def run() -> None:
         try:
             given.append(call())
         except BaseException as error:  # whatever it raises
-            errors.append(error if isinstance(error, Failure) else Unanswered(f"{verb} failed: {error_line(error)}"))
+            errors.append(
+                error
+                if isinstance(error, Failure)
+                else Unanswered(f"{verb} failed: {error_line(error)}")
+            )
 
     started = time.perf_counter()
     thread = threading.Thread(target=run, daemon=True)
@@ -59,9 +66,9 @@ def error_line(error: BaseException) -> str:
 def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
     """List what a search gave: ``text``, ``score``, ``source_ids``, ``time``, ``query`` and ``id``, or None for each.
 
-    :param answer: texts, mappings, documents of LangChain or nodes of LlamaIndex; a frame, or a mapping with these
-        under ``rows`` or ``results``. ``text`` may be called ``memory``; ``time`` and the turn's ``id`` (or
-        ``turn``) may stand in ``metadata``.
+    :param answer: texts, mappings, documents of LangChain or nodes of LlamaIndex; a frame, or a
+        mapping with these under ``rows`` or ``results``. ``text`` may be called ``memory``;
+        ``time`` and the turn's ``id`` (or ``turn``) may stand in ``metadata``.
     :returns: at most one row more than k; a row that cannot be read has its ``problem`` instead.
     :raises Failure: when it is none of these.
 
@@ -75,7 +82,9 @@ def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
     rows = answer.get("rows", answer.get("results")) if isinstance(answer, Mapping) else answer
     rows = rows.head(k + 1).to_dicts() if isinstance(rows, pl.DataFrame) else rows
     if isinstance(rows, (str, bytes)) or not hasattr(rows, "__iter__"):
-        raise Failure(f"search gave {type(answer).__name__}; expected rows, each a text or with text")
+        raise Failure(
+            f"search gave {type(answer).__name__}; expected rows, each a text or with text"
+        )
     return [_read_row(row) for row in islice(rows, k + 1)]
 
 
@@ -86,7 +95,11 @@ def _read_row(row: Any) -> dict[str, Any]:
         elif hasattr(row, "page_content"):  # a document of LangChain
             row = {"text": row.page_content, "metadata": {"id": row.id, **row.metadata}}
         elif hasattr(row, "node"):  # a node of LlamaIndex
-            row = {"text": row.node.get_content(), "score": row.score, "metadata": row.node.metadata}
+            row = {
+                "text": row.node.get_content(),
+                "score": row.score,
+                "metadata": row.node.metadata,
+            }
         about = row.get("metadata")
         about = about if isinstance(about, Mapping) else {}
         text = row.get("text", row.get("memory"))
@@ -108,7 +121,8 @@ def select_usable_rows(
     """Take the rows of one question that can be used, and a line for what was wrong with each other.
 
     :param given: as :func:`list_returned_rows` lists them.
-    :param known: the ids that it may name, or be instead of a text, and the turns that they stand for.
+    :param known: the ids that it may name, or be instead of a text, and the turns that they stand
+        for.
     :returns: rows of rank, text, score, turns (or None) and time; and the lines.
     """
     odd = [f"more than {k} rows, the rest is left out"] if len(given) > k else []
@@ -116,7 +130,9 @@ def select_usable_rows(
     left, seen = LONGEST_ANSWER, set[str]()
     for place, row in enumerate(given[:k], 1):
         try:
-            text, score, turns, when, lines = _read_usable_row(row, known, seen, min(left, LONGEST_TEXT))
+            text, score, turns, when, lines = _read_usable_row(
+                row, known, seen, min(left, LONGEST_TEXT)
+            )
         except Exception as error:  # whatever a value does
             odd.append(f"row {place}: {shorten_line(error, 200)}, left out")
             continue
@@ -127,7 +143,9 @@ def select_usable_rows(
     return rows, odd
 
 
-def _read_usable_row(row: dict[str, Any], known: Mapping[str, KnownTurn], seen: set[str], most: int) -> tuple[Any, ...]:
+def _read_usable_row(
+    row: dict[str, Any], known: Mapping[str, KnownTurn], seen: set[str], most: int
+) -> tuple[Any, ...]:
     """Give text, score, turns (None where it names none) and time of a row, and a line for each thing left out."""
     if "problem" in row:
         raise ValueError(row["problem"])
@@ -141,13 +159,18 @@ def _read_usable_row(row: dict[str, Any], known: Mapping[str, KnownTurn], seen: 
         ids = [str(each) for each in listed]
         turns = list(dict.fromkeys(known[each][0] for each in ids if each in known))
         strange = [each for each in ids if each not in known]
-        lines += [f"id {shorten_line(strange[0], 80)!r} is no turn of this scope"] if strange else []
+        lines += (
+            [f"id {shorten_line(strange[0], 80)!r} is no turn of this scope"] if strange else []
+        )
     elif isinstance(row["id"], str) and row["id"] in known:
         turns = [known[row["id"]][0]]
     if row["query"] not in (None, 0):
         raise ValueError("it is of another query than the one asked")
     if text is None and turns:
-        text, row["time"] = "\n".join(known[turn][1] for turn in turns), row["time"] or known[turns[0]][2]
+        text, row["time"] = (
+            "\n".join(known[turn][1] for turn in turns),
+            row["time"] or known[turns[0]][2],
+        )
     if not isinstance(text, str):
         raise ValueError(lines[0] if lines else f"its text is {type(text).__name__}")
     if turns is not None and len(turns) == 1 and turns[0] in seen:

@@ -1,7 +1,7 @@
 """Execution of the notebooks, and the HTML pages of their results.
 
-``execution`` runs them and makes a figure again from its sidecar, ``html_page`` writes the executed ones as HTML and
-the page of all results.
+``execution`` runs them and makes a figure again from its sidecar, ``html_page`` writes the executed
+ones as HTML and the page of all results.
 """
 
 from __future__ import annotations

@@ -41,14 +41,16 @@ def run_notebooks(
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
     :param parameters: values for the cell tagged ``parameters``.
-    :param only: run only notebooks whose name holds this; ``*``, ``?`` and ``[…]`` stand for what they do in a shell.
+    :param only: run only notebooks whose name holds this; ``*``, ``?`` and ``[…]`` stand for what
+        they do in a shell.
     :param chosen: more values, each of which one of these notebooks must know.
     :param jobs: how many run at a time, each in a kernel of its own of up to 2 GB.
-    :param again: run also those that were executed with the same cells, parameters, settings, files and code of memlab,
-        and whose figures are there as they left them.
+    :param again: run also those that were executed with the same cells, parameters, settings, files
+        and code of memlab, and whose figures are there as they left them.
     :returns: the executed notebook and its seconds, 0 where it was kept, each as it is done.
     :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
-    :raises ExportError: when a notebook fails; says which cell of which, and where the executed part lies.
+    :raises ExportError: when a notebook fails; says which cell of which, and where the executed
+        part lies.
     """
     with require_extra("lab", "running notebooks"):
         import papermill
@@ -60,8 +62,12 @@ def run_notebooks(
             f"{source} holds no notebook{named}; run memlab where the folder 'notebooks' is, or give --source"
         )
     if Path(out).resolve() == Path(source).resolve():
-        raise DataError(f"{out} holds the notebooks themselves, which stay without outputs; name another folder")
-    known = {name for path in paths for name in papermill.inspect_notebook(path)} if chosen else set()
+        raise DataError(
+            f"{out} holds the notebooks themselves, which stay without outputs; name another folder"
+        )
+    known = (
+        {name for path in paths for name in papermill.inspect_notebook(path)} if chosen else set()
+    )
     if unknown := [name for name in chosen or {} if name not in known]:
         raise DataError(
             f"no notebook that would run has a parameter {unknown[0]!r}; they have {', '.join(sorted(known))}"
@@ -70,8 +76,14 @@ def run_notebooks(
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ExportError(f"{out}: cannot be made ({error.strerror}); name another folder") from error
-    unchanged = [] if again else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
+        raise ExportError(
+            f"{out}: cannot be made ({error.strerror}); name another folder"
+        ) from error
+    unchanged = (
+        []
+        if again
+        else [path for path in paths if _is_unchanged(path, Path(out) / path.name, values)]
+    )
     yield from ((Path(out) / path.name, 0.0) for path in unchanged)
     paths = [path for path in paths if path not in unchanged]
     if jobs < 2:
@@ -81,7 +93,9 @@ def run_notebooks(
     # Processes, since papermill changes the working directory while it runs.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         # The last ones take longest: begun last, one of them would run alone at the end.
-        running = [pool.submit(_execute, path, Path(out) / path.name, values) for path in reversed(paths)]
+        running = [
+            pool.submit(_execute, path, Path(out) / path.name, values) for path in reversed(paths)
+        ]
         try:
             for done in as_completed(running):
                 yield done.result()
@@ -91,7 +105,9 @@ def run_notebooks(
 
 def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
     """Give a digest of the inputs of a notebook: cells, parameters, settings, dataset and code of memlab."""
-    files = [Path(value) for value in values.values() if isinstance(value, str) and "\0" not in value]
+    files = [
+        Path(value) for value in values.values() if isinstance(value, str) and "\0" not in value
+    ]
     root = Path(memlab.__file__).parent
     files += sorted(Path(str(values.get("dataset") or root / "none")).rglob("*"))
     files += sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts)
@@ -103,8 +119,15 @@ def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
 
 def _sidecar_digests(figures: Any, notebook: str) -> dict[str, str]:
     """Give digests of the sidecars of the figures that a notebook has exported to a folder, by name."""
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(figures or "").glob("*.json"))}
-    return {name: hashlib.sha256(t.encode()).hexdigest() for name, t in texts.items() if f'"{notebook}"' in t}
+    texts = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(Path(figures or "").glob("*.json"))
+    }
+    return {
+        name: hashlib.sha256(t.encode()).hexdigest()
+        for name, t in texts.items()
+        if f'"{notebook}"' in t
+    }
 
 
 def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
@@ -125,42 +148,67 @@ def remake_figure(
 
     :param figures: the directory that holds ``NAME.json``, where the figure is replaced.
     :param source: where the notebooks are.
-    :returns: the files that differ from those before; whether the cells of the notebook have changed since.
+    :returns: the files that differ from those before; whether the cells of the notebook have
+        changed since.
     :raises DataError: when the sidecar does not say which notebook made it, with what.
-    :raises ExportError: when there is none, or the notebook fails or exports no such figure; the old files stay.
+    :raises ExportError: when there is none, or the notebook fails or exports no such figure; the
+        old files stay.
     """
     place = Path(figures) / f"{name}.json"
     made_by = (read_sidecar(place) or {}).get("made_by", {})
     if not (isinstance(made_by.get("parameters"), dict) and made_by.get("notebook")):
         by = made_by.get("notebook") or made_by.get("script") or "something that left no name"
-        raise DataError(f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again")
+        raise DataError(
+            f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again"
+        )
     notebook = Path(source) / made_by["notebook"]
     if not os.path.isfile(notebook):
-        raise DataError(f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source")
+        raise DataError(
+            f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source"
+        )
     with tempfile.TemporaryDirectory(prefix="memlab-remake-") as folder:
         exported = Path(folder) / "figures"
         values = {**_resolve_paths(made_by["parameters"]), "figures": str(exported)}
         _execute(notebook, Path(folder) / notebook.name, values, until=f'"{name}"')
         files = {path.name: path.read_bytes() for path in exported.glob(f"{name}.*")}
     if f"{name}.json" not in files:
-        raise ExportError(f"{notebook} ran and exported no figure {name!r}; its cells have changed since")
+        raise ExportError(
+            f"{notebook} ran and exported no figure {name!r}; its cells have changed since"
+        )
     places = {file: Path(figures) / file for file in files}
-    changed = [f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]]
+    changed = [
+        f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]
+    ]
     write_files_atomically(Path(figures), files)
     return sorted(changed), source_digest(notebook) != made_by.get("source")
 
 
 def _resolve_paths(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Make paths absolute again: a notebook runs in its own folder."""
-    paths = {key: parameters[key] for key in ("dataset", "store") if isinstance(parameters.get(key), str)}
-    return {**parameters, **{key: str(Path(p).resolve()) for key, p in paths.items() if "://" not in p}}
+    paths = {
+        key: parameters[key] for key in ("dataset", "store") if isinstance(parameters.get(key), str)
+    }
+    return {
+        **parameters,
+        **{key: str(Path(p).resolve()) for key, p in paths.items() if "://" not in p},
+    }
 
 
 def _strip_paths(notebook: Any) -> None:
     """Remove the folders of this machine from the record and the outputs of an executed notebook."""
     about = notebook.metadata.get("papermill", {})
-    about |= {key: Path(about[key]).name for key in ("input_path", "output_path") if isinstance(about.get(key), str)}
-    places = [Path(memlab.__file__).parent.parent, Path.cwd(), Path(sys.prefix), Path(sys.base_prefix), Path.home()]
+    about |= {
+        key: Path(about[key]).name
+        for key in ("input_path", "output_path")
+        if isinstance(about.get(key), str)
+    }
+    places = [
+        Path(memlab.__file__).parent.parent,
+        Path.cwd(),
+        Path(sys.prefix),
+        Path(sys.base_prefix),
+        Path.home(),
+    ]
     named = "|".join(re.escape(str(place)) for place in places if place != place.parent)
     folders = re.compile(rf"(?:{named})/|(?<![\w/.])(?:{named})(?![\w.-])")
     for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
@@ -175,11 +223,16 @@ def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
         return [_strip_folders(each, folders) for each in value]
     if isinstance(value, dict):
         pictures = ("image/png", "image/jpeg")
-        return {kind: each if kind in pictures else _strip_folders(each, folders) for kind, each in value.items()}
+        return {
+            kind: each if kind in pictures else _strip_folders(each, folders)
+            for kind, each in value.items()
+        }
     return value
 
 
-def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "") -> tuple[Path, float]:
+def _execute(
+    path: Path, target: Path, values: Mapping[str, Any], until: str = ""
+) -> tuple[Path, float]:
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
 
@@ -190,19 +243,35 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
     try:
         inputs, notebook = _input_digest(path, values), papermill.iorw.load_notebook_node(str(path))
         known = papermill.inspect_notebook(str(path))
-        parameters = {name: relative_path(value, path.parent) for name, value in values.items() if name in known}
-        last = max((i for i, cell in enumerate(notebook.cells) if until and until in cell.source), default=None)
+        parameters = {
+            name: relative_path(value, path.parent)
+            for name, value in values.items()
+            if name in known
+        }
+        last = max(
+            (i for i, cell in enumerate(notebook.cells) if until and until in cell.source),
+            default=None,
+        )
         notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
-        with announce_notebook(path, {name: value for name, value in values.items() if name != "figures"}):
+        with announce_notebook(
+            path, {name: value for name, value in values.items() if name != "figures"}
+        ):
             executed = papermill.execute_notebook(
                 notebook, target, parameters,
                 cwd=str(path.parent), progress_bar=False, extra_arguments=["--log-level=40"],
             )  # fmt: skip
         for cell in executed.cells:
-            if cell.cell_type == "markdown":  # what lay beside the notebook lies elsewhere from the executed one
-                cell.source = cell.source.replace("](../", f"]({os.path.relpath(path.parent.parent, target.parent)}/")
+            if (
+                cell.cell_type == "markdown"
+            ):  # what lay beside the notebook lies elsewhere from the executed one
+                cell.source = cell.source.replace(
+                    "](../", f"]({os.path.relpath(path.parent.parent, target.parent)}/"
+                )
         _strip_paths(executed)
-        executed.metadata["memlab"] = {"inputs": inputs, "figures": _sidecar_digests(values.get("figures"), path.name)}
+        executed.metadata["memlab"] = {
+            "inputs": inputs,
+            "figures": _sidecar_digests(values.get("figures"), path.name),
+        }
         papermill.iorw.write_ipynb(executed, str(target))
         write_notebook_page(executed, target)
     except papermill.PapermillExecutionError as error:
@@ -213,7 +282,9 @@ def _execute(path: Path, target: Path, values: Mapping[str, Any], until: str = "
             f"{path}: cell {error.cell_index} failed: {error.ename}: {error.evalue}; as far as it came: {target}"
         ) from error
     except (NoSuchKernel, OSError, ValueError, RuntimeError) as error:
-        raise ExportError(f"{path}: could not be run: {error}; see that it is whole and its kernel is there") from error
+        raise ExportError(
+            f"{path}: could not be run: {error}; see that it is whole and its kernel is there"
+        ) from error
     finally:
         inspector.setLevel(level)
     return target, time.perf_counter() - started

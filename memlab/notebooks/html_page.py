@@ -43,11 +43,14 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
     body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
     style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
     write_files_atomically(
-        target.parent, {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)}
+        target.parent,
+        {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)},
     )
 
 
-def write_results_page(results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path) -> Path:
+def write_results_page(
+    results: str | os.PathLike[str], figures: str | os.PathLike[str], notebooks: Path
+) -> Path:
     """Write ``index.html``: the map, the table of pipelines, and what each executed notebook found.
 
     :param results: where the reports of ``memlab evaluate`` are, and the page is written.
@@ -61,22 +64,39 @@ def write_results_page(results: str | os.PathLike[str], figures: str | os.PathLi
     if (Path(figures) / "cluster-map.svg").is_file():
         picture = f'<figure><a href="{beside}/cluster-map.html"><img src="{beside}/cluster-map.svg" width="430"></a>'
         picture += "<figcaption>A question on the map of one memory: stars are its evidence.</figcaption></figure>"
-    shown = [path for path in sorted(notebooks.glob("[0-9]*.ipynb")) if path.with_suffix(".html").is_file()]
+    shown = [
+        path
+        for path in sorted(notebooks.glob("[0-9]*.ipynb"))
+        if path.with_suffix(".html").is_file()
+    ]
     read = {notebook_dataset(path) for path in shown}
-    reports = sorted(folder.glob("*/report.md"), key=lambda path: (path.parent.name not in read, path))
+    reports = sorted(
+        folder.glob("*/report.md"), key=lambda path: (path.parent.name not in read, path)
+    )
     tables = "".join(map(_report_table, reports[:1]))
     answers = "".join(_notebook_section(path, folder) for path in shown)
-    links = [f'<a href="{beside}/index.html">all figures</a>'] * (Path(figures) / "index.html").is_file()
-    links += [f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>' for path in reports]
+    links = [f'<a href="{beside}/index.html">all figures</a>'] * (
+        Path(figures) / "index.html"
+    ).is_file()
+    links += [
+        f'<a href="{path.parent.name}/report.md">tables of {path.parent.name}</a>'
+        for path in reports
+    ]
     body = f"<header><h1>Results</h1><p>{' · '.join(links)}</p></header><main>"
-    body += f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
+    body += (
+        f'<div class="pictures">{picture}{tables}</div><div class="answers">{answers}</div></main>'
+    )
     write_files_atomically(folder, {"index.html": _html_page("Results", body, STYLE + _INDEX)})
     return folder / "index.html"
 
 
 def notebook_dataset(path: Path) -> str:
     """Give the name of the file that an executed notebook read."""
-    about = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("papermill", {}).get("parameters", {})
+    about = (
+        json.loads(path.read_text(encoding="utf-8"))["metadata"]
+        .get("papermill", {})
+        .get("parameters", {})
+    )
     return Path(about.get("dataset", "")).stem
 
 
@@ -92,7 +112,9 @@ def findings(path: Path) -> list[str]:
 def _report_table(report: Path) -> str:
     """Give the table of a report with the recall of each pipeline by number of evidence sessions."""
     text = report.read_text(encoding="utf-8")
-    tables = re.findall(r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE)
+    tables = re.findall(
+        r"^\*\*turns, \S+ by number of evidence sessions\*\*\n\n(?:\|[^\n]*\n)+", text, re.MULTILINE
+    )
     head = f"<h2>{html.escape(report.parent.name)}</h2>"
     return f"<div>{head}{render_markdown(hide_model_files(tables[0]))}</div>" if tables else ""
 

@@ -1,7 +1,8 @@
 """The shapes that conversations, questions and rankings have everywhere in memlab.
 
-A row type is a frozen dataclass that documents its columns once; many rows are one polars frame with the
-schema that :func:`schema` reads off the dataclass. Ids are strings and opaque to every scorer.
+A row type is a frozen dataclass that documents its columns once; many rows are one polars frame
+with the schema that :func:`schema` reads off the dataclass. Ids are strings and opaque to every
+scorer.
 
 ========  ==========================  ==============================================================
 row       id                          example

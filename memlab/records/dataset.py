@@ -24,7 +24,8 @@ TIMESTAMP = pl.Datetime("us", "UTC")
 class Turn:
     """One message of a conversation.
 
-    :param scope: the memory that the turn belongs to (one user, one chat); retrieval never crosses scopes.
+    :param scope: the memory that the turn belongs to (one user, one chat); retrieval never crosses
+        scopes.
     :param n: place within the session, from 1.
     :param speaker: the name of who speaks; the role where no name is known.
     :param role: ``user``, ``assistant``, ``system`` or ``other``.
@@ -69,13 +70,15 @@ class Session:
 class Question:
     """A question over a scope, with the evidence that answers it.
 
-    :param question_type: the source's own kind (LoCoMo's five categories by name, LongMemEval's types …).
+    :param question_type: the source's own kind (LoCoMo's five categories by name, LongMemEval's
+        types …).
     :param timestamp: when the question was asked, in UTC.
     :param evidence: ids of every turn that the answer needs.
     :param evidence_sessions: ids of every session that the answer needs.
     :param abstention: true where the conversations do not hold the answer.
     :param rubric: what a good answer says, point by point, where the source tells it.
-    :param stale: ids of turns that must not come back: what they say was superseded, corrected or has ended.
+    :param stale: ids of turns that must not come back: what they say was superseded, corrected or
+        has ended.
     """
 
     query_id: str
@@ -174,7 +177,9 @@ def encode_id_part(raw: str) -> str:
     """
     if not raw:
         raise DataError("an id is empty; give every scope, session and question a name")
-    return _UNSAFE.sub(lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), raw)
+    return _UNSAFE.sub(
+        lambda m: "".join(f"%{b:02X}" for b in m[0].encode("utf-8", "surrogatepass")), raw
+    )
 
 
 def resolve_scope_name(given: str, scopes: Sequence[str]) -> str:
@@ -203,10 +208,11 @@ class Dataset:
     """Conversations and the questions over them.
 
     :param format: the name of the reader that made it, such as ``locomo`` or ``chatlog``.
-    :param turns: rows of :class:`Turn`, in order of scope, session and place; ``sessions``, ``questions`` and
-        ``annotations`` are rows of those types.
+    :param turns: rows of :class:`Turn`, in order of scope, session and place; ``sessions``,
+        ``questions`` and ``annotations`` are rows of those types.
     :param issues: rows of :class:`Issue`: what was odd in the source and what was done.
-    :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are this language's.
+    :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are
+        this language's.
     """
 
     name: str
@@ -226,7 +232,9 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
-        asked = self.questions[[c.name for c in self.questions if c.name not in ("rubric", "stale") or c.count()]]
+        asked = self.questions[
+            [c.name for c in self.questions if c.name not in ("rubric", "stale") or c.count()]
+        ]
         for table in (self.turns, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
             digest.update(table.write_ndjson().encode())
@@ -239,7 +247,9 @@ class Dataset:
         wanted = list(scopes)
         unknown = set(wanted) - set(self.scopes)
         if unknown:
-            raise DataError(f"no scope {sorted(unknown)[0]!r} in dataset {self.name!r}; it has {self.scopes[:5]} …")
+            raise DataError(
+                f"no scope {sorted(unknown)[0]!r} in dataset {self.name!r}; it has {self.scopes[:5]} …"
+            )
         parts = {t: getattr(self, t).filter(pl.col("scope").is_in(wanted)) for t in _SCOPED}
         return replace(self, **parts)
 
@@ -266,8 +276,12 @@ class Dataset:
 
     def _repr_html_(self) -> str:
         asked = self.questions.head(5).select("text", "question_type").iter_rows()
-        shown = "".join(f"<li>{html.escape(text)} <i>{html.escape(kind or '')}</i></li>" for text, kind in asked)
-        return f"<p>{html.escape(self.describe())}</p>" + (f"<p>Such as:</p><ul>{shown}</ul>" if shown else "")
+        shown = "".join(
+            f"<li>{html.escape(text)} <i>{html.escape(kind or '')}</i></li>" for text, kind in asked
+        )
+        return f"<p>{html.escape(self.describe())}</p>" + (
+            f"<p>Such as:</p><ul>{shown}</ul>" if shown else ""
+        )
 
 
 _SCOPED = ("turns", "sessions", "questions", "annotations")
@@ -278,7 +292,9 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
     listed = list(parts)
     if not listed:
         raise DataError("no records to join: the source holds no conversation")
-    frames = {t: pl.concat([getattr(p, t) for p in listed], rechunk=True) for t in (*_SCOPED, "issues")}
+    frames = {
+        t: pl.concat([getattr(p, t) for p in listed], rechunk=True) for t in (*_SCOPED, "issues")
+    }
     return replace(listed[0], **frames)
 
 

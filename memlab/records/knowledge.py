@@ -15,7 +15,8 @@ class Fact:
     :param object: the value: ``Acme``, ``not Oslo but Bergen``.
     :param source: how it was established: ``stated``, ``observed``, ``inferred`` or ``system``.
     :param asserted_at: when it was said or observed, in UTC.
-    :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at`` for a late arrival.
+    :param recorded_at: when it reached the memory; ``None`` for at once. Later than ``asserted_at``
+        for a late arrival.
     :param speaker: who said it.
     :param text: the statement as a sentence that stands alone; ``None`` where nobody wrote one.
     :param session_id: in which it was said; ``None`` where its source knows no sessions.
@@ -40,8 +41,8 @@ class Entity:
     """Somebody or something that a session names.
 
     :param name: as it is written where it is written best: ``Dr. Lee``.
-    :param type: ``person``, ``organization``, ``place``, ``date``, ``event``, ``product``, ``work`` or ``other``
-        (a pet); empty where nothing tells.
+    :param type: ``person``, ``organization``, ``place``, ``date``, ``event``, ``product``, ``work``
+        or ``other`` (a pet); empty where nothing tells.
     :param context: the sentence of its first mention.
     """
 
@@ -95,9 +96,12 @@ class Summary:
 class IndexState:
     """Where a session stands with the index: what the last attempt came to.
 
-    :param status: ``indexed``; ``fallback`` where a model was asked in vain, so that it is due again; ``failed``.
-    :param version: the recipe of the last attempt; ``digest`` is the hash of the turns that it read.
-    :param generation: names the rows that count for this session; those of an attempt that was cut off never do.
+    :param status: ``indexed``; ``fallback`` where a model was asked in vain, so that it is due
+        again; ``failed``.
+    :param version: the recipe of the last attempt; ``digest`` is the hash of the turns that it
+        read.
+    :param generation: names the rows that count for this session; those of an attempt that was cut
+        off never do.
     :param attempts: number of attempts with this recipe on these turns.
     :param reason: why it failed or was skipped, or why another service than the one asked made it.
     :param service: what made the rows of ``generation``.
@@ -121,8 +125,8 @@ class IndexState:
 class IndexEvent:
     """Something that happened to a session in the index.
 
-    :param kind: ``created``, ``updated``, ``failed``, ``fallback``, or ``kept``: what stays as a model made it,
-        since no better answer is there or recorded.
+    :param kind: ``created``, ``updated``, ``failed``, ``fallback``, or ``kept``: what stays as a
+        model made it, since no better answer is there or recorded.
     :param seconds: how long the session took, its share of its batch.
     :param reason: for a failure or a fallback, why; otherwise what was left out, and why.
     """
@@ -142,20 +146,26 @@ class IndexEvent:
 class Node:
     """A summary that stands on other summaries: of a session, a week, a month, or a cluster.
 
-    :param node_id: unique; opaque; of a session its own id, else the key of what it was written of, so that equal
-        inputs give equal ids.
-    :param level: 0 for sessions, 1 for weeks and for clusters of turns; else one more than its children.
+    :param node_id: unique; opaque; of a session its own id, else the key of what it was written of,
+        so that equal inputs give equal ids.
+    :param level: 0 for sessions, 1 for weeks and for clusters of turns; else one more than its
+        children.
     :param kind: ``session``, ``week``, ``month`` or ``cluster``.
-    :param text: the sentences, joined; ``evidence`` has for each the ids of the turns that it stands on.
-    :param parent: the node above; of several in a soft grouping, the one it belongs to most. ``None`` at the top.
-    :param children: the nodes below in order of time, also those that belong to another parent more; of the lowest
-        clusters turns.
+    :param text: the sentences, joined; ``evidence`` has for each the ids of the turns that it
+        stands on.
+    :param parent: the node above; of several in a soft grouping, the one it belongs to most.
+        ``None`` at the top.
+    :param children: the nodes below in order of time, also those that belong to another parent
+        more; of the lowest clusters turns.
     :param turns: ids of all turns below, in order of time.
     :param start: of the first of them, in UTC; ``end`` of the last.
-    :param method: how its children were put together: ``mixture``, ``chunks``, ``weeks (Europe/Oslo)`` …
-    :param service: what wrote the sentences: ``extractive``, or the name of a language-model service.
+    :param method: how its children were put together: ``mixture``, ``chunks``,
+        ``weeks (Europe/Oslo)`` …
+    :param service: what wrote the sentences: ``extractive``, or the name of a language-model
+        service.
     :param topics: keywords, most telling first.
-    :param carried_on: what goes on from the period before; as ``decisions`` and ``open_questions``, not of clusters.
+    :param carried_on: what goes on from the period before; as ``decisions`` and ``open_questions``,
+        not of clusters.
     :param dropped: sentences of the model that were left out: they name entries that are not there.
     :param reason: why it is extractive though a model was asked; empty otherwise.
     """

@@ -20,8 +20,8 @@ LEVELS: tuple[Level, ...] = ("turn", "session")
 class Qrels:
     """Relevance judgements: the evidence of each question.
 
-    :param frame: ``query_id``, ``doc_id``, ``relevance`` (Int32, > 0 = evidence), ``subtopic`` (the session that the
-        evidence belongs to; what alpha-nDCG counts as one aspect).
+    :param frame: ``query_id``, ``doc_id``, ``relevance`` (Int32, > 0 = evidence), ``subtopic`` (the
+        session that the evidence belongs to; what alpha-nDCG counts as one aspect).
     """
 
     frame: pl.DataFrame
@@ -39,7 +39,8 @@ def session_id_expr(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
 def qrels(questions: pl.DataFrame, level: Level, turns: pl.DataFrame | None = None) -> Qrels:
     """Make relevance judgements from questions: one row per evidence item; abstention questions have none.
 
-    :param turns: say which session a turn is of; without them its id does, as in the layouts of the benchmarks.
+    :param turns: say which session a turn is of; without them its id does, as in the layouts of the
+        benchmarks.
     """
     column = {"turn": "evidence", "session": "evidence_sessions"}[level]
     session = pl.col("doc_id") if level == "session" else session_id_expr("doc_id", turns)
@@ -53,17 +54,23 @@ def qrels(questions: pl.DataFrame, level: Level, turns: pl.DataFrame | None = No
     return Qrels(rows, level)
 
 
-RUN_SCHEMA: dict[str, Any] = {"query_id": pl.String(), "doc_id": pl.String(), "rank": pl.Int32(), "score": pl.Float64()}
+RUN_SCHEMA: dict[str, Any] = {
+    "query_id": pl.String(),
+    "doc_id": pl.String(),
+    "rank": pl.Int32(),
+    "score": pl.Float64(),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """A ranking of documents for each query.
 
-    :param frame: ``query_id``, ``doc_id``, ``rank`` (from 1), ``score`` (strictly decreasing within a query), in that
-        order of rows.
+    :param frame: ``query_id``, ``doc_id``, ``rank`` (from 1), ``score`` (strictly decreasing within
+        a query), in that order of rows.
     :param name: how the run is called in tables and files, usually the pipeline's text.
-    :param provenance: what the run came from: pipeline, dataset fingerprint, encoder, table versions, seeds.
+    :param provenance: what the run came from: pipeline, dataset fingerprint, encoder, table
+        versions, seeds.
     :param text_of: gives the text of document ids, for showing the run.
     :param evidence: qrels to mark the evidence with when the run is shown; never read by a stage.
     """
@@ -72,7 +79,9 @@ class Run:
     level: Level
     name: str = "run"
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    text_of: Callable[[list[str]], list[str]] | None = field(default=None, repr=False, compare=False)
+    text_of: Callable[[list[str]], list[str]] | None = field(
+        default=None, repr=False, compare=False
+    )
     evidence: Qrels | None = field(default=None, repr=False, compare=False)
 
     def top(self, k: int) -> Run:
@@ -82,7 +91,9 @@ class Run:
     def _repr_html_(self) -> str:
         shown = self.frame.head(10)
         if self.text_of is not None:
-            shown = shown.with_columns(text=pl.Series(self.text_of(shown["doc_id"].to_list()), dtype=pl.String))
+            shown = shown.with_columns(
+                text=pl.Series(self.text_of(shown["doc_id"].to_list()), dtype=pl.String)
+            )
         if self.evidence is not None:
             marks = self.evidence.frame.filter(pl.col("relevance") > 0).select(
                 "query_id", "doc_id", evidence=pl.lit("✔")
@@ -90,7 +101,9 @@ class Run:
             shown = shown.join(marks, on=["query_id", "doc_id"], how="left", maintain_order="left")
         n = self.frame["query_id"].n_unique()
         title = f"{self.name}: {n:,} queries, {self.frame.height:,} {self.level}s ranked"
-        with pl.Config(fmt_str_lengths=160, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):
+        with pl.Config(
+            fmt_str_lengths=160, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True
+        ):
             return f"<p>{html.escape(title)}</p>{shown._repr_html_()}"
 
 
@@ -117,8 +130,8 @@ def run_from_scores(
 ) -> Run:
     """Rank scored (query, document) pairs: best score first, ties as they are given, ``k`` or all kept for each query.
 
-    Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are lowered by the
-    smallest float32 step, so that tools that break ties by id read the same order.
+    Ties are never broken by id: in some benchmarks an id gives the label away. Equal scores are
+    lowered by the smallest float32 step, so that tools that break ties by id read the same order.
 
     :param query_ids: (n,) ids, as ``doc_ids`` and ``scores``; the order of first appearance stays.
     :raises DataError: when the lengths differ, a score is not finite, or ``k`` is not positive.
@@ -130,17 +143,23 @@ def run_from_scores(
     (['b', 'a'], True)
     """
     if not len(query_ids) == len(doc_ids) == len(scores):
-        raise DataError(f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, {len(scores)} scores")
+        raise DataError(
+            f"lengths differ: {len(query_ids)} queries, {len(doc_ids)} documents, {len(scores)} scores"
+        )
     try:
         scores = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"scores are no numbers ({error})") from error
     if not np.isfinite(scores).all():
-        raise DataError(f"score {int(np.flatnonzero(~np.isfinite(scores))[0])} is not a finite number")
+        raise DataError(
+            f"score {int(np.flatnonzero(~np.isfinite(scores))[0])} is not a finite number"
+        )
     if k is not None and k < 1:
         raise DataError(f"k is {k}; a ranking needs at least one place")
     columns = zip(("query_id", "doc_id", "score"), (query_ids, doc_ids, scores), strict=True)
-    given = pl.DataFrame([pl.Series(name, values, dtype=RUN_SCHEMA[name]) for name, values in columns])
+    given = pl.DataFrame(
+        [pl.Series(name, values, dtype=RUN_SCHEMA[name]) for name, values in columns]
+    )
     ranked = (
         given.with_row_index("row")
         .with_columns(first=pl.col("row").min().over("query_id"))
@@ -149,7 +168,12 @@ def run_from_scores(
     first = ranked["first"].to_numpy()
     place = np.arange(len(first)) - np.searchsorted(first, first)
     strict = make_strictly_decreasing(ranked["score"].to_numpy(), first)
-    made = {"query_id": ranked["query_id"], "doc_id": ranked["doc_id"], "rank": place + 1, "score": strict}
+    made = {
+        "query_id": ranked["query_id"],
+        "doc_id": ranked["doc_id"],
+        "rank": place + 1,
+        "score": strict,
+    }
     return Run(pl.DataFrame(made, schema=RUN_SCHEMA).filter(place < (k or len(place))), level)
 
 
@@ -159,9 +183,10 @@ _LOWEST, _LARGEST = -(2.0**127), float(np.finfo(np.float32).max)
 def make_strictly_decreasing(scores: np.ndarray, group: np.ndarray) -> np.ndarray:
     """Lower each score to at least one float32 step below the one before it in its group.
 
-    float32, because trec_eval holds scores so. Floats of one sign order like their bit patterns, so "one step lower"
-    is integer arithmetic: y[i] = min over j ≤ i of x[j] − (i − j). Numbers that float32 cannot hold are taken as its
-    largest; below −2^127 there is room for eight million more steps.
+    float32, because trec_eval holds scores so. Floats of one sign order like their bit patterns, so
+    "one step lower" is integer arithmetic: y[i] = min over j ≤ i of x[j] − (i − j). Numbers that
+    float32 cannot hold are taken as its largest; below −2^127 there is room for eight million more
+    steps.
 
     :param group: (n,) the rows of a group are neighbours.
     """

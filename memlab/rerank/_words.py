@@ -50,11 +50,14 @@ QUESTION_PATTERNS = {
 """Patterns that are looked for in a question."""
 
 
-def word_overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+def word_overlaps(
+    bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray
+) -> dict[str, np.ndarray]:
     """Compare the words of questions with those of the turns of their scope, whose speakers' names are none of them.
 
-    :returns: shares (q, n) of the question's words, weighted by idf, that stand in the turn, in it and the one before,
-        within two turns, in its session; and how much the words of each question weigh (q, 1).
+    :returns: shares (q, n) of the question's words, weighted by idf, that stand in the turn, in it
+        and the one before, within two turns, in its session; and how much the words of each
+        question weigh (q, 1).
     """
     people = speakers(bench).get(bench.queries["scope"][int(rows[0])], [])
     names = set(chain(*tokenize(people, language=bench.language)))
@@ -69,9 +72,13 @@ def word_overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndar
     frequency = of_scope.weight @ here
     weights = asked * idf(frequency, of_scope.n).astype(np.float32)
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
-    near = {step: neighbour_values(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)}
+    near = {
+        step: neighbour_values(here.T, session, step, absent=False).T for step in (1, -1, 2, -2)
+    }
     first = group_starts(session)
-    within = np.repeat(np.logical_or.reduceat(here, first, axis=0), np.diff(first, append=len(session)), axis=0)
+    within = np.repeat(
+        np.logical_or.reduceat(here, first, axis=0), np.diff(first, append=len(session)), axis=0
+    )
     inside = (weights * (frequency > 0)).sum(axis=1, keepdims=True)
     places = {
         "words": here,
@@ -85,14 +92,20 @@ def word_overlaps(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndar
     return shares | {"question_weight": total, "question_known": inside / total}
 
 
-def neighbour_values(values: np.ndarray, session: np.ndarray, step: int, *, absent: float) -> np.ndarray:
+def neighbour_values(
+    values: np.ndarray, session: np.ndarray, step: int, *, absent: float
+) -> np.ndarray:
     """Give each turn what the turn ``step`` places before it in its session has: (q, n), of the same type.
 
     :param absent: for a turn that has no such neighbour.
     """
     moved = np.full_like(values, absent)
     if abs(step) < values.shape[1]:
-        to, of = (slice(step, None), slice(None, -step)) if step > 0 else (slice(None, step), slice(-step, None))
+        to, of = (
+            (slice(step, None), slice(None, -step))
+            if step > 0
+            else (slice(None, step), slice(-step, None))
+        )
         moved[:, to] = np.where(session[to] == session[of], values[:, of], moved[:, to])
     return moved
 
@@ -100,7 +113,11 @@ def neighbour_values(values: np.ndarray, session: np.ndarray, step: int, *, abse
 @cache_per_bench
 def speakers(bench: Bench) -> dict[str, list[str]]:
     """Give the named speakers of each scope that has any."""
-    named = bench.turns.filter(~pl.col("speaker").is_in(ROLES)).group_by("scope").agg(pl.col("speaker").unique())
+    named = (
+        bench.turns.filter(~pl.col("speaker").is_in(ROLES))
+        .group_by("scope")
+        .agg(pl.col("speaker").unique())
+    )
     return dict(named.iter_rows())
 
 
@@ -108,24 +125,35 @@ def speakers(bench: Bench) -> dict[str, list[str]]:
 def _describe_turns(bench: Bench) -> pl.DataFrame:
     """Give the turns in the order of the documents: ``speaker``, ``captioned``, shapes as log(1 + n), ``length``."""
     documents = bench.documents("turn")
-    ordered = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
-    counts = [pl.col("text").str.count_matches(pattern).log1p().alias(name) for name, pattern in TURN_PATTERNS.items()]
+    ordered = documents.place.join(
+        bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
+    )
+    counts = [
+        pl.col("text").str.count_matches(pattern).log1p().alias(name)
+        for name, pattern in TURN_PATTERNS.items()
+    ]
     length = pl.Series(documents.n_tokens).log1p()
-    return ordered.select("speaker", *counts, length=length, captioned=pl.col("caption").is_not_null())
+    return ordered.select(
+        "speaker", *counts, length=length, captioned=pl.col("caption").is_not_null()
+    )
 
 
 @cache_per_bench
 def turn_features(bench: Bench, start: int, stop: int) -> dict[str, np.ndarray]:
     """Describe the turns of a scope: (n,) each. Counts are log(1 + n)."""
     about, session = _describe_turns(bench)[start:stop], bench.documents("turn").session[start:stop]
-    shapes = {name: about[name].to_numpy().astype(np.float32) for name in (*TURN_PATTERNS, "length")}
+    shapes = {
+        name: about[name].to_numpy().astype(np.float32) for name in (*TURN_PATTERNS, "length")
+    }
     shapes["by_assistant"] = assistant_turn_mask(bench)[start:stop].astype(np.float32)
     shapes["captioned"] = about["captioned"].to_numpy().astype(np.float32)
     shapes["answers"] = neighbour_values(shapes["asks"][None], session, 1, absent=0.0)[0]
     return shapes
 
 
-def question_features(bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+def question_features(
+    bench: Bench, rows: np.ndarray, turns: slice, session: np.ndarray
+) -> dict[str, np.ndarray]:
     """Describe the questions, and how the turns' speakers and dates fit them: (q, 1) or (q, n) each."""
     text = bench.queries["text"][rows]
     shapes: dict[str, Any] = {
@@ -134,25 +162,36 @@ def question_features(bench: Bench, rows: np.ndarray, turns: slice, session: np.
     }
     asked = np.array([_first_named_date(question) for question in text]).reshape(len(text), 3)
     shapes["names_date"] = np.isfinite(asked).any(axis=1).astype(np.float32)[:, None]
-    shapes["question_length"] = text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
+    shapes["question_length"] = (
+        text.str.count_matches(r"\w+").log1p().to_numpy().astype(np.float32)[:, None]
+    )
     people = speakers(bench).get(bench.queries["scope"][int(rows[0])], [])
-    speaks = _describe_turns(bench)["speaker"][turns].to_numpy() == np.array(people, object)[:, None]
+    speaks = (
+        _describe_turns(bench)["speaker"][turns].to_numpy() == np.array(people, object)[:, None]
+    )
     named = [[name.lower() in question for name in people] for question in text.str.to_lowercase()]
     called = np.array(named, np.float32).reshape(len(rows), len(people))
     shapes["speaker_named"] = called @ speaks.astype(np.float32)
     shapes["n_named"] = called.sum(axis=1, keepdims=True)
     shapes["other_named"] = shapes["n_named"] - shapes["speaker_named"]
-    return shapes | {name: values[:, session] for name, values in _compare_dates(bench, asked, turns, session).items()}
+    return shapes | {
+        name: values[:, session]
+        for name, values in _compare_dates(bench, asked, turns, session).items()
+    }
 
 
 @cache_per_bench
 def _session_dates(bench: Bench) -> np.ndarray:
     """Give month, year and day since 1970 of each session: (3, n sessions), NaN where it has no date."""
     when = bench.sessions.sort("scope", "n", maintain_order=True)["start"].dt
-    return np.array([part.cast(pl.Float64).to_numpy() for part in (when.month(), when.year(), when.epoch("d"))])
+    return np.array(
+        [part.cast(pl.Float64).to_numpy() for part in (when.month(), when.year(), when.epoch("d"))]
+    )
 
 
-def _compare_dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray) -> dict[str, np.ndarray]:
+def _compare_dates(
+    bench: Bench, asked: np.ndarray, turns: slice, session: np.ndarray
+) -> dict[str, np.ndarray]:
     """Compare the dates that questions name (q, 3) with those of the scope's sessions: (q, n_sessions) each."""
     numbers = bench.documents("turn").session[turns]
     start = int(numbers[0] - session[0])  # of the scope, whose first sessions may be empty
@@ -162,7 +201,12 @@ def _compare_dates(bench: Bench, asked: np.ndarray, turns: slice, session: np.nd
     # Days since 1970 of the day that is named, in the year of the session where none is named.
     months_since = (np.where(np.isnan(year), of_year, year) - 1970) * 12 + month - 1
     whole = np.isfinite(months_since) & np.isfinite(day)
-    epoch = np.where(whole, months_since, 0).astype("datetime64[M]").astype("datetime64[D]").astype(np.float64)
+    epoch = (
+        np.where(whole, months_since, 0)
+        .astype("datetime64[M]")
+        .astype("datetime64[D]")
+        .astype(np.float64)
+    )
     distance = np.where(whole, of_day - (epoch + np.where(whole, day, 1) - 1), np.nan)
     return {
         "month_named": ((month == of_month) & same_year).astype(np.float32),
@@ -190,26 +234,35 @@ ABSOLUTE_FEATURES = ("late_of_session_words", "late_rarest_least", "late_share_6
 MARGIN = 0.05
 
 
-def token_match_features(tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray) -> dict[str, np.ndarray]:
+def token_match_features(
+    tokens: ScopeTokens, asked: TokenVectors, session: np.ndarray
+) -> dict[str, np.ndarray]:
     """Compare the tokens of questions with those of the turns of a scope, their neighbours and their sessions.
 
     :param session: (n,) number of each turn's session.
-    :returns: (q, n) each. ``late`` is late interaction; ``late_with_…`` the same where a token may find its match in a
-        neighbour too; ``…_of_session_words`` anywhere in the session; ``…_rarest`` over the rarer third of the
-        tokens, at least two, their mean and their least; ``…_share_60`` the weight of the tokens whose match reaches a
-        cosine of .6; ``…_equal`` without weights; ``…_near_best_of_session`` over the tokens that match nowhere better
-        in the session.
+    :returns: (q, n) each. ``late`` is late interaction; ``late_with_…`` the same where a token may
+        find its match in a neighbour too; ``…_of_session_words`` anywhere in the session;
+        ``…_rarest`` over the rarer third of the tokens, at least two, their mean and their least;
+        ``…_share_60`` the weight of the tokens whose match reaches a cosine of .6; ``…_equal``
+        without weights; ``…_near_best_of_session`` over the tokens that match nowhere better in the
+        session.
     """
     best, weights = tokens.best(asked), tokens.weights(asked)
-    previous, following, before = (neighbour_values(best, session, step, absent=0.0) for step in (1, -1, 2))
+    previous, following, before = (
+        neighbour_values(best, session, step, absent=0.0) for step in (1, -1, 2)
+    )
     first = group_starts(session)
-    whole = np.repeat(np.maximum.reduceat(best, first, axis=1), np.diff(first, append=len(session)), axis=1)
+    whole = np.repeat(
+        np.maximum.reduceat(best, first, axis=1), np.diff(first, append=len(session)), axis=1
+    )
     question, of_question = question_per_token(asked), np.diff(asked.start)
     equal = np.repeat(1 / np.maximum(of_question, 1), of_question).astype(np.float32)
     place = np.empty(len(question), np.int64)
     place[np.lexsort((-weights, question))] = np.arange(len(question)) - asked.start[question]
     rarest = place < np.maximum(2, of_question // 3)[question]
-    share = (rarest / np.bincount(question, rarest, minlength=len(asked))[question]).astype(np.float32)
+    share = (rarest / np.bincount(question, rarest, minlength=len(asked))[question]).astype(
+        np.float32
+    )
     parts = {
         "late": (best, weights),
         "late_with_previous": (np.maximum(best, previous), weights),
@@ -223,10 +276,14 @@ def token_match_features(tokens: ScopeTokens, asked: TokenVectors, session: np.n
         "late_equal": (best, equal),
         "late_near_best_of_session": (np.maximum(best - whole + MARGIN, 0.0), weights),
     }
-    columns = {name: sum_per_question(values, weight, asked) for name, (values, weight) in parts.items()}
+    columns = {
+        name: sum_per_question(values, weight, asked) for name, (values, weight) in parts.items()
+    }
     least, filled = np.zeros_like(columns["late"]), np.flatnonzero(of_question)
     if len(filled):
-        least[filled] = np.minimum.reduceat(np.where(rarest[:, None], best, 1.0), asked.start[filled], axis=0)
+        least[filled] = np.minimum.reduceat(
+            np.where(rarest[:, None], best, 1.0), asked.start[filled], axis=0
+        )
     return columns | {"late_rarest_least": least}
 
 
@@ -236,7 +293,9 @@ def rephrase_in_first_person(bench: Bench) -> Bench:
     Who speaks says "I" of himself, and an encoder hears the difference.
     """
     named = {
-        scope: re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + r")(?!\w)(['’]s)?", re.I)
+        scope: re.compile(
+            r"(?<!\w)(?:" + "|".join(map(re.escape, names)) + r")(?!\w)(['’]s)?", re.I
+        )
         for scope, people in speakers(bench).items()
         if (names := sorted(filter(str.strip, people), key=len, reverse=True))
     }

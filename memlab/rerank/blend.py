@@ -14,9 +14,9 @@ from memlab.retrieve.ranking import min_max_scale
 def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
     """Blend a ranking with what a reranker made of it: w · retrieval + (1 − w) · reranker, scores scaled to [0, 1].
 
-    A reranker that is wrong with confidence can bury an exact match: w is .75 for the first three of the retrieval,
-    .6 for the fourth to tenth and .4 below. A document that the reranker dropped gets 0 from it; one that only the
-    reranker brings stays out.
+    A reranker that is wrong with confidence can bury an exact match: w is .75 for the first three
+    of the retrieval, .6 for the fourth to tenth and .4 below. A document that the reranker dropped
+    gets 0 from it; one that only the reranker brings stays out.
 
     :param run: the retrieval, whose ranks give the weights.
     :param reranked: the same candidates in the reranker's order.
@@ -25,7 +25,9 @@ def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
     Source: the search tool qmd, "position-aware blending", with scaled scores in place of 1 / rank.
     """
     if run.level != reranked.level:
-        raise DataError(f"the run ranks {run.level}s and the reranked one {reranked.level}s; blend at one level")
+        raise DataError(
+            f"the run ranks {run.level}s and the reranked one {reranked.level}s; blend at one level"
+        )
     second = reranked.frame.select("query_id", "doc_id", reranker=min_max_scale("score"))
     w = pl.when(pl.col("rank") <= 3).then(0.75).when(pl.col("rank") <= 10).then(0.6).otherwise(0.4)
     blended = w * min_max_scale("score") + (1 - w) * pl.col("reranker").fill_null(0.0)

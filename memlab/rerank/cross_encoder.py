@@ -22,12 +22,14 @@ from memlab.retrieve.ranking import rerank_by_scores
 def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -> Run:
     """Reorder the first candidates by a transformer that reads the question and the document as one text.
 
-    A model with one output scores by it, one with several classes by the log-odds of its last. Where the two texts are
-    too long together the longer is cut, so a session counts by its beginning: rerank turns instead. The texts of one
-    question make up their own batches: what a question gets does not depend on what else is asked.
+    A model with one output scores by it, one with several classes by the log-odds of its last.
+    Where the two texts are too long together the longer is cut, so a session counts by its
+    beginning: rerank turns instead. The texts of one question make up their own batches: what a
+    question gets does not depend on what else is asked.
 
-    :param model: a directory that transformers saved, or a hub id such as ``cross-encoder/ms-marco-MiniLM-L6-v2``,
-        which is taken from the hub's local cache where it is there; ``@revision`` pins it.
+    :param model: a directory that transformers saved, or a hub id such as
+        ``cross-encoder/ms-marco-MiniLM-L6-v2``, which is taken from the hub's local cache where it
+        is there; ``@revision`` pins it.
     :param candidates: how many of the run's first documents to score; the rest follow as they were.
     :raises DataError: when ``candidates`` is not positive.
     :raises ModelError: when there is no such model, or it classifies no sequences.
@@ -46,13 +48,16 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     path, name, _ = models.find_model(model, what="cross-encoder")
     reader = _load_model(path.resolve(), name, models.weights_digest(path))
     documents, rows = bench.documents(run.level), bench.asked(run.frame, "text")
-    # What is not scored is worth as much as the least of the scored, and a tie leaves it behind them.
+    # What is not scored is worth as much as the least of the scored, and a tie leaves it behind
+    # them.
     scores = np.full(rows.height, np.nan)
     first = rows.with_row_index("at").filter(pl.col("rank") <= candidates)
     for (question, _), part in first.group_by("text", "query_id", maintain_order=True):
         texts = check_texts([documents.texts[i] for i in documents.at(part["doc_id"])], "document")
         distinct = list(dict.fromkeys(texts))  # equal texts score equal
-        found = dict(zip(distinct, _score_pairs(reader, str(question), distinct, name), strict=True))
+        found = dict(
+            zip(distinct, _score_pairs(reader, str(question), distinct, name), strict=True)
+        )
         scores[part["at"].to_numpy()] = [found[text] for text in texts]
     least = pl.col("score").min().over("query_id")
     scored = rows.with_columns(score=pl.Series(scores).fill_nan(None))
@@ -64,8 +69,12 @@ def _score_pairs(reader: Any, question: str, texts: list[str], name: str) -> np.
 
     pairs = [(question, text) for text in texts]
     identity = torch.nn.Identity()
-    logits = reader.predict(pairs, activation_fn=identity, show_progress_bar=False, convert_to_tensor=True).double()
-    scores: np.ndarray = (logits[:, -1] - logits[:, :-1].logsumexp(1) if logits.ndim == 2 else logits).cpu().numpy()
+    logits = reader.predict(
+        pairs, activation_fn=identity, show_progress_bar=False, convert_to_tensor=True
+    ).double()
+    scores: np.ndarray = (
+        (logits[:, -1] - logits[:, :-1].logsumexp(1) if logits.ndim == 2 else logits).cpu().numpy()
+    )
     if not np.isfinite(scores).all():
         raise ModelError(f"cross-encoder {name} gave NaN or infinity; its weights are damaged")
     return scores

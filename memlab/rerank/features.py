@@ -1,7 +1,7 @@
 """What a learned reranker knows about a question and a turn: scores, neighbourhood, session, words, dates.
 
-Everything is of the scope alone: its own documents, its own statistics, and the question as it was asked. Nothing
-depends on other questions, and ids are not read.
+Everything is of the scope alone: its own documents, its own statistics, and the question as it was
+asked. Nothing depends on other questions, and ids are not read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,12 @@ from memlab.retrieve.documents import (
     standardise_rows,
 )
 from memlab.retrieve.fusion import assistant_penalty
-from memlab.retrieve.late_interaction import ScopeTokens, query_tokens, scope_tokens, sum_per_question
+from memlab.retrieve.late_interaction import (
+    ScopeTokens,
+    query_tokens,
+    scope_tokens,
+    sum_per_question,
+)
 from memlab.retrieve.two_stage import summary_vectors
 
 BLOCK_CELLS = 1_000_000
@@ -76,7 +81,8 @@ class Candidates:
 def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> Iterator[Candidates]:
     """Look at candidates, scope by scope and some questions at a time.
 
-    :param places: (n queries, c) places of each question's candidates among the turns, padded at the end.
+    :param places: (n queries, c) places of each question's candidates among the turns, padded at
+        the end.
     :param mask: (n queries, c) whether there is a candidate.
     :raises DataError: when the bench's encoder gives no token embeddings.
     """
@@ -98,12 +104,23 @@ def candidate_features(bench: Bench, places: np.ndarray, mask: np.ndarray) -> It
             scope = _ScopeFeatures(bench, asked, turns, sessions)
             late = scope.late(texts, *(tokens.take(asked) for tokens in asked_tokens))
             scope.own("dense", own_dense[part])
-            scope.scores({"dense": dense[part], "bm25": bm25[part], "late": late}, of_sessions[part])
+            scope.scores(
+                {"dense": dense[part], "bm25": bm25[part], "late": late}, of_sessions[part]
+            )
             scope.summaries_words_and_shapes(summaries)
             at = np.where(mask[asked], places[asked] - turns.start, 0)
-            values = np.stack([np.take_along_axis(column, at, axis=1) for column in scope.columns.values()], axis=-1)
+            values = np.stack(
+                [np.take_along_axis(column, at, axis=1) for column in scope.columns.values()],
+                axis=-1,
+            )
             yield Candidates(
-                asked, at + turns.start, mask[asked], scope.session[at], scope.n_sessions, values, tuple(scope.columns)
+                asked,
+                at + turns.start,
+                mask[asked],
+                scope.session[at],
+                scope.n_sessions,
+                values,
+                tuple(scope.columns),
             )
 
 
@@ -119,7 +136,10 @@ def ranking_to_places(frame: pl.DataFrame, bench: Bench) -> tuple[np.ndarray, np
     """
     row = bench.asked(frame.select("query_id"), "row")["row"]
     width = int(frame["rank"].to_numpy().max(initial=1))
-    places, mask = np.zeros((len(bench.queries), width), np.int64), np.zeros((len(bench.queries), width), bool)
+    places, mask = (
+        np.zeros((len(bench.queries), width), np.int64),
+        np.zeros((len(bench.queries), width), bool),
+    )
     cell = row.to_numpy(), frame["rank"].to_numpy() - 1
     places[cell], mask[cell] = bench.documents("turn").at(frame["doc_id"]), True
     return places, mask
@@ -147,7 +167,9 @@ class _ScopeFeatures:
 
     def z_of_session(self, scores: np.ndarray) -> np.ndarray:
         """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n)."""
-        return standardise_rows(scores, self.bench.documents("session").weight_in(self.of_sessions))[:, self.session]
+        return standardise_rows(
+            scores, self.bench.documents("session").weight_in(self.of_sessions)
+        )[:, self.session]
 
     def best(self, scores: np.ndarray) -> np.ndarray:
         """Take the best turn of each session: (q, n) → (q, n_sessions)."""
@@ -161,7 +183,9 @@ class _ScopeFeatures:
                 self.add(f"{name}_z", self.z(scores))
             if name in ABSOLUTE_FEATURES:
                 self.add(name, scores)
-        self.own("late", sum_per_question(tokens.best(rewritten), tokens.weights(rewritten), rewritten))
+        self.own(
+            "late", sum_per_question(tokens.best(rewritten), tokens.weights(rewritten), rewritten)
+        )
         return columns["late"]
 
     def own(self, name: str, scores: np.ndarray) -> None:
@@ -189,7 +213,10 @@ class _ScopeFeatures:
             self.add(f"{name}_three_of_session", self.z_of_session(self.three_best(scores)))
             self.add(f"{name}_below_best_of_session", of_turn - self.best(of_turn)[:, self.session])
             for step in NEIGHBOUR_STEPS:
-                self.add(f"{name}_at{-step:+d}", neighbour_values(of_turn, self.session, step, absent=ABSENT))
+                self.add(
+                    f"{name}_at{-step:+d}",
+                    neighbour_values(of_turn, self.session, step, absent=ABSENT),
+                )
         session = self.z_of_session(of_sessions)
         total += session
         self.add("bm25_of_session", session)
@@ -205,14 +232,18 @@ class _ScopeFeatures:
         best = np.where(self.place < 3, np.take_along_axis(scores, order, axis=1), 0.0)
         lowest = scores.min(axis=1, keepdims=True, initial=0.0)  # of a session without turns
         means = np.repeat(lowest.astype(np.float64), self.n_sessions, axis=1)
-        means[:, self.session[self.first]] = np.add.reduceat(best, self.first, axis=1) / np.minimum(self.count, 3)
+        means[:, self.session[self.first]] = np.add.reduceat(best, self.first, axis=1) / np.minimum(
+            self.count, 3
+        )
         return means
 
     def summaries_words_and_shapes(self, summaries: np.ndarray | None) -> None:
         """The session's summary, shared words, what kind of turn and question it is, who speaks, dates that fit."""
         summary, of_session = np.zeros(1), np.repeat(self.count, self.count)
         if summaries is not None:
-            summary = self.z_of_session(cosines(self.bench.query_vectors[self.rows], summaries[self.of_sessions]))
+            summary = self.z_of_session(
+                cosines(self.bench.query_vectors[self.rows], summaries[self.of_sessions])
+            )
         columns = {
             "summary": summary,
             **word_overlaps(self.bench, self.rows, self.turns, self.session),

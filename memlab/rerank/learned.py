@@ -27,23 +27,26 @@ BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
 
 
 @stage
-def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200) -> Run:
+def learned(
+    run: Run, bench: Bench, *, level: Level = "turn", model: str = "", candidates: int = 200
+) -> Run:
     """Rerank candidates by a trained model: yours, or the bundled one.
 
-    Two small networks score turns by about ninety features of question, turn, neighbourhood, session and scope: one
-    learned to put turns first, the other also to put sessions first, which rank by the shares of their turns together.
-    The score that a turn had before does not matter, only that it is a candidate. The bundled model learned from
-    invented conversations, and to what it says the untrained sum is added.
+    Two small networks score turns by about ninety features of question, turn, neighbourhood,
+    session and scope: one learned to put turns first, the other also to put sessions first, which
+    rank by the shares of their turns together. The score that a turn had before does not matter,
+    only that it is a candidate. The bundled model learned from invented conversations, and to what
+    it says the untrained sum is added.
 
-    :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each scope is then ranked by
-        a model that did not learn from it. Empty: the bundled model.
+    :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each
+        scope is then ranked by a model that did not learn from it. Empty: the bundled model.
     :param candidates: how many of the run's first documents to rank; the rest is left out.
-    :raises DataError: when the run ranks sessions, the encoder gives no token embeddings, or no model of a folder held
-        a scope out.
+    :raises DataError: when the run ranks sessions, the encoder gives no token embeddings, or no
+        model of a folder held a scope out.
     :raises ModelError: for a model that was trained with another encoder, header or memlab.
 
-    Source: the features are those of learning to rank (Liu, Learning to Rank for Information Retrieval, 2009) over
-    conversations; what is learned, and how, :func:`memlab.rerank.model.fit`.
+    Source: the features are those of learning to rank (Liu, Learning to Rank for Information
+    Retrieval, 2009) over conversations; what is learned, and how, :func:`memlab.rerank.model.fit`.
 
     >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists
@@ -63,10 +66,16 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
     for part in features.candidate_features(bench, places, mask):
         scope = bench.queries["scope"][int(part.rows[0])]
         if list(part.names) != list(models[scope].about["features"]):
-            raise ModelError(f"model {model!r} was trained with other features, by another memlab; train it again")
+            raise ModelError(
+                f"model {model!r} was trained with other features, by another memlab; train it again"
+            )
         values = score_candidates(models[scope], part, level=level)
         row, column = np.nonzero(np.isfinite(values))
-        at = part.at[row, column] if level == "turn" else bench.documents("session").spans[scope][0] + column
+        at = (
+            part.at[row, column]
+            if level == "turn"
+            else bench.documents("session").spans[scope][0] + column
+        )
         order = np.lexsort((bench.documents(level).lot[at], row))
         found.append((part.rows[row[order]], at[order], values[row, column][order]))
     return rank_scored_pairs(bench, found, level=level, k=max(candidates, 200))
@@ -75,24 +84,36 @@ def learned(run: Run, bench: Bench, *, level: Level = "turn", model: str = "", c
 def score_candidates(model: Model, part: Candidates, *, level: Level = "turn") -> np.ndarray:
     """Score candidates, or the sessions that they stand in, which rank by the sum of their turns' shares.
 
-    A model that says so (``about["sum"]``, by level) adds so much of the untrained sum, both in standard deviations
-    from the mean of what there is to rank.
+    A model that says so (``about["sum"]``, by level) adds so much of the untrained sum, both in
+    standard deviations from the mean of what there is to rank.
 
     :returns: (q, c) scores of turns or (q, s) of sessions, float64; −inf where there is none.
     """
-    network, weight = model.turns if level == "turn" else model.sessions, model.about.get("sum", {}).get(level, 0.0)
+    network, weight = (
+        model.turns if level == "turn" else model.sessions,
+        model.about.get("sum", {}).get(level, 0.0),
+    )
     scores = np.where(part.mask, predict(network, part.values), -np.inf).astype(np.float64)
     untrained = np.where(part.mask, part.value("sum"), -np.inf)
     if level == "session":
-        row, best = np.arange(len(scores))[:, None], np.full((len(scores), part.n_sessions), -np.inf)
+        row, best = (
+            np.arange(len(scores))[:, None],
+            np.full((len(scores), part.n_sessions), -np.inf),
+        )
         np.maximum.at(best, (row, part.session), untrained)
         untrained = best
-        first = np.maximum(scores.max(axis=1, keepdims=True), -1e9)  # a question may have no candidate
+        first = np.maximum(
+            scores.max(axis=1, keepdims=True), -1e9
+        )  # a question may have no candidate
         cell, n = part.session + row * part.n_sessions, best.size
-        shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(best.shape)
+        shares = np.bincount(cell.ravel(), np.exp(scores - first).ravel(), minlength=n).reshape(
+            best.shape
+        )
         there = np.bincount(cell[part.mask], minlength=n).reshape(best.shape) > 0
         scores = np.where(there, np.log(np.maximum(shares, 1e-300)), -np.inf)
-    return _standardise_scores(scores) + weight * _standardise_scores(untrained) if weight else scores
+    return (
+        _standardise_scores(scores) + weight * _standardise_scores(untrained) if weight else scores
+    )
 
 
 def _standardise_scores(scores: np.ndarray) -> np.ndarray:
@@ -101,7 +122,9 @@ def _standardise_scores(scores: np.ndarray) -> np.ndarray:
     n = np.maximum(there.sum(axis=1, keepdims=True), 1)
     mean = np.where(there, scores, 0.0).sum(axis=1, keepdims=True) / n
     apart = np.where(there, scores - mean, 0.0)
-    return np.where(there, apart / (np.sqrt((apart**2).sum(axis=1, keepdims=True) / n) + 1e-6), -np.inf)
+    return np.where(
+        there, apart / (np.sqrt((apart**2).sum(axis=1, keepdims=True) / n) + 1e-6), -np.inf
+    )
 
 
 def models_by_scope(path: str | Path, bench: Bench) -> dict[str, Model]:
@@ -120,8 +143,13 @@ def models_by_scope(path: str | Path, bench: Bench) -> dict[str, Model]:
     if not files:
         what = "holds no models of this data; make them: memlab evaluate --cross-validate scope"
         raise ModelError(f"folder {str(path)!r} {what}")
-    models, prints = [_load_fitting_model(file, bench) for file in files], scope_fingerprints(bench.turns, scopes)
-    honest = {scope: [m for m in models if prints.get(scope) not in m.about["scopes"]] for scope in scopes}
+    models, prints = (
+        [_load_fitting_model(file, bench) for file in files],
+        scope_fingerprints(bench.turns, scopes),
+    )
+    honest = {
+        scope: [m for m in models if prints.get(scope) not in m.about["scopes"]] for scope in scopes
+    }
     if seen := [scope for scope in scopes if not honest[scope]]:
         raise DataError(
             f"each of {len(models)} models in {str(path)!r} learned from scope {seen[0]!r} ({len(seen)} such scopes); "
@@ -133,11 +161,19 @@ def models_by_scope(path: str | Path, bench: Bench) -> dict[str, Model]:
 def _load_fitting_model(path: Path, bench: Bench) -> Model:
     """Load a model and see that it was trained with the bench's encoder and header."""
     state = path.stat() if os.path.isfile(path) else None
-    model = _load_cached_model(str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0)
+    model = _load_cached_model(
+        str(path), state.st_mtime_ns if state else 0, state.st_size if state else 0
+    )
     own: dict[str, Any] = {"encoder": bench.provenance.get("encoder"), "header": list(bench.header)}
-    name = "header" if _strip_encoder_name(model.about["encoder"]) == _strip_encoder_name(own["encoder"]) else "encoder"
+    name = (
+        "header"
+        if _strip_encoder_name(model.about["encoder"]) == _strip_encoder_name(own["encoder"])
+        else "encoder"
+    )
     if name == "encoder" or model.about["header"] != own["header"]:
-        whose = "the model that comes with memlab" if path == BUNDLED_MODEL else f"model {str(path)!r}"
+        whose = (
+            "the model that comes with memlab" if path == BUNDLED_MODEL else f"model {str(path)!r}"
+        )
         raise ModelError(
             f"{whose} was trained with {name} {model.about[name]!r}; the bench has {own[name]!r}: take the same "
             f"{name}, or train a model (memlab train FILE)"

@@ -18,17 +18,20 @@ LIFT, LIFTED = 1.25, 3
 
 
 @stage
-def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: float = 0.5, window: int = 1) -> Run:
+def light(
+    run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: float = 0.5, window: int = 1
+) -> Run:
     """Reorder by 0.7 · relevance + 0.1 · recency + 0.2 · shared words; lift fitting sessions, lower what repeats.
 
-    Relevance is the run's score scaled to [0, 1] within the query. Recency halves every ``half_life_hours`` before the
-    question, or before the scope's last turn where the question has no time; a document without a time gets the mean
-    of the query's others. Shared words are the share of the question's stemmed content words that the document holds.
-    The sum is multiplied by 1.25 where the session's summary is among the three best of the scope for the question,
-    and by ``covered`` for a turn within ``window`` turns of one that ranks higher.
+    Relevance is the run's score scaled to [0, 1] within the query. Recency halves every
+    ``half_life_hours`` before the question, or before the scope's last turn where the question has
+    no time; a document without a time gets the mean of the query's others. Shared words are the
+    share of the question's stemmed content words that the document holds. The sum is multiplied by
+    1.25 where the session's summary is among the three best of the scope for the question, and by
+    ``covered`` for a turn within ``window`` turns of one that ranks higher.
 
-    A memory that answers with windows of a session has shown a covered turn already. Where only ranked turns count,
-    ``covered`` below 1 costs complete recall on LoCoMo and LongMemEval.
+    A memory that answers with windows of a session has shown a covered turn already. Where only
+    ranked turns count, ``covered`` below 1 costs complete recall on LoCoMo and LongMemEval.
 
     :param run: turns or sessions; sessions have no neighbours that cover them.
     :raises DataError: for a half-life, a factor or a window that cannot be used.
@@ -45,37 +48,59 @@ def light(run: Run, bench: Bench, *, half_life_hours: float = 72.0, covered: flo
     documents = bench.documents(run.level)
     at = documents.at(run.frame["doc_id"])
     session = bench.documents("session").ids[documents.session[at]]
-    rows = run.frame.with_columns(at=pl.Series(at, dtype=pl.Int64), session_id=pl.Series(session, dtype=pl.String))
-    rows = _add_recency(bench.asked(rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours)
+    rows = run.frame.with_columns(
+        at=pl.Series(at, dtype=pl.Int64), session_id=pl.Series(session, dtype=pl.String)
+    )
+    rows = _add_recency(
+        bench.asked(rows, "row", "scope", "timestamp"), bench, run.level, half_life_hours
+    )
     wanted = [frozenset(words) for words in bench.query_words]
     held = {d: frozenset(documents.words[d]) for d in np.unique(at).tolist()}
     pairs = rows.select("row", "at").iter_rows()
     shares = [len(wanted[q] & held[d]) / max(1, len(wanted[q])) for q, d in pairs]
     total = (
-        min_max_scale("score") * RELEVANCE + pl.col("recency") * RECENCY + pl.Series(shares, dtype=pl.Float64) * SHARED
+        min_max_scale("score") * RELEVANCE
+        + pl.col("recency") * RECENCY
+        + pl.Series(shares, dtype=pl.Float64) * SHARED
     )
-    rows = rows.join(_find_fitting_sessions(bench), on=["query_id", "session_id"], how="left", maintain_order="left")
+    rows = rows.join(
+        _find_fitting_sessions(bench),
+        on=["query_id", "session_id"],
+        how="left",
+        maintain_order="left",
+    )
     rows = rows.with_columns(score=total * pl.when("fits").then(LIFT).otherwise(1.0))
     if run.level == "turn":
         rows = rows.with_columns(
-            score=pl.col("score") * pl.when(_has_better_neighbour(rows, window)).then(covered).otherwise(1.0)
+            score=pl.col("score")
+            * pl.when(_has_better_neighbour(rows, window)).then(covered).otherwise(1.0)
         )
     return rerank_by_scores(run, bench, rows)
 
 
-def _add_recency(rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float) -> pl.DataFrame:
+def _add_recency(
+    rows: pl.DataFrame, bench: Bench, level: Level, half_life_hours: float
+) -> pl.DataFrame:
     """Add 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
     starts = bench.sessions.select("session_id", "start", "end")
-    turns = bench.turns.join(starts, on="session_id", how="left").with_columns(time=pl.coalesce("timestamp", "start"))
+    turns = bench.turns.join(starts, on="session_id", how="left").with_columns(
+        time=pl.coalesce("timestamp", "start")
+    )
     sessions = starts.select(time=pl.coalesce("end", "start"), doc_id="session_id")
     # A turn and a session may have one id: a chat log names both by what stands in it.
     times = turns.select("time", doc_id="turn_id") if level == "turn" else sessions
     last = turns.group_by("scope").agg(last=pl.col("time").max())
-    age = (pl.coalesce("timestamp", "last") - pl.col("time")).dt.total_seconds().clip(lower_bound=0) / 3600
+    age = (pl.coalesce("timestamp", "last") - pl.col("time")).dt.total_seconds().clip(
+        lower_bound=0
+    ) / 3600
     recency = (-np.log(2) * age / half_life_hours).exp()
     rows = rows.join(times, on="doc_id", how="left", maintain_order="left")
-    rows = rows.join(last, on="scope", how="left", maintain_order="left").with_columns(recency=recency)
-    return rows.with_columns(pl.col("recency").fill_null(pl.col("recency").mean().over("query_id")).fill_null(0.0))
+    rows = rows.join(last, on="scope", how="left", maintain_order="left").with_columns(
+        recency=recency
+    )
+    return rows.with_columns(
+        pl.col("recency").fill_null(pl.col("recency").mean().over("query_id")).fill_null(0.0)
+    )
 
 
 def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
@@ -83,7 +108,13 @@ def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
     summarised = bench.sessions.filter(pl.col("summary").str.strip_chars() != "")
     role = pl.lit("other")
     turns = summarised.select(
-        "scope", "session_id", turn_id="session_id", n=pl.lit(1), speaker=role, role=role, text="summary"
+        "scope",
+        "session_id",
+        turn_id="session_id",
+        n=pl.lit(1),
+        speaker=role,
+        role=role,
+        text="summary",
     )
     summaries = bench.but(
         turns=pl.concat([frame(Turn), turns], how="diagonal_relaxed"),
@@ -96,7 +127,9 @@ def _find_fitting_sessions(bench: Bench) -> pl.DataFrame:
 
 def _has_better_neighbour(rows: pl.DataFrame, window: int) -> pl.Series:
     """Find the turns that have a better one of their session within ``window`` turns."""
-    ranked = rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
+    ranked = (
+        rows.with_row_index("i").sort("query_id", -pl.col("score"), "rank").with_row_index("place")
+    )
     found = pl.repeat(False, rows.height, dtype=pl.Boolean, eager=True)
     for step in (step for step in range(-window, window + 1) if step):
         beside = ranked.select("query_id", "session_id", pl.col("at") + step, beside="place")

@@ -28,13 +28,19 @@ Network = Mapping[str, np.ndarray]
 
 
 def fit(
-    values: np.ndarray, positive: np.ndarray, mask: np.ndarray, *, group: np.ndarray | None = None, seed: int = 0
+    values: np.ndarray,
+    positive: np.ndarray,
+    mask: np.ndarray,
+    *,
+    group: np.ndarray | None = None,
+    seed: int = 0,
 ) -> Network:
     """Learn to put the positive items of each list first.
 
-    The loss of a list is the cross-entropy between its positives, at equal weight, and the softmax of the scores:
-    what matters is the order within a list, and a list counts the same however long it is. With groups, such as the
-    sessions that turns stand in, the same loss over groups is added; the softmax of a group is the sum of its items'.
+    The loss of a list is the cross-entropy between its positives, at equal weight, and the softmax
+    of the scores: what matters is the order within a list, and a list counts the same however long
+    it is. With groups, such as the sessions that turns stand in, the same loss over groups is
+    added; the softmax of a group is the sum of its items'.
 
     :param values: (q, c, f) features, padded to one length.
     :param positive: (q, c) which items are to come first; each list needs one.
@@ -42,7 +48,8 @@ def fit(
     :param group: (q, c) number of each item's group within its list.
     :returns: what :func:`predict` reads.
 
-    Source: Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach (ICML 2007), top-one ListNet.
+    Source: Cao et al., Learning to Rank: From Pairwise Approach to Listwise Approach (ICML 2007),
+    top-one ListNet.
 
     >>> import numpy as np
     >>> from memlab.rerank.model import fit, predict
@@ -73,8 +80,14 @@ def fit(
     steps = EPOCHS * -(-len(items) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=steps + 1)
     with _use_one_thread():
-        for rows in (r for _ in range(EPOCHS) for r in torch.randperm(len(items), generator=generator).split(BATCH)):
-            shares = torch.log_softmax(_forward(weights, items[rows], generator) + empty[rows], dim=-1)
+        for rows in (
+            r
+            for _ in range(EPOCHS)
+            for r in torch.randperm(len(items), generator=generator).split(BATCH)
+        ):
+            shares = torch.log_softmax(
+                _forward(weights, items[rows], generator) + empty[rows], dim=-1
+            )
             loss = -(shares * wanted[rows]).sum(-1).mean(1).sum()
             if group_of is not None and of_groups is not None:
                 sums = torch.zeros((*shares.shape[:2], of_groups.shape[1]))
@@ -84,14 +97,20 @@ def fit(
             loss.backward()
             optimiser.step()
             schedule.step()
-    return {"mean": mean, "spread": spread} | {name: w.detach().numpy() for name, w in weights.items()}
+    return {"mean": mean, "spread": spread} | {
+        name: w.detach().numpy() for name, w in weights.items()
+    }
 
 
 def predict(network: Network, values: np.ndarray) -> np.ndarray:
     """Score items by the mean over the ensemble: (q, c, f) → (q, c) float32. Only differences within a list count."""
     import torch
 
-    weights = {name: torch.from_numpy(np.array(w)) for name, w in network.items() if name not in ("mean", "spread")}
+    weights = {
+        name: torch.from_numpy(np.array(w))
+        for name, w in network.items()
+        if name not in ("mean", "spread")
+    }
     items = torch.from_numpy(_scale_features(values, network["mean"], network["spread"]))
     with torch.inference_mode():
         parts = [_forward(weights, part, None).mean(0) for part in items.split(BATCH)]
@@ -162,9 +181,10 @@ class Model:
     :param turns: scores turns by their features.
     :param sessions: scores turns so that they add up to their sessions.
     :param about: ``features``, ``encoder``, ``header``, ``scopes`` (what it learned from, as
-        :func:`scope_fingerprints` names them), ``questions``, ``seed``, ``sum`` (how much of the untrained sum is added
-        to the scores of each level; none where it is not there), and from ``memlab train`` ``data`` (names and
-        fingerprints) and ``scores`` of each conversation by a network that did not learn from it.
+        :func:`scope_fingerprints` names them), ``questions``, ``seed``, ``sum`` (how much of the
+        untrained sum is added to the scores of each level; none where it is not there), and from
+        ``memlab train`` ``data`` (names and fingerprints) and ``scores`` of each conversation by a
+        network that did not learn from it.
     """
 
     turns: Network
@@ -178,7 +198,11 @@ class Model:
         """
         from safetensors.numpy import save
 
-        tensors = {f"{part}.{n}": np.ascontiguousarray(w) for part in NETWORKS for n, w in getattr(self, part).items()}
+        tensors = {
+            f"{part}.{n}": np.ascontiguousarray(w)
+            for part in NETWORKS
+            for n, w in getattr(self, part).items()
+        }
         about = json.dumps({"format": FORMAT, **self.about}, ensure_ascii=False)
         with open_atomically(Path(path)) as file:
             file.write(save(tensors, metadata={"memlab": about}))
@@ -198,7 +222,10 @@ class Model:
                 about = json.loads((file.metadata() or {})["memlab"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             version, added = about.pop("format", None), about.get("sum", dict.fromkeys(LEVELS, 0.0))
-            parts = {p: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(p + ".")} for p in NETWORKS}
+            parts = {
+                p: {n.partition(".")[2]: w for n, w in tensors.items() if n.startswith(p + ".")}
+                for p in NETWORKS
+            }
             whole = {"features", "encoder", "header", "scopes"} <= set(about) and all(
                 map(_is_valid_network, parts.values())
             )
@@ -215,7 +242,9 @@ class Model:
 def _is_valid_network(network: Network) -> bool:
     """Say whether a network has every array, in its shape and finite."""
     wanted = array_shapes(network["mean"].size if "mean" in network else 0)
-    return {n: w.shape for n, w in network.items()} == wanted and all(np.isfinite(w).all() for w in network.values())
+    return {n: w.shape for n, w in network.items()} == wanted and all(
+        np.isfinite(w).all() for w in network.values()
+    )
 
 
 def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, str]:
@@ -227,7 +256,9 @@ def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, 
     >>> len(scope_fingerprints(data.turns, data.scopes)[data.scopes[0]])
     16
     """
-    said = turns.filter(pl.col("scope").is_in(list(scopes))).group_by("scope").agg("speaker", "text")
+    said = (
+        turns.filter(pl.col("scope").is_in(list(scopes))).group_by("scope").agg("speaker", "text")
+    )
     return {
         scope: hashlib.blake2b(json.dumps([speakers, texts]).encode(), digest_size=8).hexdigest()
         for scope, speakers, texts in said.iter_rows()

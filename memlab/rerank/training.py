@@ -51,27 +51,40 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     documents = bench.documents("turn")
     pairs = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
     pairs = pairs.join(bench.queries.select("query_id").with_row_index("row"), on="query_id")
-    pairs = pairs.join(documents.place, on="doc_id").select(pl.col("row").cast(pl.Int64), "at").unique()
+    pairs = (
+        pairs.join(documents.place, on="doc_id").select(pl.col("row").cast(pl.Int64), "at").unique()
+    )
     if pairs.is_empty():
-        raise DataError(f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from")
+        raise DataError(
+            f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from"
+        )
     n, (row, at) = len(documents.ids), pairs.to_numpy().T
-    counts, prints = np.bincount(row, minlength=len(bench.queries)), scope_fingerprints(bench.turns, dataset.scopes)
+    counts, prints = (
+        np.bincount(row, minlength=len(bench.queries)),
+        scope_fingerprints(bench.turns, dataset.scopes),
+    )
     lists = []
     for part in candidate_features(bench, *best_candidate_places(bench, CANDIDATES)):
         keep = counts[part.rows] > 0
         if keep.any():
             of_queries = ("rows", "at", "mask", "session", "values")
             part = replace(part, **{name: getattr(part, name)[keep] for name in of_queries})
-            scope, encoder = bench.queries["scope"][int(part.rows[0])], str(bench.provenance.get("encoder"))
+            scope, encoder = (
+                bench.queries["scope"][int(part.rows[0])],
+                str(bench.provenance.get("encoder")),
+            )
             turns = np.isin(part.rows[:, None] * n + part.at, row * n + at) & part.mask
-            lists.append(TrainingLists(part, prints[scope], encoder, bench.header, turns, counts[part.rows]))
+            lists.append(
+                TrainingLists(part, prints[scope], encoder, bench.header, turns, counts[part.rows])
+            )
     return lists
 
 
 def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
     """Train a reranker on questions with evidence.
 
-    :raises DataError: when there are no lists, or no question has its evidence among its candidates.
+    :raises DataError: when there are no lists, or no question has its evidence among its
+        candidates.
     """
     values, wanted, mask, session = _sample_examples(lists, seed)
     about = {
@@ -82,13 +95,19 @@ def train(lists: Sequence[TrainingLists], *, seed: int = 0) -> Model:
         "questions": sum(len(part.turns) for part in lists),
         "seed": seed,
     }
-    return Model(fit(values, wanted, mask, seed=seed), fit(values, wanted, mask, group=session, seed=seed), about)
+    return Model(
+        fit(values, wanted, mask, seed=seed),
+        fit(values, wanted, mask, group=session, seed=seed),
+        about,
+    )
 
 
 def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarray]:
     """Give evidence, hard others and some of the rest: features (q, c, f); evidence, presence and session (q, c)."""
     if not lists:
-        raise DataError("there are no questions to learn from; give conversations whose questions name evidence turns")
+        raise DataError(
+            "there are no questions to learn from; give conversations whose questions name evidence turns"
+        )
     rng = np.random.default_rng(seed)
     parts = []
     for part in lists:
@@ -97,17 +116,24 @@ def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarr
         seen = hard & part.candidates.mask
         order = np.argsort(~seen, axis=1, kind="stable")[:, : int(seen.sum(axis=1).max(initial=1))]
         values = np.take_along_axis(part.candidates.values, order[..., None], axis=1)
-        others = (np.take_along_axis(x, order, axis=1) for x in (part.turns, seen, part.candidates.session))
+        others = (
+            np.take_along_axis(x, order, axis=1)
+            for x in (part.turns, seen, part.candidates.session)
+        )
         parts.append((values, *others))
     width = max(values.shape[1] for values, *_ in parts)
 
     def wider(x: np.ndarray) -> np.ndarray:
         return np.pad(x, [(0, 0), (0, width - x.shape[1])] + [(0, 0)] * (x.ndim - 2))
 
-    values, wanted, mask, session = (np.concatenate([wider(part[i]) for part in parts]) for i in range(4))
+    values, wanted, mask, session = (
+        np.concatenate([wider(part[i]) for part in parts]) for i in range(4)
+    )
     learnable = (wanted & mask).any(axis=1)
     if not learnable.any():
-        raise DataError("no question has its evidence among its candidates; there is nothing to learn from")
+        raise DataError(
+            "no question has its evidence among its candidates; there is nothing to learn from"
+        )
     return [x[learnable] for x in (values, wanted, mask, session)]
 
 
@@ -124,11 +150,19 @@ def held_out_scores(lists: Sequence[TrainingLists], *, seed: int = 0) -> dict[st
         )
         network = fit(values, wanted, mask, seed=seed)
         for part in (part for part, f in zip(lists, number, strict=True) if f == fold):
-            scores = np.where(part.candidates.mask, predict(network, part.candidates.values), -np.inf)
-            ranked = np.take_along_axis(part.turns, np.argsort(-scores, axis=1, kind="stable"), axis=1)
+            scores = np.where(
+                part.candidates.mask, predict(network, part.candidates.values), -np.inf
+            )
+            ranked = np.take_along_axis(
+                part.turns, np.argsort(-scores, axis=1, kind="stable"), axis=1
+            )
             for k, counted in complete.items():
                 counted.append(ranked[:, :k].sum(axis=1) == part.n_evidence)
-    return {f"recall_all@{k}": float(np.concatenate(counted).mean()) for k, counted in complete.items() if counted}
+    return {
+        f"recall_all@{k}": float(np.concatenate(counted).mean())
+        for k, counted in complete.items()
+        if counted
+    }
 
 
 def cross_validate(
@@ -136,7 +170,8 @@ def cross_validate(
 ) -> Path:
     """Train one model for each fold of conversations, at most ten, on all the others, and write them to a folder.
 
-    :param engine: ``ray``: a worker of a cluster trains a fold, see :func:`memlab.distributed.parallel_map`.
+    :param engine: ``ray``: a worker of a cluster trains a fold, see
+        :func:`memlab.distributed.parallel_map`.
     :returns: the folder, for ``learned(model=...)``.
     :raises DataError: when there is only one conversation.
     """
@@ -144,7 +179,9 @@ def cross_validate(
 
     scopes = sorted({part.scope for part in lists})
     if len(scopes) < 2:
-        raise DataError("cross-validation by scope needs two conversations with evidence, and there is one; add others")
+        raise DataError(
+            "cross-validation by scope needs two conversations with evidence, and there is one; add others"
+        )
     fold_of = {scope: i % MOST_FOLDS for i, scope in enumerate(scopes)}
     directory = Path(directory)
     for old in directory.glob("fold-*.safetensors"):

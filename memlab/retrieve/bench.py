@@ -36,16 +36,18 @@ class Bench:
     Evidence is held apart for showing results; stages get no way to it.
 
     :param name: the dataset's name; ``turns`` and ``sessions`` are its own.
-    :param queries: ``query_id``, ``scope``, ``text``, ``timestamp`` and nothing else of the questions.
+    :param queries: ``query_id``, ``scope``, ``text``, ``timestamp`` and nothing else of the
+        questions.
     :param vectors: (n turns, d) float32 unit rows, where they are there already.
     :param encoder: what embeds; with a store it reads the store's cache. ``None`` for BM25 alone.
     :param store: what remembers vectors; ``None`` for a bench held in memory alone.
     :param header: fields of the contextual header of what is embedded.
     :param language: of the conversations.
     :param progress: whether encoding shows a bar.
-    :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it carries.
-    :param remembered: the last rankings of pipelines and what they cost, so that ten selections share one retrieval: by
-        the stages, the level, and digests of what the stages read.
+    :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it
+        carries.
+    :param remembered: the last rankings of pipelines and what they cost, so that ten selections
+        share one retrieval: by the stages, the level, and digests of what the stages read.
     """
 
     name: str
@@ -59,7 +61,9 @@ class Bench:
     language: str = "en"
     progress: bool = True
     provenance: dict[str, Any] = field(default_factory=dict)
-    remembered: dict[tuple[Any, ...], tuple[Run, llm.ModelSpending]] = field(default_factory=dict, init=False)
+    remembered: dict[tuple[Any, ...], tuple[Run, llm.ModelSpending]] = field(
+        default_factory=dict, init=False
+    )
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
     _part_of: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
 
@@ -77,11 +81,15 @@ class Bench:
         """Make a bench of a dataset; a store keeps what it has encoded.
 
         :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
-        :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25 alone.
-        :param store: a store or its URI; ``None`` keeps everything in memory. A view on earlier versions is read as it
-            is; its versions, and the scopes where it holds more of them, are noted in the provenance.
-        :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default those of the settings.
-        :param ingest: write the dataset to the store; ``False`` for one, or some scopes of one, that was read from it.
+        :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25
+            alone.
+        :param store: a store or its URI; ``None`` keeps everything in memory. A view on earlier
+            versions is read as it is; its versions, and the scopes where it holds more of them, are
+            noted in the provenance.
+        :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default
+            those of the settings.
+        :param ingest: write the dataset to the store; ``False`` for one, or some scopes of one,
+            that was read from it.
         :raises DataError: when the dataset is empty.
 
         >>> from memlab import retrieve, sample
@@ -118,7 +126,9 @@ class Bench:
             if len(store.scopes(data.name)) > len(data.scopes):
                 provenance["scopes"] = data.scopes
         asked = data.questions.select("query_id", "scope", "text", "timestamp")
-        evidence: dict[Level, Qrels] = {level: qrels(data.questions, level, data.turns) for level in LEVELS}
+        evidence: dict[Level, Qrels] = {
+            level: qrels(data.questions, level, data.turns) for level in LEVELS
+        }
         return cls(
             data.name, data.turns, data.sessions, asked, encoder=encoder, store=store, header=tuple(header),
             language=data.language, progress=progress, provenance=provenance, _evidence=evidence,
@@ -136,25 +146,33 @@ class Bench:
     def with_queries(self, queries: pl.DataFrame) -> Bench:
         """Copy the bench with other questions, encoded the same way.
 
-        :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where absent.
+        :param queries: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where
+            absent.
         :raises DataError: when a column is missing, or two questions have one id.
         """
         if missing := {"scope", "text"} - set(queries.columns):
-            raise DataError(f"queries have no column {min(missing)!r}; they need scope and text, not {queries.columns}")
+            raise DataError(
+                f"queries have no column {min(missing)!r}; they need scope and text, not {queries.columns}"
+            )
         absent = {
             "query_id": pl.format("query-{}", pl.int_range(pl.len())).alias("query_id"),
             "timestamp": pl.lit(None, self.queries.schema["timestamp"]).alias("timestamp"),
         }
-        filled = queries.select(name if name in queries.columns else absent[name] for name in self.queries.columns)
+        filled = queries.select(
+            name if name in queries.columns else absent[name] for name in self.queries.columns
+        )
         for repeated in filled["query_id"].filter(filled["query_id"].is_duplicated()).head(1):
-            raise DataError(f"query id {repeated!r} stands for several questions; give each its own")
+            raise DataError(
+                f"query id {repeated!r} stands for several questions; give each its own"
+            )
         return self.but(queries=filled, _evidence={})
 
     def with_rows(self, rows: np.ndarray, *, stored: bool = True) -> Bench:
         """Copy the bench with a subset of its questions.
 
         :param rows: of the questions.
-        :param stored: whether it goes on reading the store, and what the store remembers of its encoder.
+        :param stored: whether it goes on reading the store, and what the store remembers of its
+            encoder.
         """
         from memlab.store import unwrap_encoder
 
@@ -178,7 +196,9 @@ class Bench:
             return self.vectors
         encoder = self.embedder()
         if self.store is None:
-            made = encoder.encode(turn_texts(self.turns, header=self.header), progress=self.progress)
+            made = encoder.encode(
+                turn_texts(self.turns, header=self.header), progress=self.progress
+            )
             return check_nonzero_vectors(made, of=f"encoder {encoder.identity.key}")
         from memlab.store import unwrap_encoder
 
@@ -189,22 +209,29 @@ class Bench:
     def _stored(self, store: MemoryStore, encoder: Encoder) -> np.ndarray:
         """Read the turns' vectors from a store, which may hold more turns under the same name.
 
-        Where it cannot be written, or another process writes it, what its columns lack is encoded, and not written.
+        Where it cannot be written, or another process writes it, what its columns lack is encoded,
+        and not written.
         """
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
         try:
             if not store.read_only:
-                store.vectors.backfill(encoder, self.name, header=self.header, scopes=scopes, progress=self.progress)
+                store.vectors.backfill(
+                    encoder, self.name, header=self.header, scopes=scopes, progress=self.progress
+                )
             vectors = store.vectors.read(encoder, self.name, header=self.header, scopes=scopes)
             rows = store.turns(self.name, scopes=scopes, columns=["turn_id"]).with_row_index("at")
-            at = self.turns.select("turn_id").join(rows, on="turn_id", how="left", maintain_order="left")["at"]
+            at = self.turns.select("turn_id").join(
+                rows, on="turn_id", how="left", maintain_order="left"
+            )["at"]
             if rows.height == len(vectors) and not at.null_count():
                 return vectors if at.equals(rows["at"]) else vectors[at.to_numpy()]
         except StoreError as error:
             if store.read_only:
                 raise
             _log.warning("%s; the vectors serve this process alone", error)
-        return store.encode(encoder, turn_texts(self.turns, header=self.header), progress=self.progress)
+        return store.encode(
+            encoder, turn_texts(self.turns, header=self.header), progress=self.progress
+        )
 
     @property
     def turn_vectors(self) -> Any:
@@ -232,7 +259,9 @@ class Bench:
         :raises DataError: when the bench was made without an encoder.
         """
         if self.encoder is None:
-            raise DataError("this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'")
+            raise DataError(
+                "this bench has no encoder to embed texts with; make it with one, such as encoder='minilm'"
+            )
         return self.encoder
 
     def asked(self, frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
@@ -241,8 +270,12 @@ class Bench:
         :raises DataError: for a question that the bench does not hold.
         """
         queries = self.queries.with_row_index("row").select("query_id", *columns)
-        for query_id in frame.join(queries, on="query_id", how="anti", maintain_order="left")["query_id"].head(1):
-            raise DataError(f"question {query_id!r} is not in this bench; rank with the questions that the bench holds")
+        for query_id in frame.join(queries, on="query_id", how="anti", maintain_order="left")[
+            "query_id"
+        ].head(1):
+            raise DataError(
+                f"question {query_id!r} is not in this bench; rank with the questions that the bench holds"
+            )
         return frame.join(queries, on="query_id", how="left", maintain_order="left")
 
     def by_scope(self, level: Level) -> Iterator[tuple[np.ndarray, slice]]:
@@ -251,7 +284,9 @@ class Bench:
         asked = self.queries.with_row_index("row").group_by("scope", maintain_order=True).agg("row")
         for scope, rows in asked.iter_rows():
             if scope not in spans:
-                raise DataError(f"scope {scope!r} has questions but no {level}s; load its conversation too")
+                raise DataError(
+                    f"scope {scope!r} has questions but no {level}s; load its conversation too"
+                )
             yield np.array(rows), slice(*spans[scope])
 
     def evidence(self, level: Level) -> Qrels | None:
@@ -277,9 +312,10 @@ class Bench:
 def cache_per_bench(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
     """Make what a function makes of a bench once, and keep it as long as the bench's documents.
 
-    So that a stage of any room works something out once for all pipelines over a bench. The result may depend on turns,
-    sessions and the function's other arguments, never on the questions: benches that share their documents share it.
-    What a language model read and wrote for it counts wherever it is used; what it left unanswered is made again.
+    So that a stage of any room works something out once for all pipelines over a bench. The result
+    may depend on turns, sessions and the function's other arguments, never on the questions:
+    benches that share their documents share it. What a language model read and wrote for it counts
+    wherever it is used; what it left unanswered is made again.
     """
 
     @wraps(make)

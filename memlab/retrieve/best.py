@@ -20,12 +20,12 @@ WEIGHTS = (1.0, 1.0, 2.0)
 def best(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """Rank by the best untrained pipeline: :func:`combsum` of dense, BM25 and late interaction, which counts twice.
 
-    It is ``combsum(turn=(1, 1, 2), session=(1, 1, 2), assistant=1)``, the best untrained pipeline on LoCoMo and on
-    LongMemEval. An encoder that gives no token embeddings leaves late interaction out; a bench without an encoder ranks
-    by BM25 alone.
+    It is ``combsum(turn=(1, 1, 2), session=(1, 1, 2), assistant=1)``, the best untrained pipeline
+    on LoCoMo and on LongMemEval. An encoder that gives no token embeddings leaves late interaction
+    out; a bench without an encoder ranks by BM25 alone.
 
-    What it costs: token embeddings of every turn, encoded once, which takes about as long as encoding the turns and
-    1.5 kB a turn of LoCoMo in the store.
+    What it costs: token embeddings of every turn, encoded once, which takes about as long as
+    encoding the turns and 1.5 kB a turn of LoCoMo in the store.
 
     >>> from memlab import retrieve, sample
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")

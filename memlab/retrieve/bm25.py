@@ -13,19 +13,27 @@ OF_SESSIONS = 1.5, 0.75
 
 
 @stage
-def bm25(bench: Bench, *, level: Level = "turn", k: int = 200, k1: float | None = None, b: float | None = None) -> Run:
+def bm25(
+    bench: Bench,
+    *,
+    level: Level = "turn",
+    k: int = 200,
+    k1: float | None = None,
+    b: float | None = None,
+) -> Run:
     """Rank documents by BM25 (Lucene's variant) over stemmed words without stop words, in the dataset's language.
 
-    Document frequencies are those of the scope: a memory knows nothing of other people's. Documents without a word
-    of the query follow at score 0, so that the ranking reaches ``k`` places where there are as many.
+    Document frequencies are those of the scope: a memory knows nothing of other people's. Documents
+    without a word of the query follow at score 0, so that the ranking reaches ``k`` places where
+    there are as many.
 
     :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
-    :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths in the scope ask for,
-        see :attr:`memlab.retrieve.word_statistics.ScopeWords.normalisation`.
+    :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths
+        in the scope ask for, see :attr:`memlab.retrieve.word_statistics.ScopeWords.normalisation`.
     :raises DataError: for a k1 or b that BM25 cannot use.
 
-    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de Vries, Boytsov and Lin,
-    Which BM25 Do You Mean? (ECIR 2020), for Lucene's variant.
+    Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de
+    Vries, Boytsov and Lin, Which BM25 Do You Mean? (ECIR 2020), for Lucene's variant.
 
     >>> from memlab import retrieve, sample
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
@@ -35,7 +43,9 @@ def bm25(bench: Bench, *, level: Level = "turn", k: int = 200, k1: float | None 
     return rank(bench, bm25_scores(bench, level=level, k1=k1, b=b), level=level, k=k)
 
 
-def bm25_scores(bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None) -> Scored:
+def bm25_scores(
+    bench: Bench, *, level: Level, k1: float | None = None, b: float | None = None
+) -> Scored:
     """Give the BM25 scores of each scope, see :data:`memlab.retrieve.ranking.Scored`."""
     if (k1 is not None and not k1 >= 0) or (b is not None and not 0 <= b <= 1):
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")

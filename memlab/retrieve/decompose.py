@@ -33,24 +33,31 @@ class Split(BaseModel, extra="forbid"):
 
 @stage
 def decompose(
-    run: Run, bench: Bench, *, retriever: str = "hybrid", weight: float = 0.5, service: str | None = None
+    run: Run,
+    bench: Bench,
+    *,
+    retriever: str = "hybrid",
+    weight: float = 0.5,
+    service: str | None = None,
 ) -> Run:
     """Search for the parts of a question and fuse the results with the run.
 
-    A question that joins, compares or lists several things (:mod:`memlab.text.questions`) is asked once for each, so
-    that one of them cannot fill the first places alone. An aggregation also brings the best turn of each of eight
-    stretches of the scope's time. A turn that several parts find gains from each. Every other question keeps its
-    ranking.
+    A question that joins, compares or lists several things (:mod:`memlab.text.questions`) is asked
+    once for each, so that one of them cannot fill the first places alone. An aggregation also
+    brings the best turn of each of eight stretches of the scope's time. A turn that several parts
+    find gains from each. Every other question keeps its ranking.
 
-    :param retriever: what answers the parts: ``dense``, ``bm25``, ``late``, ``hybrid`` or ``combsum``.
+    :param retriever: what answers the parts: ``dense``, ``bm25``, ``late``, ``hybrid`` or
+        ``combsum``.
     :param weight: of all parts together and of all stretches together, against 1 for the run.
-    :param service: a language model that splits the questions, see :func:`memlab.llm.ask`; ``None`` for the rules.
+    :param service: a language model that splits the questions, see :func:`memlab.llm.ask`; ``None``
+        for the rules.
     :raises DataError: for a ranking of sessions, an unknown retriever, or a negative weight.
     :raises ModelError: when no such service is set.
 
-    Source: Perez, Lewis, Yih, Cho and Kiela, Unsupervised Question Decomposition (EMNLP 2020), for the parts;
-    Santos, Macdonald and Ounis, Exploiting Query Reformulations for Web Search Result Diversification (WWW 2010), for
-    fusing what they find.
+    Source: Perez, Lewis, Yih, Cho and Kiela, Unsupervised Question Decomposition (EMNLP 2020), for
+    the parts; Santos, Macdonald and Ounis, Exploiting Query Reformulations for Web Search Result
+    Diversification (WWW 2010), for fusing what they find.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.decompose import decompose
@@ -62,7 +69,9 @@ def decompose(
     require_turn_run(run, "decompose")
     check_at_least(0, weight=weight)
     asked = bench.queries.join(run.frame, on="query_id", how="semi")
-    facets = search_subqueries(bench, split_questions(asked, bench, service), retriever=retriever, k=TURNS)
+    facets = search_subqueries(
+        bench, split_questions(asked, bench, service), retriever=retriever, k=TURNS
+    )
     facets = facets.with_columns(lists=pl.col("part").n_unique().over("query_id"))
     columns = ["query_id", "doc_id", "rank", "score", pl.col("lists").cast(pl.Int64)]
     lists = (facets.select(columns), _best_turn_per_window(run, bench, asked).select(columns))
@@ -70,7 +79,9 @@ def decompose(
     return fuse_hits(run, bench, hits, weight=pl.col("weight"), k=run_depth(run))
 
 
-def split_questions(queries: pl.DataFrame, bench: Bench, service: str | None = None) -> pl.DataFrame:
+def split_questions(
+    queries: pl.DataFrame, bench: Bench, service: str | None = None
+) -> pl.DataFrame:
     """Split questions by rules, or let a language model split them: ``query_id``, ``text``.
 
     A question that asks for one thing has no rows, nor has one that the model gives no answer to.
@@ -93,15 +104,21 @@ def _best_turn_per_window(run: Run, bench: Bench, asked: pl.DataFrame) -> pl.Dat
 
     :returns: a run's columns and ``lists``, how many the question has.
     """
-    wanted = asked.filter(asks_for_aggregation() if bench.language == "en" else pl.lit(False)).select(
-        "query_id", "scope"
-    )
+    wanted = asked.filter(
+        asks_for_aggregation() if bench.language == "en" else pl.lit(False)
+    ).select("query_id", "scope")
     sessions, turns = bench.documents("session"), bench.documents("turn")
     spans = [(scope, first, end - first) for scope, (first, end) in sessions.spans.items()]
-    scopes = pl.DataFrame(spans, schema={"scope": pl.String, "first": pl.Int64, "n": pl.Int64}, orient="row")
+    scopes = pl.DataFrame(
+        spans, schema={"scope": pl.String, "first": pl.Int64, "n": pl.Int64}, orient="row"
+    )
     session = pl.Series("session", turns.session[turns.at(run.frame["doc_id"])], dtype=pl.Int64)
     listed = run.frame.with_columns(session).join(wanted, on="query_id", maintain_order="left")
-    stretch = (pl.col("session") - pl.col("first")) * pl.min_horizontal("n", pl.lit(WINDOWS)) // pl.col("n")
+    stretch = (
+        (pl.col("session") - pl.col("first"))
+        * pl.min_horizontal("n", pl.lit(WINDOWS))
+        // pl.col("n")
+    )
     placed = listed.join(scopes, on="scope", maintain_order="left").with_columns(window=stretch)
     first = placed.unique(["query_id", "window"], keep="first", maintain_order=True)
     return first.with_columns(rank=pl.lit(1, pl.Int32), lists=pl.len().over("query_id"))

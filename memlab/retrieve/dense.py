@@ -14,8 +14,9 @@ from memlab.retrieve.ranking import Scored, rank
 def dense(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """Rank documents by the cosine of their embedding with the query's.
 
-    A long turn ranks by its best passage, see :mod:`memlab.retrieve.passages`, and a session by its best turn: MiniLM
-    reads 256 tokens, so the embedding of a whole session would be that of its beginning.
+    A long turn ranks by its best passage, see :mod:`memlab.retrieve.passages`, and a session by its
+    best turn: MiniLM reads 256 tokens, so the embedding of a whole session would be that of its
+    beginning.
 
     :param k: places kept for each query.
     :raises DataError: without embeddings.

@@ -22,15 +22,18 @@ from memlab.text.tokens import WORD_OR_SIGN
 def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
     """Multiply unit rows: (q, d), (n, d) → (q, n) float32.
 
-    In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on the processor, and
-    equal texts would then not tie.
+    In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on
+    the processor, and equal texts would then not tie.
     """
-    # So many documents at a time that the wide copy stays small: for one query it is most of the work.
+    # So many documents at a time that the wide copy stays small: for one query it is most of the
+    # work.
     block = min(16_384, 256 + 16 * len(queries))
     scores = np.empty((len(queries), len(documents)), np.float32)
     wide = queries.astype(np.float64)
     for start in range(0, len(documents), block):
-        scores[:, start : start + block] = wide @ documents[start : start + block].astype(np.float64).T
+        scores[:, start : start + block] = (
+            wide @ documents[start : start + block].astype(np.float64).T
+        )
     return scores
 
 
@@ -55,12 +58,16 @@ def standardise_rows(scores: np.ndarray, weight: np.ndarray | None = None) -> np
     return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
 
 
-def lower_scores(scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+def lower_scores(
+    scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Subtract standard deviations of its row from each score: (q, n), ``by`` (q, n) of them; ``weight`` as above."""
     return scores - by * _centre_and_deviation(scores, weight)[1]
 
 
-def _centre_and_deviation(scores: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _centre_and_deviation(
+    scores: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Give each row's distances from its mean (q, n), and their standard deviation (q, 1)."""
     if weight is None:
         centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
@@ -104,8 +111,8 @@ class Documents:
     :param write: gives the texts.
     :param embed: gives the embeddings; ``None`` without an encoder.
     :param language: that the texts are read in.
-    :param weight: (n,) how many of the scope's documents each stands for, see :mod:`memlab.retrieve.candidates`;
-        ``None`` where all are here and each stands for itself.
+    :param weight: (n,) how many of the scope's documents each stands for, see
+        :mod:`memlab.retrieve.candidates`; ``None`` where all are here and each stands for itself.
     :param made: what :func:`memlab.retrieve.bench.cache_per_bench` keeps.
     """
 
@@ -131,14 +138,16 @@ class Documents:
     @cached_property
     def place(self) -> pl.DataFrame:
         """The place of each id: ``doc_id``, ``at``."""
-        return pl.DataFrame({"doc_id": pl.Series(self.ids, dtype=pl.String), "at": np.arange(len(self.ids))})
+        return pl.DataFrame(
+            {"doc_id": pl.Series(self.ids, dtype=pl.String), "at": np.arange(len(self.ids))}
+        )
 
     @cached_property
     def lot(self) -> np.ndarray:
         """The order in which documents stand that tie: (n,) a permutation, by a seeded hash of their texts.
 
-        Not by age, which says where a benchmark put its evidence, and not by id, which in some gives the label away.
-        Of equal texts each has a hash of its own.
+        Not by age, which says where a benchmark put its evidence, and not by id, which in some
+        gives the label away. Of equal texts each has a hash of its own.
         """
         seen: dict[str, int] = {}
         hashes = np.zeros(len(self.ids), np.uint64)
@@ -151,7 +160,12 @@ class Documents:
     @cached_property
     def n_tokens(self) -> np.ndarray:
         """Each document's words and punctuation marks: (n,) a token count that needs no model."""
-        return pl.Series(self.texts, dtype=pl.String).str.count_matches(WORD_OR_SIGN).to_numpy().astype(np.int64)
+        return (
+            pl.Series(self.texts, dtype=pl.String)
+            .str.count_matches(WORD_OR_SIGN)
+            .to_numpy()
+            .astype(np.int64)
+        )
 
     @cached_property
     def words(self) -> list[list[str]]:
@@ -175,10 +189,14 @@ class Documents:
 
         :raises DataError: for an id that is not among the documents.
         """
-        places = pl.DataFrame({"doc_id": doc_ids}).join(self.place, on="doc_id", how="left", maintain_order="left")
+        places = pl.DataFrame({"doc_id": doc_ids}).join(
+            self.place, on="doc_id", how="left", maintain_order="left"
+        )
         if places["at"].null_count():
             missing = doc_ids.filter(places["at"].is_null())[0]
-            raise DataError(f"document {missing!r} is not in this bench; rank with the dataset that the bench holds")
+            raise DataError(
+                f"document {missing!r} is not in this bench; rank with the dataset that the bench holds"
+            )
         return places["at"].to_numpy()
 
     def vectors(self) -> np.ndarray:
@@ -187,7 +205,9 @@ class Documents:
         :raises DataError: when the bench was made without an encoder.
         """
         if self.embeddings is None:
-            raise DataError("this stage needs embeddings: make the bench with an encoder, such as encoder='minilm'")
+            raise DataError(
+                "this stage needs embeddings: make the bench with an encoder, such as encoder='minilm'"
+            )
         vectors: np.ndarray = self.embeddings
         return vectors
 
@@ -207,7 +227,9 @@ def build_documents(
     """
     order = sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
     number = order.select("session_id", "session")
-    placed = turns.with_row_index("row").join(number, on="session_id", how="left", maintain_order="left")
+    placed = turns.with_row_index("row").join(
+        number, on="session_id", how="left", maintain_order="left"
+    )
     for turn in placed.filter(pl.col("session").is_null()).head(1).iter_rows(named=True):
         what = f"turn {turn['turn_id']!r} belongs to session {turn['session_id']!r}"
         raise DataError(f"{what}, which the dataset does not list; list it among the sessions")
@@ -240,5 +262,8 @@ def _unit_group_means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> 
     """Average unit rows within groups and normalise: (n_groups, d); a group without rows gives zeros."""
     from scipy.sparse import csr_array
 
-    member = csr_array((np.ones(len(group), np.float32), (group, np.arange(len(group)))), shape=(n_groups, len(group)))
+    member = csr_array(
+        (np.ones(len(group), np.float32), (group, np.arange(len(group)))),
+        shape=(n_groups, len(group)),
+    )
     return scale_to_unit(np.asarray(member @ vectors, dtype=np.float32))

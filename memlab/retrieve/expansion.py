@@ -16,7 +16,12 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.documents import scale_to_unit
 from memlab.retrieve.fusion import rank_by_gains
 from memlab.retrieve.ranking import Scored, rank, require_turn_run
-from memlab.retrieve.subqueries import fuse_hits, generate_per_question, rank_by_vectors, search_subqueries
+from memlab.retrieve.subqueries import (
+    fuse_hits,
+    generate_per_question,
+    rank_by_vectors,
+    search_subqueries,
+)
 from memlab.retrieve.word_statistics import count_words
 
 KINDS = ("lex", "vec", "hyde")
@@ -51,18 +56,21 @@ def expand(
 ) -> Run:
     """Search for a language model's expansions of each question and fuse by guarded reciprocal rank fusion.
 
-    Each kind of expansion has the search that it suits: keywords (``lex``) go to BM25; a paraphrase (``vec``) and a
-    hypothetical turn that answers the question (``hyde``) to the embeddings, the latter as a document, averaged with
-    the question. A question without an answer of the model keeps its ranking, with a warning.
+    Each kind of expansion has the search that it suits: keywords (``lex``) go to BM25; a paraphrase
+    (``vec``) and a hypothetical turn that answers the question (``hyde``) to the embeddings, the
+    latter as a document, averaged with the question. A question without an answer of the model
+    keeps its ranking, with a warning.
 
     :param service: what writes them, see :func:`memlab.llm.ask`.
     :param kinds: which of ``lex``, ``vec`` and ``hyde``.
-    :param weight: of an expansion's list; the run's own list weighs 1, and its first three places are guarded.
-    :raises DataError: for an unknown kind, a negative weight, or ``vec`` or ``hyde`` without an encoder.
+    :param weight: of an expansion's list; the run's own list weighs 1, and its first three places
+        are guarded.
+    :raises DataError: for an unknown kind, a negative weight, or ``vec`` or ``hyde`` without an
+        encoder.
     :raises ModelError: when no such service is set.
 
-    Source: typed expansions: the search tool qmd; ``hyde``: Gao et al., Precise Zero-Shot Dense Retrieval without
-    Relevance Labels (ACL 2023).
+    Source: typed expansions: the search tool qmd; ``hyde``: Gao et al., Precise Zero-Shot Dense
+    Retrieval without Relevance Labels (ACL 2023).
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.expansion import expand
@@ -89,9 +97,9 @@ def expand(
     lists = [
         _search_hypothetical(bench, expansions, k)
         if kind == "hyde"
-        else search_subqueries(bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k).drop(
-            "part"
-        )
+        else search_subqueries(
+            bench, expansions.select("query_id", text=kind), retriever=SEARCHES[kind], k=k
+        ).drop("part")
         for kind in kinds
     ]
     return fuse_hits(run, bench, pl.concat(lists), weight=weight, k=k)
@@ -99,7 +107,9 @@ def expand(
 
 def _search_hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.DataFrame:
     """Search by the mean of a question's vector and that of its hypothetical turn, which is embedded as a document."""
-    embedded = bench.embedder().encode(expansions["hyde"].to_list(), kind="document", progress=False)
+    embedded = bench.embedder().encode(
+        expansions["hyde"].to_list(), kind="document", progress=False
+    )
     vectors = bench.query_vectors.copy()
     vectors[bench.asked(expansions.select("query_id"), "row")["row"].to_numpy()] += embedded
     hits = rank_by_vectors(bench, scale_to_unit(vectors), k=k).frame
@@ -107,7 +117,9 @@ def _search_hypothetical(bench: Bench, expansions: pl.DataFrame, k: int) -> pl.D
 
 
 @stage
-def hyde(run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: float = 0.5, k: int = 200) -> Run:
+def hyde(
+    run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: float = 0.5, k: int = 200
+) -> Run:
     """Search for a hypothetical answer of a language model (HyDE): :func:`expand` with ``kinds=("hyde",)``.
 
     >>> from memlab import retrieve, sample
@@ -124,8 +136,9 @@ def hyde(run: Run, bench: Bench, *, service: str = llm.RECORDED, weight: float =
 FEEDBACK = 5
 """First results that are taken as relevant."""
 
-# Of RM3: words that are added; what they weigh beside the question's; a word in more than a tenth of the turns (and
-# more than five), such as a speaker's name, tells none of them apart. Of Rocchio: the weight beside the question's 1.
+# Of RM3: words that are added; what they weigh beside the question's; a word in more than a tenth
+# of the turns (and more than five), such as a speaker's name, tells none of them apart. Of Rocchio:
+# the weight beside the question's 1.
 TERMS, MIX, COMMON, FEW, BETA = 10, 0.5, 0.1, 5, 0.75
 
 # Scores that differ by less than this part of the largest are ties that were put in order.
@@ -136,16 +149,17 @@ FLAT = 1e-4
 def prf(run: Run, bench: Bench, *, weight: float = 0.5, k: int = 200) -> Run:
     """Search again with terms of the first five results: pseudo-relevance feedback (RM3 and Rocchio).
 
-    RM3 is BM25 with the question's words and the words that the first results share; Rocchio's method, where there is
-    an encoder, is dense search with the question's vector moved towards theirs. Their scores are added to the run's,
-    each list standardised over what it holds, since ranks forget how much better one turn is than the next. Results
-    that the run lists at a score of 0 or less teach nothing; a question without others keeps its ranking.
+    RM3 is BM25 with the question's words and the words that the first results share; Rocchio's
+    method, where there is an encoder, is dense search with the question's vector moved towards
+    theirs. Their scores are added to the run's, each list standardised over what it holds, since
+    ranks forget how much better one turn is than the next. Results that the run lists at a score of
+    0 or less teach nothing; a question without others keeps its ranking.
 
     :param weight: of the scores of each search; those of the run weigh 1.
     :raises DataError: for a ranking of sessions, or a negative weight.
 
-    Source: Lavrenko and Croft, Relevance-Based Language Models (SIGIR 2001); RM3: Abdul-Jaleel et al., UMass at TREC
-    2004; Rocchio, Relevance Feedback in Information Retrieval (1971).
+    Source: Lavrenko and Croft, Relevance-Based Language Models (SIGIR 2001); RM3: Abdul-Jaleel et
+    al., UMass at TREC 2004; Rocchio, Relevance Feedback in Information Retrieval (1971).
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve import prf
@@ -190,7 +204,9 @@ def _rm3_scores(bench: Bench, relevant: Mapping[int, np.ndarray]) -> Scored:
         for i, row in enumerate(rows.tolist()):
             if row in relevant and len(common):
                 shares = by_turn[:, relevant[row] - span.start].toarray()
-                shared = np.where(common, 0.0, (shares / np.maximum(shares.sum(axis=0), 1)).mean(axis=1))
+                shared = np.where(
+                    common, 0.0, (shares / np.maximum(shares.sum(axis=0), 1)).mean(axis=1)
+                )
                 if len(shared) > TERMS:  # the largest, and what ties with the last of them
                     shared = np.where(shared >= np.partition(shared, -TERMS)[-TERMS], shared, 0.0)
                 asked = count_words([bench.query_words[row]], words.number).toarray()[0]

@@ -1,8 +1,9 @@
 """Fusion of several rankings (``rrf``, ``hybrid``), or of several scores of turns and sessions (``combsum``).
 
-What an assistant says resembles a question more, and holds its answer less, than what the user says: it repeats, in
-more words, what the user said, and goes on about it for pages. So where a question is not about what the assistant said
-itself, :func:`assistant_penalty` holds its turns back.
+What an assistant says resembles a question more, and holds its answer less, than what the user
+says: it repeats, in more words, what the user said, and goes on about it for pages. So where a
+question is not about what the assistant said itself, :func:`assistant_penalty` holds its turns
+back.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def assistant_turn_mask(bench: Bench) -> np.ndarray:
     return spoken
 
 
-def assistant_penalty(bench: Bench, rows: np.ndarray, turns: slice, assistant: float = ASSISTANT) -> np.ndarray | None:
+def assistant_penalty(
+    bench: Bench, rows: np.ndarray, turns: slice, assistant: float = ASSISTANT
+) -> np.ndarray | None:
     """Say by how many standard deviations the scores of turns are lowered: (q, n), or ``None`` where by none.
 
     Turns of an assistant are, but for questions that ask what it said (English ones).
@@ -59,13 +62,18 @@ def assistant_penalty(bench: Bench, rows: np.ndarray, turns: slice, assistant: f
 
 
 RRF_K = 60
-SCORERS: Mapping[str, Callable[..., Scored]] = {"dense": dense_scores, "bm25": bm25_scores, "late": late_scores}
+SCORERS: Mapping[str, Callable[..., Scored]] = {
+    "dense": dense_scores,
+    "bm25": bm25_scores,
+    "late": late_scores,
+}
 
 
 def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int = 200) -> Run:
     """Fuse rankings: a document scores Σ weight / (60 + rank) over the runs that hold it, ranks from 1.
 
-    A document that a run lists at a score of 0 or less, as BM25 does to fill its places, gains nothing from that run.
+    A document that a run lists at a score of 0 or less, as BM25 does to fill its places, gains
+    nothing from that run.
 
     :param weights: one a run, not negative; all 1 by default.
     :raises DataError: when runs are of different levels, or weights do not fit.
@@ -83,25 +91,32 @@ def rrf(runs: Sequence[Run], *, weights: Sequence[float] | None = None, k: int =
     """
     weights = [1.0] * len(runs) if weights is None else list(weights)
     if len(weights) != len(runs) or not runs or min(weights) < 0:
-        raise DataError(f"{len(runs)} runs have weights {weights}; give one weight a run, none negative")
+        raise DataError(
+            f"{len(runs)} runs have weights {weights}; give one weight a run, none negative"
+        )
     if len({run.level for run in runs}) > 1:
         raise DataError("runs of turns and runs of sessions cannot be fused; rank at one level")
     lists = (
-        run.frame.with_columns(gain=reciprocal_rank_gain(weight)) for run, weight in zip(runs, weights, strict=True)
+        run.frame.with_columns(gain=reciprocal_rank_gain(weight))
+        for run, weight in zip(runs, weights, strict=True)
     )
     return rank_by_gains(lists, level=runs[0].level, k=k)
 
 
 def reciprocal_rank_gain(weight: float | pl.Expr) -> pl.Expr:
     """Say what each row of a ranking gains from it: weight / (60 + rank), and 0 where its score is not above 0."""
-    return pl.when(pl.col("score") > 0).then(weight / (float(RRF_K) + pl.col("rank"))).otherwise(0.0)
+    return (
+        pl.when(pl.col("score") > 0).then(weight / (float(RRF_K) + pl.col("rank"))).otherwise(0.0)
+    )
 
 
 def rank_by_gains(parts: Iterable[pl.DataFrame], *, level: Level, k: int) -> Run:
     """Rank by sums over lists, of ``query_id``, ``doc_id``, ``gain`` each."""
     lists = pl.concat(part.select("query_id", "doc_id", "gain") for part in parts)
     total = lists.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("gain").sum())
-    return run_from_scores(total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k)
+    return run_from_scores(
+        total["query_id"], total["doc_id"], total["gain"].to_numpy(), level=level, k=k
+    )
 
 
 @stage
@@ -130,20 +145,21 @@ def combsum(
 ) -> Run:
     """Rank by the weighted sum of scores standardised per query, over turn and session evidence together.
 
-    A turn is worth its own scores and those of the session that it stands in; a session, its own scores and those of
-    its best turn. Scores keep how much better one document is than the next, which ranks forget: on LoCoMo and
-    LongMemEval this beats reciprocal rank fusion.
+    A turn is worth its own scores and those of the session that it stands in; a session, its own
+    scores and those of its best turn. Scores keep how much better one document is than the next,
+    which ranks forget: on LoCoMo and LongMemEval this beats reciprocal rank fusion.
 
-    :param turn: weights of the turn's dense, BM25 and late-interaction scores (for sessions: of the best turn's).
-    :param session: weights of the session's dense (best turn), BM25 (of the whole session) and late-interaction (best
-        turn) scores.
-    :param assistant: by how many standard deviations every score of a turn that an assistant speaks is lowered first,
-        but for questions that ask what it said; ``best`` has 1.
-    :raises DataError: for other than three weights, a negative one or none above 0, a number below 0 or
-        infinite for ``assistant``, or without embeddings.
+    :param turn: weights of the turn's dense, BM25 and late-interaction scores (for sessions: of the
+        best turn's).
+    :param session: weights of the session's dense (best turn), BM25 (of the whole session) and
+        late-interaction (best turn) scores.
+    :param assistant: by how many standard deviations every score of a turn that an assistant speaks
+        is lowered first, but for questions that ask what it said; ``best`` has 1.
+    :raises DataError: for other than three weights, a negative one or none above 0, a number below
+        0 or infinite for ``assistant``, or without embeddings.
 
-    Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised scores: Renda and
-    Straccia, Web Metasearch: Rank vs. Score Based Rank Aggregation (SAC 2003).
+    Source: CombSUM, Fox and Shaw, Combination of Multiple Searches (TREC-2, 1994); standardised
+    scores: Renda and Straccia, Web Metasearch: Rank vs. Score Based Rank Aggregation (SAC 2003).
 
     >>> from memlab import retrieve, sample
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder="hashing")
@@ -151,7 +167,9 @@ def combsum(
     5
     """
     if not 0 <= assistant < float("inf"):
-        raise DataError(f"assistant is {assistant}; expected a number of standard deviations from 0 on")
+        raise DataError(
+            f"assistant is {assistant}; expected a number of standard deviations from 0 on"
+        )
     for name, weights in (("turn", turn), ("session", session)):
         if len(weights) != len(SCORERS) or min(weights) < 0 or not any((*turn, *session)):
             want = f"combsum takes three weights, none negative and not all 0: {', '.join(SCORERS)}"
@@ -162,14 +180,21 @@ def combsum(
 def _sum_scores(
     bench: Bench, level: Level, turn: Sequence[float], session: Sequence[float], assistant: float
 ) -> Scored:
-    used = [(name, own, other) for name, own, other in zip(SCORERS, turn, session, strict=True) if own or other]
+    used = [
+        (name, own, other)
+        for name, own, other in zip(SCORERS, turn, session, strict=True)
+        if own or other
+    ]
     of_turns = [SCORERS[name](bench, level="turn") for name, _, _ in used]
     of_sessions = bm25_scores(bench, level="session") if session[1] else None
     documents, whole = bench.documents("turn"), bench.documents("session")
     for (rows, turns), (_, sessions), *scored in zip(
         bench.by_scope("turn"), bench.by_scope("session"), *of_turns, strict=True
     ):
-        group, n_sessions = documents.session[turns] - sessions.start, sessions.stop - sessions.start
+        group, n_sessions = (
+            documents.session[turns] - sessions.start,
+            sessions.stop - sessions.start,
+        )
         weight, weight_of_sessions = documents.weight_in(turns), whole.weight_in(sessions)
         less = assistant_penalty(bench, rows, turns, assistant)
         total = np.zeros((len(rows), len(group) if level == "turn" else n_sessions))

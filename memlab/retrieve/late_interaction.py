@@ -29,15 +29,17 @@ BLOCK, TOKENS, TEXTS = 200_000, 256, 4_000
 def late(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     """Rank by late interaction: the mean, over the question's tokens, of each one's best cosine with a turn's token.
 
-    One vector for a whole turn blurs what it says; a vector for each token keeps "three turtles" apart from "three
-    books". Tokens of a turn are embedded after the two turns before it, so that "they" and "it" mean something, and
-    tokens of the question weigh as much as they are rare in the scope. A long turn ranks by its best passage, see
-    :mod:`memlab.retrieve.passages`, and a session by its best turn.
+    One vector for a whole turn blurs what it says; a vector for each token keeps "three turtles"
+    apart from "three books". Tokens of a turn are embedded after the two turns before it, so that
+    "they" and "it" mean something, and tokens of the question weigh as much as they are rare in the
+    scope. A long turn ranks by its best passage, see :mod:`memlab.retrieve.passages`, and a session
+    by its best turn.
 
     :raises DataError: without an encoder that gives token embeddings.
 
-    Source: MaxSim: Khattab and Zaharia, ColBERT (SIGIR 2020), section 3.2; tokens read in context: Günther et al.,
-    Late Chunking (2024); weights by rarity: Zhang et al., BERTScore (ICLR 2020), section 3.
+    Source: MaxSim: Khattab and Zaharia, ColBERT (SIGIR 2020), section 3.2; tokens read in context:
+    Günther et al., Late Chunking (2024); weights by rarity: Zhang et al., BERTScore (ICLR 2020),
+    section 3.
 
     >>> from memlab import retrieve, sample
     >>> bench = retrieve.Bench.of(sample(turns=50), encoder="minilm", progress=False)
@@ -54,7 +56,9 @@ def late_scores(bench: Bench, *, level: Level) -> Scored:
         scope = scope_tokens(bench, turns)
         size = max(1, BLOCK // len(scope.inverse))
         parts = (queries.take(rows[start : start + size]) for start in range(0, len(rows), size))
-        scores = np.concatenate([sum_per_question(scope.best(part), scope.weights(part), part) for part in parts])
+        scores = np.concatenate(
+            [sum_per_question(scope.best(part), scope.weights(part), part) for part in parts]
+        )
         if level == "session":
             scores = best_per_group(scores, session[turns] - span.start, span.stop - span.start)
         yield rows, span, scores
@@ -79,8 +83,8 @@ class ScopeTokens:
     def best(self, asked: TokenVectors) -> np.ndarray:
         """Give the best cosine of each token of some questions with a token of each turn: (t, n) float32.
 
-        Of a long turn, with a token of the one passage that matches the question best. What one question found is
-        remembered, for the stage after.
+        Of a long turn, with a token of the one passage that matches the question best. What one
+        question found is remembered, for the stage after.
         """
         if len(asked) != 1:
             return self._of_turns(self._matched(asked), asked)
@@ -100,7 +104,9 @@ class ScopeTokens:
             for row in range(0, len(asked.ids) if len(filled) else 0, TOKENS):
                 part = slice(row, row + TOKENS)
                 cosines = token_cosines(asked.vectors[part], codes)
-                best[part, first + filled] = np.maximum.reduceat(cosines, start[filled] - start[0], axis=1)
+                best[part, first + filled] = np.maximum.reduceat(
+                    cosines, start[filled] - start[0], axis=1
+                )
         return best
 
     def _of_turns(self, best: np.ndarray, asked: TokenVectors) -> np.ndarray:
@@ -110,15 +116,22 @@ class ScopeTokens:
             return best
         scores, place = sum_per_question(best, self.weights(asked), asked), np.arange(best.shape[1])
         turn = np.repeat(np.arange(len(self.start)), np.diff(self.start, append=len(place)))
-        first = np.where(scores == best_passage_scores(scores, self.start)[:, turn], place, len(place))
+        first = np.where(
+            scores == best_passage_scores(scores, self.start)[:, turn], place, len(place)
+        )
         passage = np.minimum.reduceat(first, self.start, axis=1)
         chosen: np.ndarray = np.take_along_axis(best, passage[question_per_token(asked)], axis=1)
         return chosen
 
     def weights(self, asked: TokenVectors) -> np.ndarray:
         """Weigh the tokens of questions by their idf in the scope: (t,), 1 in all for each question."""
-        weights, question = self.idf[np.minimum(asked.ids, len(self.idf) - 1)], question_per_token(asked)
-        return (weights / np.bincount(question, weights, minlength=len(asked))[question]).astype(np.float32)
+        weights, question = (
+            self.idf[np.minimum(asked.ids, len(self.idf) - 1)],
+            question_per_token(asked),
+        )
+        return (weights / np.bincount(question, weights, minlength=len(asked))[question]).astype(
+            np.float32
+        )
 
 
 def question_per_token(asked: TokenVectors) -> np.ndarray:
@@ -153,9 +166,13 @@ def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
         "text", before=pl.concat_str(earlier, separator=" ").str.strip_chars_start()
     )
     distinct = pairs.unique(maintain_order=True).with_row_index("number")
-    number = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")["number"].to_numpy()
+    number = pairs.join(distinct, on=["text", "before"], how="left", maintain_order="left")[
+        "number"
+    ].to_numpy()
     read, before = distinct["text"].to_list(), distinct["before"].to_list()
-    tokens = compress_tokens(_token_encoder(bench).encode_tokens(read, before=before, kind="document"))
+    tokens = compress_tokens(
+        _token_encoder(bench).encode_tokens(read, before=before, kind="document")
+    )
     scopes = {}
     for span in documents.spans.values():
         place, start = cut.within(slice(*span))
@@ -173,7 +190,8 @@ def _token_document_frequency(
 ) -> np.ndarray:
     """Say in how many turns each token of the vocabulary stands: (v + 1,), the last for tokens of no turn.
 
-    :param inverse: and ``start`` as :class:`ScopeTokens` has them; ``weight`` (n,) how many turns each stands for.
+    :param inverse: and ``start`` as :class:`ScopeTokens` has them; ``weight`` (n,) how many turns
+        each stands for.
     """
     turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
     size, lengths = 2 + int(texts.ids.max(initial=-1)), np.diff(texts.start)[inverse]
@@ -190,7 +208,9 @@ def query_tokens(bench: Bench) -> TokenVectors:
     """
     kept = vars(bench)
     if "query_tokens" not in kept:
-        kept["query_tokens"] = _token_encoder(bench).encode_tokens(bench.queries["text"].to_list(), kind="query")
+        kept["query_tokens"] = _token_encoder(bench).encode_tokens(
+            bench.queries["text"].to_list(), kind="query"
+        )
     tokens: TokenVectors = kept["query_tokens"]
     return tokens
 
@@ -200,4 +220,6 @@ def _token_encoder(bench: Bench) -> TokenEncoder:
     if isinstance(encoder, TokenEncoder):
         return encoder
     kind = "none" if encoder is None else f"{encoder.identity.key}, which gives one vector a text"
-    raise DataError(f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm'")
+    raise DataError(
+        f"late interaction needs token embeddings and the bench's encoder is {kind}; use encoder='minilm'"
+    )

@@ -39,21 +39,24 @@ class Hop(BaseModel, extra="forbid"):
 
 
 @stage
-def multi_hop(run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, service: str = llm.RECORDED) -> Run:
+def multi_hop(
+    run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, service: str = llm.RECORDED
+) -> Run:
     """Let a language model read the first ten turns, ask for what is missing, and fuse what comes back; for each hop.
 
-    What is missing is searched for by ``hybrid``, or by ``bm25`` without an encoder. A question whose first turns the
-    model calls complete has no further hop, and neither has one that it gives no answer for: its ranking stays as it
-    is, with a warning.
+    What is missing is searched for by ``hybrid``, or by ``bm25`` without an encoder. A question
+    whose first turns the model calls complete has no further hop, and neither has one that it gives
+    no answer for: its ranking stays as it is, with a warning.
 
     :param hops: follow-ups a question, from 1 to 3.
-    :param weight: of the list of each follow-up; the run's own list weighs 1, and its first three places are guarded.
+    :param weight: of the list of each follow-up; the run's own list weighs 1, and its first three
+        places are guarded.
     :param service: what reads and asks, see :func:`memlab.llm.ask`.
     :raises DataError: for a ranking of sessions, or a count or weight that cannot be used.
     :raises ModelError: when no such service is set.
 
-    Source: Trivedi, Balasubramanian, Khot and Sabharwal, Interleaving Retrieval with Chain-of-Thought Reasoning
-    (ACL 2023).
+    Source: Trivedi, Balasubramanian, Khot and Sabharwal, Interleaving Retrieval with
+    Chain-of-Thought Reasoning (ACL 2023).
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve import multi_hop
@@ -83,14 +86,19 @@ def multi_hop(run: Run, bench: Bench, *, hops: int = 1, weight: float = 0.25, se
 
 
 def read_first_turns(
-    ranked: pl.DataFrame, bench: Bench, service: str, *, searched: Mapping[str, list[str]], k: int = READS
+    ranked: pl.DataFrame,
+    bench: Bench,
+    service: str,
+    *,
+    searched: Mapping[str, list[str]],
+    k: int = READS,
 ) -> pl.DataFrame:
     """Let a language model read the first turns of each question.
 
     :param ranked: ``query_id``, ``doc_id``, ``rank``.
     :param searched: what was searched for already, by question.
-    :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is); no row for a
-        question without an answer.
+    :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is);
+        no row for a question without an answer.
     """
     shown = format_passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
     about = pl.concat_list("doc_id", "text").explode()
@@ -100,20 +108,32 @@ def read_first_turns(
         question="text", asked_on=pl.col("timestamp").dt.strftime("%-d %B %Y").fill_null(""),
         searched=pl.Series(past, dtype=pl.List(pl.String)), messages="messages",
     )  # fmt: skip
-    keys = [[*row[:2], *row[2], *turns] for row, turns in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)]
-    hops = generate_per_question(asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys)
-    rows = [(q, hop.complete, hop.query) for q, hop in zip(shown["query_id"], hops, strict=True) if hop is not None]
-    return pl.DataFrame(rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row")
+    keys = [
+        [*row[:2], *row[2], *turns]
+        for row, turns in zip(asked.iter_rows(), shown["about"].to_list(), strict=True)
+    ]
+    hops = generate_per_question(
+        asked, service, task="hop", shape=Hop, system=SYSTEM, what="readings", about=keys
+    )
+    rows = [
+        (q, hop.complete, hop.query)
+        for q, hop in zip(shown["query_id"], hops, strict=True)
+        if hop is not None
+    ]
+    return pl.DataFrame(
+        rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row"
+    )
 
 
 @stage
 def enough(run: Run, bench: Bench, *, k: int = READS, service: str = llm.RECORDED) -> Run:
     """End a ranking after its first turns, where a language model that reads them calls the answer complete.
 
-    Every other question keeps its whole ranking: a memory reads on there. Compare precision and complete recall with
-    a fixed number of turns, see ``n_retrieved`` of a report.
+    Every other question keeps its whole ranking: a memory reads on there. Compare precision and
+    complete recall with a fixed number of turns, see ``n_retrieved`` of a report.
 
-    :param k: turns that are read; recorded answers of :func:`multi_hop` are those of its first hop for 10.
+    :param k: turns that are read; recorded answers of :func:`multi_hop` are those of its first hop
+        for 10.
     :param service: what reads, see :func:`memlab.llm.ask`.
     :raises DataError: for a ranking of sessions, or a number of turns below 1.
     :raises ModelError: when no such service is set.

@@ -51,7 +51,9 @@ class Passages:
 
 def best_passage_scores(scores: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Take the best score of each turn's passages: (q, p) → (q, n); ``start`` (n,) says where each turn's begin."""
-    best: np.ndarray = scores if scores.shape[1] == len(start) else np.maximum.reduceat(scores, start, axis=1)
+    best: np.ndarray = (
+        scores if scores.shape[1] == len(start) else np.maximum.reduceat(scores, start, axis=1)
+    )
     return best
 
 
@@ -73,7 +75,11 @@ def split_text(text: str, size: int = SIZE) -> tuple[str, ...]:
             parts[-1] = parts[-1][0], end
             room -= n
         else:
-            cuts = [match.start() for match in _PIECE.finditer(text, start, end)][size::size] if n > size else []
+            cuts = (
+                [match.start() for match in _PIECE.finditer(text, start, end)][size::size]
+                if n > size
+                else []
+            )
             parts += pairwise([start, *cuts, end])
             room = size - (n - 1) % size - 1
     return tuple(text[start:end].rstrip() for start, end in parts)
@@ -93,10 +99,14 @@ def cut_passages(bench: Bench) -> Passages:
 def _passage_rows(bench: Bench) -> pl.DataFrame:
     """Give the passages as turns, with ``at``, the place of the turn that each is of; a caption is with the last."""
     documents = bench.documents("turn")
-    placed = documents.place.join(bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
+    placed = documents.place.join(
+        bench.turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
+    )
     cut = zip(placed["text"], documents.n_tokens > LONG, strict=True)
     texts = [(long and split_text(text)) or (text,) for text, long in cut]
-    rows = placed.rename({"doc_id": "turn_id"}).with_columns(text=pl.Series(texts, dtype=pl.List(pl.String)))
+    rows = placed.rename({"doc_id": "turn_id"}).with_columns(
+        text=pl.Series(texts, dtype=pl.List(pl.String))
+    )
     last = pl.col("at") != pl.col("at").shift(-1)
     return rows.explode("text").with_columns(caption=pl.when(last.fill_null(True)).then("caption"))
 
@@ -111,10 +121,16 @@ def passage_vectors(bench: Bench) -> tuple[np.ndarray, np.ndarray]:
     embedded, cut = bench.documents("turn").vectors(), cut_passages(bench)
     if len(cut.texts) == len(embedded):
         return embedded, np.arange(len(embedded))
-    texts = turn_texts(_passage_rows(bench).drop("at"), header=bench.header) if bench.header else cut.texts
+    texts = (
+        turn_texts(_passage_rows(bench).drop("at"), header=bench.header)
+        if bench.header
+        else cut.texts
+    )
     row = cut.of
     part = np.flatnonzero((np.diff(cut.start) > 1)[row])
-    number = {text: i for i, text in enumerate(dict.fromkeys(texts[at] for at in part), len(embedded))}
+    number = {
+        text: i for i, text in enumerate(dict.fromkeys(texts[at] for at in part), len(embedded))
+    }
     row[part] = [number[texts[at]] for at in part]
     return np.concatenate([embedded, bench.embedder().encode(list(number))]), row
 
@@ -129,12 +145,13 @@ STEP = 15
 def format_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
     """Write what a model reads of turns.
 
-    A long message is cut to the passage of 60 words that shares most words with the question, the first of equals. A
-    message of fewer words is shown with the end of the one before it in its session.
+    A long message is cut to the passage of 60 words that shares most words with the question, the
+    first of equals. A message of fewer words is shown with the end of the one before it in its
+    session.
 
     :param rows: ``query_id``, ``doc_id`` of turns.
-    :returns: ``rows`` with ``text``, the whole turn, and ``shown``: the day, in brackets the end of the message before,
-        where it is shown, and the passage behind its speaker.
+    :returns: ``rows`` with ``text``, the whole turn, and ``shown``: the day, in brackets the end of
+        the message before, where it is shown, and the passage behind its speaker.
 
     >>> from memlab import retrieve, sample
     >>> from memlab.retrieve.passages import format_passages
@@ -151,7 +168,9 @@ def format_passages(rows: pl.DataFrame, bench: Bench) -> pl.DataFrame:
         spare = min(BEFORE, max(0, WORDS - len(says.split())))
         end = f"[{' '.join(before[i].split()[-spare:])}] " if spare and before[i] else ""
         shown.append(f"{days[i]}. {end}{says}")
-    return rows.with_columns(text=pl.Series(texts, dtype=pl.String), shown=pl.Series(shown, dtype=pl.String))
+    return rows.with_columns(
+        text=pl.Series(texts, dtype=pl.String), shown=pl.Series(shown, dtype=pl.String)
+    )
 
 
 @cache_per_bench
@@ -160,8 +179,12 @@ def _days_and_contexts(bench: Bench) -> tuple[list[str], list[str]]:
     documents = bench.documents("turn")
     starts = bench.sessions.select("session_id", "start")
     turns = bench.turns.join(starts, on="session_id", how="left", maintain_order="left")
-    times = turns.select(doc_id="turn_id", day=pl.coalesce("timestamp", "start").dt.strftime("%a %-d %b %Y"))
-    days = documents.place.join(times, on="doc_id", how="left", maintain_order="left")["day"].fill_null("")
+    times = turns.select(
+        doc_id="turn_id", day=pl.coalesce("timestamp", "start").dt.strftime("%a %-d %b %Y")
+    )
+    days = documents.place.join(times, on="doc_id", how="left", maintain_order="left")[
+        "day"
+    ].fill_null("")
     same = np.concatenate([[False], documents.session[1:] == documents.session[:-1]])
     texts = documents.texts
     return days.to_list(), [texts[i - 1] if near else "" for i, near in enumerate(same.tolist())]
@@ -175,6 +198,9 @@ def _best_passage(text: str, wanted: frozenset[str], language: str) -> str:
     head, found, _ = text.partition(": ")
     speaker = [head + ":"] if found and len(head.split()) <= 3 else []
     cuts = [words[i : i + WORDS] for i in range(0, max(1, len(words) - WORDS + STEP), STEP)]
-    shared = [len(wanted.intersection(read)) for read in tokenize([" ".join(cut) for cut in cuts], language=language)]
+    shared = [
+        len(wanted.intersection(read))
+        for read in tokenize([" ".join(cut) for cut in cuts], language=language)
+    ]
     best = int(np.argmax(shared))
     return " ".join([*(speaker if best else []), *cuts[best]])

@@ -32,7 +32,11 @@ def rank(bench: Bench, scored: Scored, *, level: Level, k: int) -> Run:
 
 
 def rank_scored_pairs(
-    bench: Bench, found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], *, level: Level, k: int
+    bench: Bench,
+    found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]],
+    *,
+    level: Level,
+    k: int,
 ) -> Run:
     """Rank what was found for some queries and others; ties stay as they stand.
 
@@ -77,7 +81,9 @@ def require_turn_run(run: Run, task: str) -> None:
     :raises DataError: naming what takes turns alone.
     """
     if run.level != "turn":
-        raise DataError(f"{task} takes a ranking of turns, and the run ranks sessions; give it a ranking of turns")
+        raise DataError(
+            f"{task} takes a ranking of turns, and the run ranks sessions; give it a ranking of turns"
+        )
 
 
 def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
@@ -96,7 +102,9 @@ def sessions_from_turns(run: Run, bench: Bench, *, k: int = 200) -> Run:
     ranked = run.frame.select("query_id", "score", doc_id=ids)
     best = ranked.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
     scores = best["score"].to_numpy()
-    return bench.show(run_from_scores(best["query_id"], best["doc_id"], scores, level="session", k=k))
+    return bench.show(
+        run_from_scores(best["query_id"], best["doc_id"], scores, level="session", k=k)
+    )
 
 
 def min_max_scale(column: str, *, over: str = "query_id") -> pl.Expr:

@@ -86,7 +86,9 @@ class ScopeWords:
     @cached_property
     def frequency(self) -> np.ndarray:
         """In how many documents each word stands: (v,)."""
-        frequency: np.ndarray = np.add.reduceat(np.r_[self.weight[self.counts.indices], 0], self.counts.indptr[:-1])
+        frequency: np.ndarray = np.add.reduceat(
+            np.r_[self.weight[self.counts.indices], 0], self.counts.indptr[:-1]
+        )
         return frequency
 
     @cached_property
@@ -98,12 +100,13 @@ class ScopeWords:
     def normalisation(self) -> tuple[float, float]:
         """BM25's k1 and b for turns of such lengths.
 
-        Turns of people who chat are all short, and their length says little. Where an assistant writes pages between
-        them, its turns hold every word, and must be read against their length. So b is the squared coefficient of
-        variation of the lengths, from the usual b of passages (0.4) to 1, where lengths spread as wide as their mean.
+        Turns of people who chat are all short, and their length says little. Where an assistant
+        writes pages between them, its turns hold every word, and must be read against their length.
+        So b is the squared coefficient of variation of the lengths, from the usual b of passages
+        (0.4) to 1, where lengths spread as wide as their mean.
 
-        Source: k1 and the least b: the usual ones for passages (Anserini); why texts that are long by verbosity need
-        normalisation: Robertson and Walker (SIGIR 1994).
+        Source: k1 and the least b: the usual ones for passages (Anserini); why texts that are long
+        by verbosity need normalisation: Robertson and Walker (SIGIR 1994).
         """
         variance = (self.lengths - self.mean_length) ** 2 @ self.weight / self.n
         return PASSAGE_K1, min(1.0, max(PASSAGE_B, float(variance / self.mean_length**2)))

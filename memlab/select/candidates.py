@@ -12,12 +12,14 @@ from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import rank_in_order
 
 
-def candidates_by_query(run: Run, bench: Bench, n: int | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def candidates_by_query(
+    run: Run, bench: Bench, n: int | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Go through the queries of a run, in its order.
 
     :param n: how many of each query's first documents; ``None`` for all.
-    :returns: for each query, best first: places among the bench's documents (c,), and scores scaled to [0, 1] (c,), all
-        1 where they are equal.
+    :returns: for each query, best first: places among the bench's documents (c,), and scores scaled
+        to [0, 1] (c,), all 1 where they are equal.
     :raises DataError: when ``n`` is not positive, or for a document that the bench does not hold.
     """
     if n is not None:

@@ -28,13 +28,16 @@ def by_cluster(
 ) -> Run:
     """Cluster the first candidates by their embeddings, then take the best of each cluster in turn.
 
-    In a round, clusters come in the order of their best remaining candidate. A candidate that the clusterer leaves as
-    noise is a cluster of its own. :func:`expand_cluster` does the opposite.
+    In a round, clusters come in the order of their best remaining candidate. A candidate that the
+    clusterer leaves as noise is a cluster of its own. :func:`expand_cluster` does the opposite.
 
-    :param n_clusters: how many clusters to make, where the clusterer takes a number, as ``kmeans`` does.
-    :param candidates: how many of the run's first documents to cluster; the rest follow as they were.
+    :param n_clusters: how many clusters to make, where the clusterer takes a number, as ``kmeans``
+        does.
+    :param candidates: how many of the run's first documents to cluster; the rest follow as they
+        were.
     :param clustering: a name of :data:`memlab.clusterers`.
-    :param min_cluster_size: least members of a cluster, where the clusterer takes it, as ``hdbscan`` does.
+    :param min_cluster_size: least members of a cluster, where the clusterer takes it, as
+        ``hdbscan`` does.
     :param seed: of the clusterer.
     :raises DataError: for a count out of range, an unknown clusterer, or without embeddings.
 
@@ -49,7 +52,10 @@ def by_cluster(
     wanted = {"n_clusters": n_clusters, "min_cluster_size": min_cluster_size, "seed": seed}
     check_at_least(1, n_clusters=n_clusters)
     check_at_least(2, min_cluster_size=min_cluster_size)
-    labels = (_cluster_rows(vectors[at], clustering, **wanted) for at, _ in candidates_by_query(run, bench, candidates))
+    labels = (
+        _cluster_rows(vectors[at], clustering, **wanted)
+        for at, _ in candidates_by_query(run, bench, candidates)
+    )
     return reorder_run(run, bench, [_round_robin_order(own) for own in labels])
 
 
@@ -61,17 +67,23 @@ def _round_robin_order(labels: np.ndarray) -> np.ndarray:
 
 @stage
 def expand_cluster(
-    run: Run, bench: Bench, *, seeds: int = 5, cluster_size: int = 5, clustering: str = "kmeans", seed: int = 0
+    run: Run,
+    bench: Bench,
+    *,
+    seeds: int = 5,
+    cluster_size: int = 5,
+    clustering: str = "kmeans",
+    seed: int = 0,
 ) -> Run:
     """Keep the first documents in front, then bring in every member of their clusters, then the rest as it was.
 
-    Evidence items of one question often resemble each other more than they resemble the question. The whole scope is
-    clustered, not the candidates alone: members that the run does not hold come after those that it holds, the most
-    similar to a seed first.
+    Evidence items of one question often resemble each other more than they resemble the question.
+    The whole scope is clustered, not the candidates alone: members that the run does not hold come
+    after those that it holds, the most similar to a seed first.
 
     :param seeds: how many of the first documents bring their clusters.
-    :param cluster_size: members of a cluster: on average where the clusterer takes a number of clusters, as ``kmeans``
-        does, at least where it takes a size, as ``hdbscan`` does.
+    :param cluster_size: members of a cluster: on average where the clusterer takes a number of
+        clusters, as ``kmeans`` does, at least where it takes a size, as ``hdbscan`` does.
     :param clustering: a name of :data:`memlab.clusterers`; a seed that is noise brings nothing.
     :param seed: of the clusterer.
     :raises DataError: for a count out of range, an unknown clusterer, or without embeddings.
@@ -88,26 +100,43 @@ def expand_cluster(
     check_at_least(1, seeds=seeds)
     documents = bench.documents(run.level)
     vectors, ranked = documents.vectors(), [at for at, _ in candidates_by_query(run, bench)]
-    cluster = _cluster_scopes(documents, np.array([at[0] for at in ranked]), clustering, cluster_size, seed)
+    cluster = _cluster_scopes(
+        documents, np.array([at[0] for at in ranked]), clustering, cluster_size, seed
+    )
     parts = []
     for query_id, at in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):
         first, rest = at[:seeds], at[seeds:]
         outside = np.setdiff1d(np.flatnonzero(np.isin(cluster, cluster[first])), at)
-        # In float64 and rounded, so that equal texts are equally similar whatever the number of pairs.
-        similarity = (vectors[outside].astype(np.float64) @ vectors[first].astype(np.float64).T).max(axis=1)
+        # In float64 and rounded, so that equal texts are equally similar whatever the number of
+        # pairs.
+        similarity = (
+            vectors[outside].astype(np.float64) @ vectors[first].astype(np.float64).T
+        ).max(axis=1)
         outside = outside[np.lexsort((documents.lot[outside], -similarity.round(6)))]
         inside = np.isin(cluster[rest], cluster[first])
-        parts.append(pl.DataFrame({"query_id": query_id, "at": np.r_[first, rest[inside], outside, rest[~inside]]}))
+        parts.append(
+            pl.DataFrame(
+                {"query_id": query_id, "at": np.r_[first, rest[inside], outside, rest[~inside]]}
+            )
+        )
     return rank_in_order(run, bench, pl.concat(parts)) if parts else run
 
 
-def _cluster_scopes(documents: Documents, used: np.ndarray, clustering: str, size: int, seed: int) -> np.ndarray:
+def _cluster_scopes(
+    documents: Documents, used: np.ndarray, clustering: str, size: int, seed: int
+) -> np.ndarray:
     """Cluster each scope that the run touches: (n,) number of each document's cluster, −1 in the other scopes."""
     cluster = np.full(len(documents.ids), -1)
     for start, end in documents.spans.values():
         if ((used >= start) & (used < end)).any():
-            wanted = {"n_clusters": -(-(end - start) // size), "min_cluster_size": size, "seed": seed}
-            cluster[start:end] = start + _cluster_rows(documents.vectors()[start:end], clustering, **wanted)
+            wanted = {
+                "n_clusters": -(-(end - start) // size),
+                "min_cluster_size": size,
+                "seed": seed,
+            }
+            cluster[start:end] = start + _cluster_rows(
+                documents.vectors()[start:end], clustering, **wanted
+            )
     return cluster
 
 

@@ -19,15 +19,19 @@ from memlab.select.candidates import candidates_by_query, reorder_run
 
 
 @stage
-def coverage(run: Run, bench: Bench, *, k: int = 20, candidates: int = 100, lambda_: float = 0.5) -> Run:
+def coverage(
+    run: Run, bench: Bench, *, k: int = 20, candidates: int = 100, lambda_: float = 0.5
+) -> Run:
     """Greedily maximise λ · relevance + (1 − λ) · coverage of the question's parts.
 
-    The parts of a question are its words, weighted by their idf in the scope, and, where it compares or lists, its
-    facets, each searched on its own (``hybrid``, or ``bm25`` without an encoder). A candidate matches a word as BM25
-    counts it, and a facet by its score in that search, both from 0 to 1. A part is covered by the best match among what
-    is taken: facility location, which is monotone and submodular, so that the greedy choice reaches at least 1 − 1/e of
-    the optimum. Once all parts are covered, relevance alone decides. Relevance is the run's score scaled to [0, 1]
-    within the query; all parts together weigh 1, words and facets half each where there are both.
+    The parts of a question are its words, weighted by their idf in the scope, and, where it
+    compares or lists, its facets, each searched on its own (``hybrid``, or ``bm25`` without an
+    encoder). A candidate matches a word as BM25 counts it, and a facet by its score in that search,
+    both from 0 to 1. A part is covered by the best match among what is taken: facility location,
+    which is monotone and submodular, so that the greedy choice reaches at least 1 − 1/e of the
+    optimum. Once all parts are covered, relevance alone decides. Relevance is the run's score
+    scaled to [0, 1] within the query; all parts together weigh 1, words and facets half each where
+    there are both.
 
     :param k: how many to take; what is not taken follows in its old order.
     :param candidates: how many of the run's first documents to choose from.
@@ -48,14 +52,19 @@ def coverage(run: Run, bench: Bench, *, k: int = 20, candidates: int = 100, lamb
     first = list(candidates_by_query(run, bench, candidates))
     matches = _match_question_parts(run, bench, [at for at, _ in first])
     worth = zip((relevance for _, relevance in first), matches, strict=True)
-    return reorder_run(run, bench, [_choose_greedily(lambda_ * rel, (1 - lambda_) * match, k) for rel, match in worth])
+    return reorder_run(
+        run,
+        bench,
+        [_choose_greedily(lambda_ * rel, (1 - lambda_) * match, k) for rel, match in worth],
+    )
 
 
 def _choose_greedily(relevance: np.ndarray, matches: np.ndarray, k: int) -> np.ndarray:
     """Take the best candidate again and again: (c,) and (c, parts) → min(k, c) places."""
     left, covered, chosen = relevance.copy(), np.zeros(matches.shape[1]), []
     for _ in range(min(k, len(left))):
-        # Rounded, so that equal candidates tie whatever was summed before: the better rank goes first.
+        # Rounded, so that equal candidates tie whatever was summed before: the better rank goes
+        # first.
         best = int((left + np.maximum(matches - covered, 0).sum(axis=1)).round(9).argmax())
         covered = np.maximum(covered, matches[best])
         left[best] = -np.inf
@@ -63,23 +72,38 @@ def _choose_greedily(relevance: np.ndarray, matches: np.ndarray, k: int) -> np.n
     return np.array(chosen)
 
 
-def _match_question_parts(run: Run, bench: Bench, candidates: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+def _match_question_parts(
+    run: Run, bench: Bench, candidates: Sequence[np.ndarray]
+) -> Iterator[np.ndarray]:
     """Say of each query how well its candidates match the parts of the question: (c, parts), each times its weight."""
     documents = bench.documents("turn")
     queries = run.frame.select(pl.col("query_id").unique(maintain_order=True))
     queries = bench.asked(queries, "row", "scope", "text", "timestamp")
     facets, matches = _search_facets(queries, bench), dict[str, Any]()
-    for (query_id, row, scope), at in zip(queries.select("query_id", "row", "scope").rows(), candidates, strict=True):
+    for (query_id, row, scope), at in zip(
+        queries.select("query_id", "row", "scope").rows(), candidates, strict=True
+    ):
         span, kinds = slice(*documents.spans[scope]), []
         words = documents.words_in(span)
         if scope not in matches:
             matches[scope] = words.matches(*words.normalisation)
-        if known := [words.number[word] for word in dict.fromkeys(bench.query_words[row]) if word in words.number]:
+        if known := [
+            words.number[word]
+            for word in dict.fromkeys(bench.query_words[row])
+            if word in words.number
+        ]:
             share = words.idf[known] / words.idf[known].sum()
             kinds.append(matches[scope][known][:, at - span.start].toarray().T * share)
         if own := facets.get(query_id):
-            kinds.append(np.array([[facet.get(place, 0.0) for facet in own] for place in at.tolist()]) / len(own))
-        yield np.concatenate([kind / len(kinds) for kind in kinds], axis=1) if kinds else np.zeros((len(at), 0))
+            kinds.append(
+                np.array([[facet.get(place, 0.0) for facet in own] for place in at.tolist()])
+                / len(own)
+            )
+        yield (
+            np.concatenate([kind / len(kinds) for kind in kinds], axis=1)
+            if kinds
+            else np.zeros((len(at), 0))
+        )
 
 
 def _search_facets(queries: pl.DataFrame, bench: Bench) -> dict[str, list[dict[int, float]]]:
@@ -89,7 +113,9 @@ def _search_facets(queries: pl.DataFrame, bench: Bench) -> dict[str, list[dict[i
     placed = hits.select("part", score=min_max_scale("score", over="part")).with_columns(
         at=bench.documents("turn").at(hits["doc_id"])
     )
-    found = {part: dict(own.select("at", "score").rows()) for (part,), own in placed.group_by("part")}
+    found = {
+        part: dict(own.select("at", "score").rows()) for (part,), own in placed.group_by("part")
+    }
     facets: dict[str, list[dict[int, float]]] = {}
     for part, query_id in enumerate(parts["query_id"]):
         facets.setdefault(query_id, []).append(found.get(part, {}))

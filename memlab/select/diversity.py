@@ -23,8 +23,8 @@ _NO_VOLUME = 1e-5
 def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
     """Maximal marginal relevance: λ · relevance − (1 − λ) · similarity to the nearest candidate that is taken.
 
-    Relevance is the run's score scaled to [0, 1] within the query, so that λ means the same after any stage;
-    similarity is the cosine of the embeddings, and 0 where it is negative.
+    Relevance is the run's score scaled to [0, 1] within the query, so that λ means the same after
+    any stage; similarity is the cosine of the embeddings, and 0 where it is negative.
 
     :param lambda_: 1 is pure relevance, 0 pure diversity.
     :param k: how many to take; what is not taken follows in its old order.
@@ -46,14 +46,16 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
 def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
     """Determinantal point process: greedily take the candidate that adds most volume to those taken.
 
-    Greedy MAP inference over the kernel wᵢ · cos(i, j) · wⱼ with w = exp((1 − diversity) · z), where z is the run's
-    score standardised over the query's candidates. MMR compares with the nearest document taken, a determinant with
-    all of them together. A candidate that adds no volume, such as a copy, is not taken but follows in the old order.
+    Greedy MAP inference over the kernel wᵢ · cos(i, j) · wⱼ with w = exp((1 − diversity) · z),
+    where z is the run's score standardised over the query's candidates. MMR compares with the
+    nearest document taken, a determinant with all of them together. A candidate that adds no
+    volume, such as a copy, is not taken but follows in the old order.
 
     :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` as in :func:`mmr`.
     :raises DataError: for diversity outside [0, 1], ``k`` below 1, or without embeddings.
 
-    Source: Chen, Zhang and Zhou, Fast greedy MAP inference for determinantal point process (NeurIPS 2018).
+    Source: Chen, Zhang and Zhou, Fast greedy MAP inference for determinantal point process (NeurIPS
+    2018).
 
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
@@ -68,13 +70,15 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
 def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50) -> Run:
     """Max-sum diversification: (1 − diversity) · relevance + diversity · Σ distance to all candidates that are taken.
 
-    Relevance is as in :func:`mmr`, distance 1 − cosine of the embeddings. The sum grows with every document taken while
-    relevance does not, so that late places go to outliers at almost any diversity: MMR is milder.
+    Relevance is as in :func:`mmr`, distance 1 − cosine of the embeddings. The sum grows with every
+    document taken while relevance does not, so that late places go to outliers at almost any
+    diversity: MMR is milder.
 
     :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` as in :func:`mmr`.
     :raises DataError: for diversity outside [0, 1], ``k`` below 1, or without embeddings.
 
-    Source: Borodin, Lee and Ye, Max-sum diversification, monotone submodular functions and dynamic updates (PODS 2012).
+    Source: Borodin, Lee and Ye, Max-sum diversification, monotone submodular functions and dynamic
+    updates (PODS 2012).
 
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
@@ -98,7 +102,9 @@ def _diversify_run(run: Run, bench: Bench, strategy: str, *, diversity: float, k
         with np.errstate(all="ignore"):  # where a determinant is used up
             chosen = diversify(vectors[at], relevance, k, strategy, diversity)
         choices.append(
-            chosen.indices[: _count_stable_choices(chosen, relevance)] if strategy == "dpp" else chosen.indices
+            chosen.indices[: _count_stable_choices(chosen, relevance)]
+            if strategy == "dpp"
+            else chosen.indices
         )
     return reorder_run(run, bench, choices)
 

@@ -19,8 +19,8 @@ from memlab.select.candidates import candidates_by_query, reorder_run
 def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
     """Keep the first documents of each query that together fit a number of tokens.
 
-    The ranking is cut at the first document that does not fit. Tokens are words and punctuation marks, counted without
-    a model.
+    The ranking is cut at the first document that does not fit. Tokens are words and punctuation
+    marks, counted without a model.
 
     :raises DataError: when the budget is not positive.
 
@@ -33,7 +33,11 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
     check_at_least(1, tokens=tokens)
     documents = bench.documents(run.level)
     counts = pl.Series("spent", documents.n_tokens[documents.at(run.frame["doc_id"])])
-    fits = run.frame.with_columns(counts).select(pl.col("spent").cum_sum().over("query_id") <= tokens).to_series()
+    fits = (
+        run.frame.with_columns(counts)
+        .select(pl.col("spent").cum_sum().over("query_id") <= tokens)
+        .to_series()
+    )
     return replace(run, frame=run.frame.filter(fits))
 
 
@@ -41,8 +45,9 @@ def budget(run: Run, bench: Bench, *, tokens: int = 1000) -> Run:
 def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int = 50) -> Run:
     """Put the first hit of each session in front, until enough sessions are there.
 
-    A question whose evidence lies in several sessions needs a turn of each, and one long conversation about the
-    subject can fill every place. The rest follows in its old order. A run of sessions stays as it is.
+    A question whose evidence lies in several sessions needs a turn of each, and one long
+    conversation about the subject can fill every place. The rest follows in its old order. A run of
+    sessions stays as it is.
 
     :param sessions: how many distinct sessions come in front.
     :param candidates: how many of the run's first documents to look at.
@@ -57,7 +62,10 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
     """
     check_at_least(1, sessions=sessions)
     session = bench.documents(run.level).session
-    first = (np.unique(session[at], return_index=True)[1] for at, _ in candidates_by_query(run, bench, candidates))
+    first = (
+        np.unique(session[at], return_index=True)[1]
+        for at, _ in candidates_by_query(run, bench, candidates)
+    )
     return reorder_run(run, bench, [np.sort(of_each)[:sessions] for of_each in first])
 
 
@@ -65,13 +73,15 @@ def fill_sessions(run: Run, bench: Bench, *, sessions: int = 5, candidates: int 
 def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int = 10) -> Run:
     """Rank a turn below later turns of the same speaker, in other sessions, about the same thing.
 
-    A statement that was superseded, corrected or ended often shares more words with the question than its successor,
-    and so ranks above it. Only the order of the first ``candidates`` changes: complete recall at that cut-off stays.
-    Nothing is read but time, speaker and similarity, so that a repetition is treated as a change is.
+    A statement that was superseded, corrected or ended often shares more words with the question
+    than its successor, and so ranks above it. Only the order of the first ``candidates`` changes:
+    complete recall at that cut-off stays. Nothing is read but time, speaker and similarity, so that
+    a repetition is treated as a change is.
 
     :param similarity: least cosine of two turns that are about the same thing.
     :param candidates: how many of the run's first turns are put in order.
-    :raises DataError: for a ranking of sessions, a similarity outside [−1, 1], or without embeddings.
+    :raises DataError: for a ranking of sessions, a similarity outside [−1, 1], or without
+        embeddings.
 
     >>> import memlab
     >>> bench = memlab.Bench.of("data/sample/sample.jsonl", encoder="hashing")
@@ -83,9 +93,16 @@ def current(run: Run, bench: Bench, *, similarity: float = 0.55, candidates: int
     check_between(-1, 1, similarity=similarity)
     documents = bench.documents("turn")
     vectors, session = documents.vectors(), documents.session
-    turns = documents.place.join(bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left")
+    turns = documents.place.join(
+        bench.turns.rename({"turn_id": "doc_id"}), on="doc_id", maintain_order="left"
+    )
     dated = pl.struct(pl.col("timestamp").forward_fill().over("scope"), "at")
-    speaker, time = turns.select(pl.col("speaker").rank("dense"), time=dated.rank("dense")).cast(pl.Int64).to_numpy().T
+    speaker, time = (
+        turns.select(pl.col("speaker").rank("dense"), time=dated.rank("dense"))
+        .cast(pl.Int64)
+        .to_numpy()
+        .T
+    )
     choices = []
     for at, _ in candidates_by_query(run, bench, candidates):
         embedded = vectors[at].astype(np.float64)

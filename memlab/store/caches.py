@@ -39,7 +39,12 @@ class Cache:
                 self.table = database.table(self.name, TABLES[family].arrow(width=width))
 
     def fill(
-        self, keys: Sequence[str], make: Callable[[list[int]], pl.DataFrame], *, step: int, progress: bool
+        self,
+        keys: Sequence[str],
+        make: Callable[[list[int]], pl.DataFrame],
+        *,
+        step: int,
+        progress: bool,
     ) -> tuple[pl.DataFrame, int]:
         """Give the rows of keys, in their order; what is not there yet is made, some rows at a time, and remembered.
 
@@ -53,8 +58,14 @@ class Cache:
         parts = list(self._read(unique["key"]))
         found = pl.concat([asked.clear(), *(part.select("key") for part in parts)])
         missing = unique.join(found, on="key", how="anti", maintain_order="left")
-        new, began, few = list[pl.DataFrame](), time.monotonic(), not progress or missing.height < 256
-        with tqdm(total=missing.height, desc=self.name.replace("_", " of ", 1), unit=" texts", disable=few) as bar:
+        new, began, few = (
+            list[pl.DataFrame](),
+            time.monotonic(),
+            not progress or missing.height < 256,
+        )
+        with tqdm(
+            total=missing.height, desc=self.name.replace("_", " of ", 1), unit=" texts", disable=few
+        ) as bar:
             try:
                 for chunk in missing.iter_slices(step):
                     if chunk.height:
@@ -109,11 +120,14 @@ class Tokens(TableGroup):
         """Embed the tokens of texts; see :class:`memlab.embed.token_vectors.TokenEncoder`.
 
         :param texts: n texts; what stands in the cache, or twice among them, is not encoded again.
-        :returns: of questions vectors, of documents codes: see :func:`memlab.embed.token_vectors.compress_tokens`.
+        :returns: of questions vectors, of documents codes: see
+            :func:`memlab.embed.token_vectors.compress_tokens`.
         """
         texts = check_texts(texts, kind)
         context = [""] * len(texts) if before is None else check_texts(before, kind)
-        keys = text_hashes(f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True))
+        keys = text_hashes(
+            f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True)
+        )
 
         def make(places: list[int]) -> pl.DataFrame:
             asked, leads = ([of[place] for place in places] for of in (texts, context))
@@ -121,15 +135,26 @@ class Tokens(TableGroup):
             made = compress_tokens(made) if kind == "document" else made
             columns = {"ids": made.ids, "vectors": made.vectors}
             ends = list(pairwise(made.start.tolist()))
-            return pl.DataFrame({c: [rows[a:b].tobytes() for a, b in ends] for c, rows in columns.items()})
+            return pl.DataFrame(
+                {c: [rows[a:b].tobytes() for a, b in ends] for c, rows in columns.items()}
+            )
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
-        rows, _ = cache.fill(keys, make, step=getattr(encoder, "together", CHUNK), progress=progress)
+        rows, _ = cache.fill(
+            keys, make, step=getattr(encoder, "together", CHUNK), progress=progress
+        )
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
-        ids, numbers = np.frombuffer(b"".join(rows["ids"]), np.int32), np.uint8 if kind == "document" else np.float16
-        vectors = np.frombuffer(b"".join(rows["vectors"]), numbers).reshape(len(ids), -1 if len(ids) else 0)
-        start = np.r_[0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)]
+        ids, numbers = (
+            np.frombuffer(b"".join(rows["ids"]), np.int32),
+            np.uint8 if kind == "document" else np.float16,
+        )
+        vectors = np.frombuffer(b"".join(rows["vectors"]), numbers).reshape(
+            len(ids), -1 if len(ids) else 0
+        )
+        start = np.r_[
+            0, np.cumsum(rows["ids"].bin.size().to_numpy().astype(np.int64) // ids.itemsize)
+        ]
         return TokenVectors(ids, vectors, start)
 
     def arrange(self, encoder: Encoder) -> None:
@@ -139,7 +164,9 @@ class Tokens(TableGroup):
         for family in ("embeddings", "tokens"):
             if f"{family}_{encoder.identity.key}" not in self.database.names():
                 continue
-            with self.database.guarded(f"arranging the cache of {family}", writes="arranging a cache"):
+            with self.database.guarded(
+                f"arranging the cache of {family}", writes="arranging a cache"
+            ):
                 table = Cache(self.database, family, encoder.identity.key, width=encoder.dim).table
                 if table is not None and table.count_rows():
                     if not table.list_indices():

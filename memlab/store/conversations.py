@@ -12,7 +12,13 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import TableGroup
-from memlab.store.reading import finished_versions, read_dataset, read_dataset_entry, read_finished_state, read_rows
+from memlab.store.reading import (
+    finished_versions,
+    read_dataset,
+    read_dataset_entry,
+    read_finished_state,
+    read_rows,
+)
 from memlab.store.writing import DatasetWriter, join_small_parts
 
 Names = Iterable[str] | None
@@ -22,28 +28,39 @@ class Conversations(TableGroup):
     """The datasets of a store."""
 
     def ingest(
-        self, parts: Dataset | Iterable[Dataset], *, progress: bool = False, now: datetime | None = None
+        self,
+        parts: Dataset | Iterable[Dataset],
+        *,
+        progress: bool = False,
+        now: datetime | None = None,
     ) -> pl.DataFrame:
         """Write datasets: the scopes that come are replaced whole, rows that do not differ are left alone.
 
-        Small parts of a stream are joined and written in whole batches. Other ingests of the dataset wait meanwhile:
-        two streams of several datasets must bring them in one order. Readers see its last finished state; until there
-        is one, :meth:`dataset` refuses it. One that was interrupted, run again, ends in the same tables; one that
-        comes before, with other scopes, takes back what it wrote. Turns, sessions and annotations that a scope no
-        longer has are removed; scopes that do not come, and questions, stay: the questions follow their evidence into
-        other sessions.
+        Small parts of a stream are joined and written in whole batches. Other ingests of the
+        dataset wait meanwhile: two streams of several datasets must bring them in one order.
+        Readers see its last finished state; until there is one, :meth:`dataset` refuses it. One
+        that was interrupted, run again, ends in the same tables; one that comes before, with other
+        scopes, takes back what it wrote. Turns, sessions and annotations that a scope no longer has
+        are removed; scopes that do not come, and questions, stay: the questions follow their
+        evidence into other sessions.
 
         :param now: what is noted as the time of the ingest; the clock where none is given.
-        :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``, ``removed``.
+        :returns: ``dataset``, ``table`` and the counts ``inserted``, ``updated``, ``unchanged``,
+            ``removed``.
         :raises StoreError: when an id stands for two rows, or the store cannot be written.
         """
         from tqdm import tqdm
 
         database, writings = self.database, dict[str, DatasetWriter]()
         parts = [parts] if isinstance(parts, Dataset) else parts
-        with ExitStack() as held, tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar:
+        with (
+            ExitStack() as held,
+            tqdm(desc="ingest", unit=" turns", disable=not progress, delay=2) as bar,
+        ):
             # Several datasets in one order, so that no two ingests wait for each other.
-            for name in sorted({part.name for part in parts}) if isinstance(parts, Sequence) else ():
+            for name in (
+                sorted({part.name for part in parts}) if isinstance(parts, Sequence) else ()
+            ):
                 held.enter_context(database.alone(name))
             for batch in join_small_parts(parts):
                 writing = writings.setdefault(batch.name, DatasetWriter(database, batch))
@@ -53,9 +70,15 @@ class Conversations(TableGroup):
             for name, writing in writings.items():
                 with database.guarded(f"ingesting {name!r}"):
                     writing.finish(now or datetime.now(UTC))
-        report = [(name, table, *n.tolist()) for name, w in writings.items() for table, n in w.counts.items()]
+        report = [
+            (name, table, *n.tolist())
+            for name, w in writings.items()
+            for table, n in w.counts.items()
+        ]
         numbers = dict.fromkeys(("inserted", "updated", "unchanged", "removed"), pl.Int64())
-        return pl.DataFrame(report, schema={"dataset": pl.String(), "table": pl.String(), **numbers}, orient="row")
+        return pl.DataFrame(
+            report, schema={"dataset": pl.String(), "table": pl.String(), **numbers}, orient="row"
+        )
 
     def alone(self, dataset: str) -> AbstractContextManager[Any]:
         """Hold a dataset from reading to writing, so that what others ingest into it meanwhile is not lost: they wait.
@@ -80,7 +103,9 @@ class Conversations(TableGroup):
         read_dataset_entry(self.database, name)
         if not self.whole(name):
             where = f"{name!r} into store {self.database.uri}"
-            raise StoreError(f"the first ingest of {where} is under way, or was interrupted; run it again")
+            raise StoreError(
+                f"the first ingest of {where} is under way, or was interrupted; run it again"
+            )
         wanted = None if scopes is None else list(scopes)
         return read_finished_state(
             self.database, name, lambda at: read_dataset(self.database, name, scopes=wanted, at=at)
@@ -93,19 +118,26 @@ class Conversations(TableGroup):
 
     def scopes(self, dataset: str) -> list[str]:
         """Give the scopes of a dataset, in its order."""
-        return self.sessions(dataset, columns=["scope"])["scope"].unique(maintain_order=True).to_list()
+        return (
+            self.sessions(dataset, columns=["scope"])["scope"].unique(maintain_order=True).to_list()
+        )
 
     def turns(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
         """Read turns in the order of the dataset.
 
-        :param columns: only these; ``content`` (the text that is retrieved) and ``content_hash`` exist too.
+        :param columns: only these; ``content`` (the text that is retrieved) and ``content_hash``
+            exist too.
         """
         return read_rows(self.database, "turns", dataset, scopes=scopes, columns=columns)
 
-    def sessions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
+    def sessions(
+        self, dataset: str, *, scopes: Names = None, columns: Names = None
+    ) -> pl.DataFrame:
         """Read sessions; parameters as for :meth:`turns`."""
         return read_rows(self.database, "sessions", dataset, scopes=scopes, columns=columns)
 
-    def questions(self, dataset: str, *, scopes: Names = None, columns: Names = None) -> pl.DataFrame:
+    def questions(
+        self, dataset: str, *, scopes: Names = None, columns: Names = None
+    ) -> pl.DataFrame:
         """Read questions; parameters as for :meth:`turns`."""
         return read_rows(self.database, "questions", dataset, scopes=scopes, columns=columns)

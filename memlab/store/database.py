@@ -24,18 +24,39 @@ _ATTEMPTS = 5
 _ROWS = 50_000  # of an Arrow string array, which holds at most 2 GB
 _VECTORS = 4_096
 _CONFLICT = ("conflict", "concurrent")
-_OVERTAKEN = (*_CONFLICT, "not found", "already exists")  # a table that another process is making is listed first
+_OVERTAKEN = (
+    *_CONFLICT,
+    "not found",
+    "already exists",
+)  # a table that another process is making is listed first
 
 _ADVICE = (
-    (("no space left", "os error 28", "storage full"), "the disk is full: free some space, then run it again"),
-    (("file too large", "os error 27"), "the largest allowed file size is reached: raise the limit, then run it again"),
+    (
+        ("no space left", "os error 28", "storage full"),
+        "the disk is full: free some space, then run it again",
+    ),
+    (
+        ("file too large", "os error 27"),
+        "the largest allowed file size is reached: raise the limit, then run it again",
+    ),
     (("quota", "os error 122"), "the disk quota is used up: free some space, then run it again"),
     (
-        ("permission denied", "not permitted", "read-only", "os error 13", "os error 30", "access denied", "forbidden"),
+        (
+            "permission denied",
+            "not permitted",
+            "read-only",
+            "os error 13",
+            "os error 30",
+            "access denied",
+            "forbidden",
+        ),
         "the place cannot be written: correct its permissions or credentials, or name another place",
     ),
     (_CONFLICT, "another process wrote at the same time: run it again"),
-    (("panicked",), "a file of the store is damaged: restore a copy, or remove the store and ingest again"),
+    (
+        ("panicked",),
+        "a file of the store is damaged: restore a copy, or remove the store and ingest again",
+    ),
     (
         ("failed to connect", "error sending request", "retryerror", "bucket"),
         "the object store did not answer as one: check the URI, the network and the credentials",
@@ -46,7 +67,8 @@ _ADVICE = (
 def split_arrow_table(table: Any) -> Any:
     """Divide an Arrow table into batches of some thousand rows.
 
-    LanceDB looks for NaN batch by batch and numbers each value of a vector for that: twice the memory of the vectors.
+    LanceDB looks for NaN batch by batch and numbers each value of a vector for that: twice the
+    memory of the vectors.
     """
     import pyarrow as pa
 
@@ -66,7 +88,9 @@ class Database:
     :param pinned: versions of tables; with them it is a view, and read-only.
     """
 
-    def __init__(self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, connection: Any, uri: str, *, pinned: Mapping[str, int] | None = None
+    ) -> None:
         self.connection, self.uri, self.pinned = connection, uri, pinned
         self._tables: dict[str, Any] = {}
         self._datasets: tuple[int | None, pl.DataFrame] | None = None
@@ -94,11 +118,18 @@ class Database:
         except MemlabError:
             raise
         except Exception as error:
-            # A panic of the database, as over a damaged file, has a class of its own that cannot be imported.
-            if not isinstance(error, OSError | RuntimeError | ValueError) and type(error).__name__ != "RustPanic":
+            # A panic of the database, as over a damaged file, has a class of its own that cannot be
+            # imported.
+            if (
+                not isinstance(error, OSError | RuntimeError | ValueError)
+                and type(error).__name__ != "RustPanic"
+            ):
                 raise
             message = " ".join(str(error).split())
-            advice = next((a for words, a in _ADVICE if any(w in message.lower() for w in words)), "run it again")
+            advice = next(
+                (a for words, a in _ADVICE if any(w in message.lower() for w in words)),
+                "run it again",
+            )
             raise StoreError(
                 f"{doing} failed in store {self.uri}: {message[:400]}; no table is left half-written: {advice}"
             ) from error
@@ -118,8 +149,9 @@ class Database:
     def alone(self, dataset: str) -> Iterator[Mapping[str, int] | None]:
         """Hold a dataset, so that no other process changes it between reading and writing; it may be held again within.
 
-        :returns: ``None``; where the file system has no locks, as in an object store, the versions of the tables when
-            it began, by which an ingest sees that another process wrote meanwhile.
+        :returns: ``None``; where the file system has no locks, as in an object store, the versions
+            of the tables when it began, by which an ingest sees that another process wrote
+            meanwhile.
         """
         held = self._held.__dict__
         if dataset in held:
@@ -127,7 +159,9 @@ class Database:
             return
         place = Path(self.uri) / f".memlab.{text_hashes([dataset])[0][:16]}.lock"
         with lock_path(place, alone=True, wait=True) as locks:
-            held[dataset] = None if locks else {name: int(self.table(name).version) for name in DATASET_TABLES}
+            held[dataset] = (
+                None if locks else {name: int(self.table(name).version) for name in DATASET_TABLES}
+            )
             try:
                 yield held[dataset]
             finally:
@@ -168,7 +202,13 @@ class Database:
         return self._tables[name]
 
     def read(
-        self, name: str, columns: Sequence[str], /, *, at: int | None = None, **where: str | Iterable[str] | None
+        self,
+        name: str,
+        columns: Sequence[str],
+        /,
+        *,
+        at: int | None = None,
+        **where: str | Iterable[str] | None,
     ) -> pl.DataFrame:
         """Read columns of the rows that :func:`build_row_filter` gives, in the database's order.
 
@@ -181,7 +221,9 @@ class Database:
         with self.guarded(f"reading {name}"):
             if [] in where.values() or (name not in self._tables and name not in self.names()):
                 types = TABLES[name].columns
-                return pl.DataFrame(schema={column: types.get(column, pl.String()) for column in columns})
+                return pl.DataFrame(
+                    schema={column: types.get(column, pl.String()) for column in columns}
+                )
             table = self.table(name)
             if at is not None:
                 table = self.connection.open_table(name)
@@ -206,24 +248,35 @@ class Database:
 
     def write_row(self, table: str, key: str, /, **values: Any) -> None:
         """Upsert one row; columns without a value are null."""
-        self.write(table, pl.DataFrame([{"key": key, **values}], schema=dict(TABLES[table].columns)))
+        self.write(
+            table, pl.DataFrame([{"key": key, **values}], schema=dict(TABLES[table].columns))
+        )
 
     def write(self, name: str, rows: pl.DataFrame, *, clear_vectors: bool = False) -> None:
         """Upsert rows by their key, as one version of the table; columns that they have not stay as they are.
 
-        ``use_index(False)``, because two processes that insert the same new keys through an index both succeed.
+        ``use_index(False)``, because two processes that insert the same new keys through an index
+        both succeed.
 
-        :param clear_vectors: take the vectors from the rows, whose text is another; the cache has those of old texts.
+        :param clear_vectors: take the vectors from the rows, whose text is another; the cache has
+            those of old texts.
         """
         import pyarrow as pa
 
         table, schema = self.table(name), TABLES[name].arrow()
-        parts = [part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)]
+        parts = [
+            part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)
+        ]
         source = pa.concat_tables(parts) if parts else schema.empty_table()
         for column in table.schema if clear_vectors else ():
             if column.name.startswith(("vector_", "embedded_")):
                 source = source.append_column(column, pa.nulls(len(source), column.type))
-        builder = table.merge_insert("key").use_index(False).when_matched_update_all().when_not_matched_insert_all()
+        builder = (
+            table.merge_insert("key")
+            .use_index(False)
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+        )
         if len(source):  # "null", since a null vector is a bad one by default
             self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
 

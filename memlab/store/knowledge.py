@@ -1,8 +1,9 @@
 """What is known from finished sessions: the tables of an index, written session by session, whole or not at all.
 
-LanceDB commits one table at a time. So every row names the *generation* that wrote it, and the state of a session,
-written last, names the generation that counts: rows of an attempt that was cut off are never read. The state also has
-the turns that its rows were made of: what stands on a message that was edited or deleted since is not read either.
+LanceDB commits one table at a time. So every row names the *generation* that wrote it, and the
+state of a session, written last, names the generation that counts: rows of an attempt that was cut
+off are never read. The state also has the turns that its rows were made of: what stands on a
+message that was edited or deleted since is not read either.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ _TURN = pl.concat_str("turn_id", "content_hash", separator=" ")
 class Knowledge(TableGroup):
     """The index of finished sessions: ``store.knowledge``."""
 
-    def rows(self, table: str, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
+    def rows(
+        self, table: str, dataset: str, *, scopes: Sequence[str] | None = None
+    ) -> pl.DataFrame:
         """Read the rows of one table that count, by scope, session and place.
 
-        Rows of sessions that are gone do not count, and rows that stand on a turn that is gone or says something else
-        than when it was read.
+        Rows of sessions that are gone do not count, and rows that stand on a turn that is gone or
+        says something else than when it was read.
 
         :param table: one of :data:`memlab.store.schemas.INDEX_TABLES`.
         """
@@ -40,13 +43,25 @@ class Knowledge(TableGroup):
         rows = rows.join(self._sessions(dataset).with_row_index("_session"), on="session_id")
         rows = rows.sort("_session", "position").select(*row_columns(table))
         if table == "facts":
-            # What has no time was heard in the order of the sessions, also where one was read again later.
-            undated, heard = pl.col("asserted_at").is_null(), pl.col("recorded_at").cum_min(reverse=True)
-            rows = rows.with_columns(
-                recorded_at=pl.when(undated).then(heard.over("scope", undated)).otherwise("recorded_at")
+            # What has no time was heard in the order of the sessions, also where one was read again
+            # later.
+            undated, heard = (
+                pl.col("asserted_at").is_null(),
+                pl.col("recorded_at").cum_min(reverse=True),
             )
-        there = read_rows(self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes)
-        gone = states.select(turn="turns").explode("turn").join(there.select(turn=_TURN), on="turn", how="anti")
+            rows = rows.with_columns(
+                recorded_at=pl.when(undated)
+                .then(heard.over("scope", undated))
+                .otherwise("recorded_at")
+            )
+        there = read_rows(
+            self.database, "turns", dataset, columns=["turn_id", "content_hash"], scopes=scopes
+        )
+        gone = (
+            states.select(turn="turns")
+            .explode("turn")
+            .join(there.select(turn=_TURN), on="turn", how="anti")
+        )
         # Without the last word of a line, a hash, it is the id.
         gone = gone.drop_nulls().select(turn_id=pl.col("turn").str.replace(r" \S*$", ""))
         columns = [name for name in rows.columns if name.endswith("evidence")]
@@ -58,48 +73,81 @@ class Knowledge(TableGroup):
 
     def states(self, dataset: str) -> pl.DataFrame:
         """Give where each session stands that the index has seen: rows of :class:`memlab.records.IndexState`."""
-        return self._read("index_states", dataset).sort("scope", "session_id").select(*row_columns("index_states"))
+        return (
+            self._read("index_states", dataset)
+            .sort("scope", "session_id")
+            .select(*row_columns("index_states"))
+        )
 
     def events(self, dataset: str) -> pl.DataFrame:
         """Give what happened to the sessions, in order of time: rows of :class:`memlab.records.IndexEvent`."""
-        return self._read("index_events", dataset).sort("at", "event_id").select(*row_columns("index_events"))
+        return (
+            self._read("index_events", dataset)
+            .sort("at", "event_id")
+            .select(*row_columns("index_events"))
+        )
 
     def digests(self, dataset: str) -> pl.DataFrame:
         """Hash the turns of each session, in their order: ``session_id``, ``digest``, ``turns`` (ids with hashes)."""
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
         turns = read_rows(self.database, "turns", dataset, columns=wanted)
         line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
-        joined = turns.group_by("session_id", maintain_order=True).agg(text=line.str.join("\n"), turns=_TURN)
+        joined = turns.group_by("session_id", maintain_order=True).agg(
+            text=line.str.join("\n"), turns=_TURN
+        )
         digests = pl.Series(text_hashes(joined["text"]), dtype=pl.String)
         return joined.select("session_id", digest=digests, turns="turns")
 
     def commit(
-        self, dataset: str, *, parts: Mapping[str, pl.DataFrame], states: pl.DataFrame, events: pl.DataFrame
+        self,
+        dataset: str,
+        *,
+        parts: Mapping[str, pl.DataFrame],
+        states: pl.DataFrame,
+        events: pl.DataFrame,
     ) -> None:
         """Write what some sessions gave; they count once their states are written, all at the same time.
 
-        :param parts: frames of the tables of :data:`memlab.store.schemas.INDEX_TABLES`, each with ``session_id``.
-        :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation`` names these rows.
+        :param parts: frames of the tables of :data:`memlab.store.schemas.INDEX_TABLES`, each with
+            ``session_id``.
+        :param states: rows of :class:`memlab.records.IndexState`, one a session; ``generation``
+            names these rows.
         """
-        with self.database.alone(dataset), self.database.guarded(f"indexing {dataset!r}", writes="index"):
+        with (
+            self.database.alone(dataset),
+            self.database.guarded(f"indexing {dataset!r}", writes="index"),
+        ):
             # Of a session that failed counts what counts now, whoever wrote it.
             kept = ["generation", "service", "turns"]
             before = self._read("index_states", dataset).join(states, on="session_id", how="semi")
             fails = (pl.col("status") == "failed") & pl.col("generation_now").is_not_null()
             states = states.join(
-                before.select("session_id", *kept), on="session_id", how="left", suffix="_now", maintain_order="left"
+                before.select("session_id", *kept),
+                on="session_id",
+                how="left",
+                suffix="_now",
+                maintain_order="left",
             ).with_columns(pl.when(fails).then(f"{c}_now").otherwise(c).alias(c) for c in kept)
             mine = states.select("session_id", "generation")
             for table, rows in parts.items():
                 placed = rows.join(mine, on="session_id", maintain_order="left")
                 place = pl.int_range(pl.len(), dtype=pl.Int64).over("session_id")
-                placed = placed.with_columns(position=place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP))
-                self._write(table, dataset, placed, pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"))
+                placed = placed.with_columns(
+                    position=place, written_at=pl.lit(datetime.now(UTC)).cast(TIMESTAMP)
+                )
+                self._write(
+                    table,
+                    dataset,
+                    placed,
+                    pl.concat_str(TABLES[table].id, pl.lit("@"), "generation"),
+                )
             # Before the states: what is cut off here is made again, under the same names of events.
             self._write("index_events", dataset, events, pl.col("event_id"))
             self._write("index_states", dataset, states, pl.col("session_id"))
             # What another process wrote meanwhile has another generation, and stays.
-            old = before.join(mine, on="session_id").filter(pl.col("generation").ne_missing(pl.col("generation_right")))
+            old = before.join(mine, on="session_id").filter(
+                pl.col("generation").ne_missing(pl.col("generation_right"))
+            )
             doomed = {column: old[column].drop_nulls() for column in ("generation", "session_id")}
             for table in INDEX_TABLES:
                 self.database.delete(table, dataset=dataset, **doomed)
@@ -112,13 +160,18 @@ class Knowledge(TableGroup):
         """
         removed, now = 0, now or datetime.now(UTC)
         # Held, since rows that are being committed belong to no state yet.
-        with self.database.alone(dataset), self.database.guarded(f"sweeping {dataset!r}", writes="sweep"):
+        with (
+            self.database.alone(dataset),
+            self.database.guarded(f"sweeping {dataset!r}", writes="sweep"),
+        ):
             states = self._read("index_states", dataset)
             gone = states.join(self._sessions(dataset), on="session_id", how="anti")
             for table in (*INDEX_TABLES, "index_states"):
                 self.database.delete(table, dataset=dataset, session_id=gone["session_id"])
             for table in INDEX_TABLES:
-                orphans = self._read(table, dataset).join(states, on=["session_id", "generation"], how="anti")
+                orphans = self._read(table, dataset).join(
+                    states, on=["session_id", "generation"], how="anti"
+                )
                 orphans = orphans.filter(pl.col("written_at") < now - ORPHANS_AFTER)
                 self.database.delete(table, dataset=dataset, key=orphans["key"])
                 removed += orphans.height
@@ -126,11 +179,19 @@ class Knowledge(TableGroup):
 
     def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
-        return self._read("undone", dataset, scopes).sort("undone_at", "old", "new").drop("key", "dataset")
+        return (
+            self._read("undone", dataset, scopes)
+            .sort("undone_at", "old", "new")
+            .drop("key", "dataset")
+        )
 
-    def undo(self, dataset: str, scope: str, old: str, new: str, *, at: datetime, why: str = "") -> None:
+    def undo(
+        self, dataset: str, scope: str, old: str, new: str, *, at: datetime, why: str = ""
+    ) -> None:
         """Note that a supersession is undone; what other processes note beside it stays."""
-        row = pl.DataFrame({"scope": [scope], "old": [old], "new": [new], "undone_at": [at], "why": [why]})
+        row = pl.DataFrame(
+            {"scope": [scope], "old": [old], "new": [new], "undone_at": [at], "why": [why]}
+        )
         with self.database.guarded(f"writing undone of {dataset!r}", writes="undo"):
             self._write("undone", dataset, row, pl.concat_str("old", pl.lit(" "), "new"))
 
@@ -151,7 +212,13 @@ class Knowledge(TableGroup):
     def _write(self, table: str, dataset: str, rows: pl.DataFrame, key: pl.Expr) -> None:
         if rows.height:
             keyed = rows.with_columns(key=primary_keys(dataset, key), dataset=pl.lit(dataset))
-            keyed = keyed.select(pl.col(column).cast(dtype) for column, dtype in TABLES[table].columns.items())
-            for twice, n in keyed["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows():
-                raise StoreError(f"table {table}: {twice!r} stands for {n} rows; give each its own id")
+            keyed = keyed.select(
+                pl.col(column).cast(dtype) for column, dtype in TABLES[table].columns.items()
+            )
+            for twice, n in (
+                keyed["key"].value_counts(sort=True).filter(pl.col("count") > 1).iter_rows()
+            ):
+                raise StoreError(
+                    f"table {table}: {twice!r} stands for {n} rows; give each its own id"
+                )
             self.database.write(table, keyed)

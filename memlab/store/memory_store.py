@@ -24,10 +24,11 @@ from memlab.store.vectors import Vectors, encode_through_cache
 class MemoryStore(Conversations, Versions):
     """A LanceDB store of conversations, their vectors, extracted facts and runs, with versions.
 
-    Several datasets live side by side. Writing is idempotent: what is already there is left as it is. Every write
-    makes a new version of its table; :meth:`versions` gives the present ones, and :meth:`at` reads them again later.
-    Vectors, tokens, indexes, runs, comparisons and facts are in ``vectors``, ``tokens``, ``search``, ``runs``,
-    ``grids`` and ``knowledge``, each the class of that name.
+    Several datasets live side by side. Writing is idempotent: what is already there is left as it
+    is. Every write makes a new version of its table; :meth:`versions` gives the present ones, and
+    :meth:`at` reads them again later. Vectors, tokens, indexes, runs, comparisons and facts are in
+    ``vectors``, ``tokens``, ``search``, ``runs``, ``grids`` and ``knowledge``, each the class of
+    that name.
 
     >>> import tempfile
     >>> from memlab import embed, sample
@@ -48,14 +49,19 @@ class MemoryStore(Conversations, Versions):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self.uri, self.read_only = database.uri, database.read_only
-        self.vectors, self.tokens, self.search = Vectors(database), Tokens(database), Search(database)
+        self.vectors, self.tokens, self.search = (
+            Vectors(database),
+            Tokens(database),
+            Search(database),
+        )
         self.runs, self.grids, self.knowledge = Runs(database), Grids(database), Knowledge(database)
 
     @classmethod
     def open(cls, uri: str | os.PathLike[str], *, create: bool = True) -> MemoryStore:
         """Open or create a store.
 
-        :param uri: a directory, or an ``s3://``, ``gs://`` or ``az://`` URI, with credentials in the environment.
+        :param uri: a directory, or an ``s3://``, ``gs://`` or ``az://`` URI, with credentials in
+            the environment.
         :param create: make the store where there is none.
         :raises StoreError: when it cannot be opened or made, or was written with other tables.
         """
@@ -86,11 +92,17 @@ class MemoryStore(Conversations, Versions):
         return named if named in written else (written or [None])[-1]
 
     def encode(
-        self, encoder: Encoder, texts: Iterable[str], *, kind: str = "document", progress: bool = True
+        self,
+        encoder: Encoder,
+        texts: Iterable[str],
+        *,
+        kind: str = "document",
+        progress: bool = True,
     ) -> np.ndarray:
         """Encode texts; vectors that this encoder gave before are read from the cache.
 
-        New vectors are remembered every few seconds, so an interrupted run goes on where it stopped.
+        New vectors are remembered every few seconds, so an interrupted run goes on where it
+        stopped.
 
         :returns: (n, dim) float32, rows of length 1.
         """
@@ -107,7 +119,9 @@ class CachedEncoder:
         self.store, self.encoder = store, encoder
         self.identity, self.dim = encoder.identity, encoder.dim
 
-    def encode(self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True) -> np.ndarray:
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
         """Encode texts: (n, dim) float32, rows of length 1."""
         texts = list(texts)
         if self._sooner_read(texts, kind):
@@ -134,7 +148,9 @@ class CachedTokenEncoder(CachedEncoder):
         """Embed the tokens of texts, see :class:`memlab.embed.token_vectors.TokenEncoder`."""
         if self._sooner_read(texts, kind) and not any(before or ()):
             return self.encoder.encode_tokens(texts, kind=kind, progress=progress)
-        return self.store.tokens.encode(self.encoder, texts, before=before, kind=kind, progress=progress)
+        return self.store.tokens.encode(
+            self.encoder, texts, before=before, kind=kind, progress=progress
+        )
 
 
 def unwrap_encoder(encoder: Any) -> Any:

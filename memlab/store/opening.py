@@ -25,24 +25,36 @@ _INDEX_CACHE = 1 << 28  # bytes; by default LanceDB keeps up to 6 GB of indexes 
 def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Database:
     """Open the database of a store, or make it.
 
-    :raises StoreError: for a place that holds no store and may not become one, or a store that this memlab cannot read.
+    :raises StoreError: for a place that holds no store and may not become one, or a store that this
+        memlab cannot read.
     """
     place = os.fspath(uri)
     local = "://" not in place
     if place.startswith("db://"):
-        raise StoreError(f"store {place} is a hosted service; expected a directory or an s3://, gs:// or az:// URI")
+        raise StoreError(
+            f"store {place} is a hosted service; expected a directory or an s3://, gs:// or az:// URI"
+        )
     if local and os.path.isfile(place):
-        raise StoreError(f"store {place} is a file; expected a directory: name one that is empty or new")
+        raise StoreError(
+            f"store {place} is a file; expected a directory: name one that is empty or new"
+        )
     if local and not create and not os.path.isdir(place):
-        raise StoreError(f"there is no store at {place}; make it with `memlab ingest`, or correct the path")
+        raise StoreError(
+            f"there is no store at {place}; make it with `memlab ingest`, or correct the path"
+        )
     database = Database(None, place)
     with database.guarded("opening"):
         database.connection = _connect(place)
         names = set(database.names())
         if not create and not names.intersection(("store", "datasets")):
-            raise StoreError(f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path")
-        # One without a number was interrupted while it was made; the first memlabs had no table of notes.
-        number = read_store_note(database, "schema") or (str(SCHEMA_VERSION) if not names or "store" in names else "0")
+            raise StoreError(
+                f"{place} holds no memlab store; make it with `memlab ingest`, or correct the path"
+            )
+        # One without a number was interrupted while it was made; the first memlabs had no table of
+        # notes.
+        number = read_store_note(database, "schema") or (
+            str(SCHEMA_VERSION) if not names or "store" in names else "0"
+        )
         if number != str(SCHEMA_VERSION):
             raise StoreError(
                 f"store {place} has schema version {number}, written by memlab {read_store_note(database, 'memlab')}; "
@@ -53,7 +65,9 @@ def open_database(uri: str | os.PathLike[str], *, create: bool = True) -> Databa
             for name in ("store", *VERSIONED):
                 if name not in names:
                     database.table(name)
-            if read_store_note(database, "schema") is None:  # last, so that what was interrupted is done again
+            if (
+                read_store_note(database, "schema") is None
+            ):  # last, so that what was interrupted is done again
                 write_store_note(database, memlab=__version__, schema=str(SCHEMA_VERSION))
     return database
 
@@ -153,8 +167,8 @@ class Versions(TableGroup):
     def optimize(self) -> pl.DataFrame:
         """Join small files, bring indexes up to date, and remove the versions before the oldest that is needed.
 
-        What a saved run names, and the last finished state of an ingest that was interrupted, stay readable.
-        Ingests, indexing and other calls of this wait meanwhile, in other processes too.
+        What a saved run names, and the last finished state of an ingest that was interrupted, stay
+        readable. Ingests, indexing and other calls of this wait meanwhile, in other processes too.
 
         :returns: ``table``, ``versions_before``, ``versions_after``.
         """
@@ -164,17 +178,30 @@ class Versions(TableGroup):
                 held.enter_context(database.alone(dataset))
             # A run made during an ingest names a listing whose dataset lies in older versions.
             seen = [None, *_tagged_versions(database.table("datasets"))]
-            listed = pl.concat(database.read("datasets", ["complete", "finished"], at=at) for at in seen)
-            needed = [json.loads(at) for at in listed.filter(~pl.col("complete"))["finished"].drop_nulls().unique()]
+            listed = pl.concat(
+                database.read("datasets", ["complete", "finished"], at=at) for at in seen
+            )
+            needed = [
+                json.loads(at)
+                for at in listed.filter(~pl.col("complete"))["finished"].drop_nulls().unique()
+            ]
             for name in sorted(database.names()):
                 table = database.connection.open_table(name)
                 before = _version_times(table)
-                kept = [before[v] for v in (*_tagged_versions(table), *(at.get(name) for at in needed)) if v in before]
+                kept = [
+                    before[v]
+                    for v in (*_tagged_versions(table), *(at.get(name) for at in needed))
+                    if v in before
+                ]
                 # First the files alone: what joins them is a version too.
                 table.optimize(cleanup_older_than=timedelta(days=36_500))
                 age = datetime.now(min(kept).tzinfo) - min(kept) + _MARGIN if kept else timedelta(0)
                 with warnings.catch_warnings():
-                    warnings.filterwarnings("ignore", message=".*removes every version except the latest.*")
+                    warnings.filterwarnings(
+                        "ignore", message=".*removes every version except the latest.*"
+                    )
                     table.optimize(cleanup_older_than=age)
                 rows.append((name, len(before), len(table.list_versions())))
-        return pl.DataFrame(rows, schema=["table", "versions_before", "versions_after"], orient="row")
+        return pl.DataFrame(
+            rows, schema=["table", "versions_before", "versions_after"], orient="row"
+        )

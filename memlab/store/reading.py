@@ -30,7 +30,9 @@ def read_dataset_entry(database: Database, name: str) -> dict[str, Any]:
     rows = listed.filter(name=name).rows(named=True)
     if not rows:
         names = ", ".join(listed["name"].sort()) or "none"
-        raise StoreError(f"store {database.uri} has no dataset {name!r}; it has: {names}. Ingest it first")
+        raise StoreError(
+            f"store {database.uri} has no dataset {name!r}; it has: {names}. Ingest it first"
+        )
     return rows[0]
 
 
@@ -39,7 +41,11 @@ def finished_versions(about: Mapping[str, Any]) -> Mapping[str, int]:
 
     :param about: see :func:`read_dataset_entry`.
     """
-    return json.loads(about["finished"]) if about["finished"] and not about["complete"] else CURRENT_VERSIONS
+    return (
+        json.loads(about["finished"])
+        if about["finished"] and not about["complete"]
+        else CURRENT_VERSIONS
+    )
 
 
 def read_finished_state(database: Database, name: str, read: Callable[[Mapping[str, int]], T]) -> T:
@@ -61,11 +67,18 @@ def read_dataset(
 ) -> Dataset:
     """Read a dataset as it went in, or some of its scopes.
 
-    :param at: versions of tables, as :func:`read_finished_state` gives them, or :data:`CURRENT_VERSIONS`.
+    :param at: versions of tables, as :func:`read_finished_state` gives them, or
+        :data:`CURRENT_VERSIONS`.
     """
     about, wanted = read_dataset_entry(database, name), None if scopes is None else list(scopes)
     tables = {
-        table: read_rows(database, table, name, scopes=wanted if "scope" in TABLES[table].columns else None, at=at)
+        table: read_rows(
+            database,
+            table,
+            name,
+            scopes=wanted if "scope" in TABLES[table].columns else None,
+            at=at,
+        )
         for table in DATASET_TABLES
     }
     return Dataset(name, about["format"], **tables, language=about["language"])
@@ -82,10 +95,14 @@ def read_rows(
 ) -> pl.DataFrame:
     """Read rows of a dataset in the order in which they went in.
 
-    :param at: versions of tables, or :data:`CURRENT_VERSIONS`; by default those of the last finished state.
+    :param at: versions of tables, or :data:`CURRENT_VERSIONS`; by default those of the last
+        finished state.
     :raises StoreError: when a column does not exist.
     """
-    wanted, only = list(row_columns(table) if columns is None else columns), None if scopes is None else list(scopes)
+    wanted, only = (
+        list(row_columns(table) if columns is None else columns),
+        None if scopes is None else list(scopes),
+    )
     ordered = list(dict.fromkeys([*wanted, "position", "key"]))
 
     def read(at: Mapping[str, int]) -> pl.DataFrame:

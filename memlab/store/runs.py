@@ -40,10 +40,13 @@ def _run_id(run: Run) -> str:
 class Runs(TableGroup):
     """The runs of a store: ``store.runs``."""
 
-    def save(self, run: Run, *, measures: Mapping[str, Any] | None = None, now: datetime | None = None) -> str:
+    def save(
+        self, run: Run, *, measures: Mapping[str, Any] | None = None, now: datetime | None = None
+    ) -> str:
         """Save a run and where it came from; saving the same run twice saves it once.
 
-        Where the provenance holds ``versions`` (see :meth:`memlab.store.MemoryStore.versions`), those stay readable.
+        Where the provenance holds ``versions`` (see :meth:`memlab.store.MemoryStore.versions`),
+        those stay readable.
 
         :returns: the id of the run, made from its content.
         """
@@ -52,7 +55,9 @@ class Runs(TableGroup):
             before = database.read("runs", ["measures", "saved_at"], run_id=id_).rows(named=True)
             if before and (measures is None or before[0]["measures"] == _dump_json(measures)):
                 return id_
-            queries = run.frame.group_by("query_id", maintain_order=True).agg("doc_id", "rank", "score")
+            queries = run.frame.group_by("query_id", maintain_order=True).agg(
+                "doc_id", "rank", "score"
+            )
             if not before:
                 ranked = queries.with_columns(
                     position=pl.int_range(pl.len(), dtype=pl.Int64),
@@ -63,9 +68,17 @@ class Runs(TableGroup):
                 pin_run(database, id_, json.loads(provenance))
             # Last: a run that is listed is whole.
             sizes = {"queries": queries.height, "rows": run.frame.height}
-            about = {"run_id": id_, "name": run.name, "level": run.level, "provenance": provenance, **sizes}
+            about = {
+                "run_id": id_,
+                "name": run.name,
+                "level": run.level,
+                "provenance": provenance,
+                **sizes,
+            }
             saved_at = before[0]["saved_at"] if before else now or datetime.now(UTC)
-            database.write_row("runs", id_, **about, measures=_dump_json(measures), saved_at=saved_at)
+            database.write_row(
+                "runs", id_, **about, measures=_dump_json(measures), saved_at=saved_at
+            )
         return id_
 
     def listing(self) -> pl.DataFrame:
@@ -81,8 +94,12 @@ class Runs(TableGroup):
         database = self.database
         rows = database.read("runs", ["level", "name", "provenance"], run_id=run_id).rows()
         if not rows:
-            raise StoreError(f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs")
-        ranked = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id).sort("position")
+            raise StoreError(
+                f"store {database.uri} has no run {run_id!r}; store.runs.listing() gives its runs"
+            )
+        ranked = database.read("rankings", ["position", *RUN_SCHEMA], run_id=run_id).sort(
+            "position"
+        )
         level, name, provenance = rows[0]
         frame = ranked.explode("doc_id", "rank", "score").select(*RUN_SCHEMA)
         return Run(frame, level, name, json.loads(provenance))
@@ -94,7 +111,9 @@ class Grids(TableGroup):
     def save(self, name: str, content: Mapping[str, Any], *, now: datetime | None = None) -> None:
         """Save which runs stand in a comparison; one of the same name is replaced, its runs stay."""
         with self.database.guarded(f"saving grid {name!r}", writes="save a grid"):
-            self.database.write_row("grids", name, content=_dump_json(content), saved_at=now or datetime.now(UTC))
+            self.database.write_row(
+                "grids", name, content=_dump_json(content), saved_at=now or datetime.now(UTC)
+            )
 
     def load(self, name: str) -> dict[str, Any]:
         """Read a comparison back.

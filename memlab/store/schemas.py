@@ -25,8 +25,9 @@ class Table:
     """One table, or the tables of one cache.
 
     :param columns: name → polars type; ``key``, the primary key, comes first.
-    :param role: ``data`` for what a result can depend on, so that its versions are noted, tagged and kept; ``kept``
-        for what is written beside it; ``cache`` for a family of tables, one for each encoder, that could be made again.
+    :param role: ``data`` for what a result can depend on, so that its versions are noted, tagged
+        and kept; ``kept`` for what is written beside it; ``cache`` for a family of tables, one for
+        each encoder, that could be made again.
     :param row: the row type of :mod:`memlab.records` that a row gives back.
     :param id: the column that, with the dataset, makes the key.
     """
@@ -39,7 +40,8 @@ class Table:
     def arrow(self, *, width: int = 0) -> Any:
         """Give the Arrow schema; strings are ``string``, since scalar indexes refuse ``large_string``.
 
-        The primary key stands in the schema from the start: set later, a second process could write before it is there.
+        The primary key stands in the schema from the start: set later, a second process could write
+        before it is there.
 
         :param width: of the vectors of a cache.
         """
@@ -71,7 +73,11 @@ def _data_table(row: type, id_: str = "_id", **more: Any) -> Table:
 
 
 def _index_table(row: type, id_: str) -> Table:
-    made = {**_string_columns("key", "dataset", "generation"), "position": pl.Int64(), **_string_columns("session_id")}
+    made = {
+        **_string_columns("key", "dataset", "generation"),
+        "position": pl.Int64(),
+        **_string_columns("session_id"),
+    }
     return Table({**made, "written_at": TIMESTAMP, **schema(row)}, "kept", row, id_)
 
 
@@ -123,13 +129,21 @@ TABLES: dict[str, Table] = {
     "facts": _index_table(records.Fact, "fact_id"),
     "entities": _index_table(records.Entity, "entity_id"),
     "index_states": Table(
-        {**_string_columns("key", "dataset"), **schema(records.IndexState)}, row=records.IndexState, id="session_id"
+        {**_string_columns("key", "dataset"), **schema(records.IndexState)},
+        row=records.IndexState,
+        id="session_id",
     ),
     "index_events": Table(
-        {**_string_columns("key", "dataset"), **schema(records.IndexEvent)}, row=records.IndexEvent, id="event_id"
+        {**_string_columns("key", "dataset"), **schema(records.IndexEvent)},
+        row=records.IndexEvent,
+        id="event_id",
     ),
     "undone": Table(
-        {**_string_columns("key", "dataset", "scope", "old", "new"), "undone_at": TIMESTAMP, "why": pl.String()}
+        {
+            **_string_columns("key", "dataset", "scope", "old", "new"),
+            "undone_at": TIMESTAMP,
+            "why": pl.String(),
+        }
     ),
     # Caches.
     "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
@@ -149,7 +163,11 @@ VERSIONED = tuple(name for name, table in TABLES.items() if table.role == "data"
 def row_columns(name: str) -> dict[str, Any]:
     """Give the columns of a table that its readers get: those of its row type."""
     row = TABLES[name].row
-    return schema(row) if row is not None else {c: t for c, t in TABLES[name].columns.items() if c != "key"}
+    return (
+        schema(row)
+        if row is not None
+        else {c: t for c, t in TABLES[name].columns.items() if c != "key"}
+    )
 
 
 def text_hashes(texts: Iterable[str]) -> list[str]:
@@ -159,7 +177,10 @@ def text_hashes(texts: Iterable[str]) -> list[str]:
     >>> text_hashes(["a", "a"])[0] == text_hashes(["a"])[0], len(text_hashes(["b"])[0])
     (True, 32)
     """
-    return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() for text in texts]
+    return [
+        hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        for text in texts
+    ]
 
 
 def primary_keys(dataset: str, id_: pl.Expr) -> pl.Expr:
@@ -177,5 +198,7 @@ def build_row_filter(**columns: str | Iterable[str] | None) -> Any:
     from lancedb.expr import col, lit
 
     asked = [(col(name), wanted) for name, wanted in columns.items() if wanted is not None]
-    each = (of == lit(w) if isinstance(w, str) else of.isin(list(dict.fromkeys(w))) for of, w in asked)
+    each = (
+        of == lit(w) if isinstance(w, str) else of.isin(list(dict.fromkeys(w))) for of, w in asked
+    )
     return reduce(and_, each) if asked else None

@@ -23,7 +23,12 @@ turns, 384-d, two cores: 12 ms a query, 10 ms through the index) and misses noth
 
 OVER_FETCH = 2
 _FOUND = ["turn_id", "session_id", "content_hash", "position"]
-_HITS = {"query": pl.Int32(), "doc_id": pl.String(), "session_id": pl.String(), "score": pl.Float64()}
+_HITS = {
+    "query": pl.Int32(),
+    "doc_id": pl.String(),
+    "session_id": pl.String(),
+    "score": pl.Float64(),
+}
 
 
 class SessionTurns(NamedTuple):
@@ -66,24 +71,36 @@ class Search(TableGroup):
 
     def _sizes(self) -> dict[tuple[str, str], int]:
         """Give the turns of each (dataset, scope)."""
-        sizes = self.database.read("sessions", ["dataset", "scope", "n_turns"]).group_by("dataset", "scope").sum()
+        sizes = (
+            self.database.read("sessions", ["dataset", "scope", "n_turns"])
+            .group_by("dataset", "scope")
+            .sum()
+        )
         return {(dataset, scope): n for dataset, scope, n in sizes.iter_rows()}
 
     def _sessions(self, dataset: str, scope: str) -> pl.DataFrame:
         """Read all sessions of a scope, in order."""
-        return read_rows(self.database, "sessions", dataset, scopes=[scope], at=CURRENT_VERSIONS).sort("n")
+        return read_rows(
+            self.database, "sessions", dataset, scopes=[scope], at=CURRENT_VERSIONS
+        ).sort("n")
 
     def create_indexes(self, encoder: Encoder | None = None) -> pl.DataFrame:
         """Make the full-text index, the scalar indexes and, where it pays, the vector index of an encoder.
 
-        :returns: ``column``, ``index`` and ``made``: whether it was made now, was there, or why it was left out.
+        :returns: ``column``, ``index`` and ``made``: whether it was made now, was there, or why it
+            was left out.
         """
         from lancedb.index import FTS, Bitmap, BTree, IvfFlat
 
-        wanted: dict[str, Any] = {"content": FTS(remove_stop_words=False), "scope": BTree(), "dataset": Bitmap()}
+        wanted: dict[str, Any] = {
+            "content": FTS(remove_stop_words=False),
+            "scope": BTree(),
+            "dataset": Bitmap(),
+        }
         wanted["session_id"], rows = BTree(), []
         if encoder is not None:
-            # Flat within a partition: distances are exact, which those of quantised indexes are not.
+            # Flat within a partition: distances are exact, which those of quantised indexes are
+            # not.
             wanted[column_name(encoder)] = IvfFlat(distance_type="cosine")
         with self.database.guarded("indexing", writes="create_indexes"):
             table, there, largest = (
@@ -107,13 +124,19 @@ class Search(TableGroup):
 
         :param column: see :meth:`memlab.store.vectors.Vectors.column`.
         :param scopes: the scope of each query.
-        :returns: ``query`` (row of the query), ``doc_id``, ``session_id``, ``score`` (cosine similarity); by query,
-            best first, ties by the hash of the text.
+        :returns: ``query`` (row of the query), ``doc_id``, ``session_id``, ``score`` (cosine
+            similarity); by query, best first, ties by the hash of the text.
         :raises StoreError: for a wrong width, a NaN, or an unknown column.
         """
-        widths, indexed, sizes = self._known(self._widths), self._known(self._indexed), self._known(self._sizes)
+        widths, indexed, sizes = (
+            self._known(self._widths),
+            self._known(self._indexed),
+            self._known(self._sizes),
+        )
         if column not in widths:
-            raise StoreError(f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill")
+            raise StoreError(
+                f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill"
+            )
         queries = check_vectors(vectors, dim=widths[column], what=f"queries on {column}")
 
         def nearest(row: int) -> Any:
@@ -124,11 +147,13 @@ class Search(TableGroup):
 
         return self._hits(nearest, "_distance", dataset, list(scopes), k, n=len(queries))
 
-    def by_text(self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int) -> pl.DataFrame:
+    def by_text(
+        self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int
+    ) -> pl.DataFrame:
         """Find turns by their words (BM25 over ``content``), for each query within its scope.
 
-        Every sign in a query is text, never an operator. Word weights are those of the whole table, so scores
-        differ from BM25 over one scope alone.
+        Every sign in a query is text, never an operator. Word weights are those of the whole table,
+        so scores differ from BM25 over one scope alone.
 
         :returns: as :meth:`by_vector` does, ``score`` from BM25.
         :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
@@ -137,15 +162,25 @@ class Search(TableGroup):
 
         queries = list(texts)
         if "content" not in self._known(self._indexed):
-            raise StoreError(f"store {self.database.uri} has no full-text index; run store.search.create_indexes()")
+            raise StoreError(
+                f"store {self.database.uri} has no full-text index; run store.search.create_indexes()"
+            )
 
         def matched(row: int) -> Any:
-            return self.database.table("turns").search(MatchQuery(queries[row], "content"), query_type="fts")  # type: ignore[call-arg]
+            query = MatchQuery(queries[row], "content")  # type: ignore[call-arg]
+            return self.database.table("turns").search(query, query_type="fts")
 
         return self._hits(matched, "_score", dataset, list(scopes), k, n=len(queries))
 
     def _hits(
-        self, search: Callable[[int], Any], score: str, dataset: str, scopes: list[str], k: int, *, n: int
+        self,
+        search: Callable[[int], Any],
+        score: str,
+        dataset: str,
+        scopes: list[str],
+        k: int,
+        *,
+        n: int,
     ) -> pl.DataFrame:
         """Keep the first k of each of n queries: best first, ties by the hash of the text, not the database's order.
 
@@ -153,12 +188,19 @@ class Search(TableGroup):
         """
         read_dataset_entry(self.database, dataset)
         if len(scopes) != n or k < 1:
-            raise StoreError(f"{n} queries have {len(scopes)} scopes, k is {k}; expected a scope for each and k ≥ 1")
+            raise StoreError(
+                f"{n} queries have {len(scopes)} scopes, k is {k}; expected a scope for each and k ≥ 1"
+            )
         hits = [pl.DataFrame(schema=_HITS)]
         with self.database.guarded("searching"):
             for row, scope in enumerate(scopes):
-                # More than wanted, since which of the turns with one score come first changes with the limit.
-                query = search(row).where(build_row_filter(dataset=dataset, scope=scope)).limit(OVER_FETCH * k + 50)
+                # More than wanted, since which of the turns with one score come first changes with
+                # the limit.
+                query = (
+                    search(row)
+                    .where(build_row_filter(dataset=dataset, scope=scope))
+                    .limit(OVER_FETCH * k + 50)
+                )
                 near = query.select([*_FOUND, score]).to_polars()
                 value = pl.col(score) if score == "_score" else 1.0 - pl.col(score)
                 near = near.with_columns(query=pl.lit(row), doc_id="turn_id", score=value)
@@ -177,7 +219,9 @@ class Search(TableGroup):
         """Count the turns of a scope."""
         return self._known(self._sizes).get((dataset, scope), 0)
 
-    def sample(self, dataset: str, scope: str, *, column: str, most: int) -> tuple[SessionTurns, int]:
+    def sample(
+        self, dataset: str, scope: str, *, column: str, most: int
+    ) -> tuple[SessionTurns, int]:
         """Read sessions of a scope that are drawn at random, the same ones until the store changes.
 
         :param most: as for :meth:`sessions`.
@@ -192,7 +236,13 @@ class Search(TableGroup):
         return self._known(sample, dataset, scope, column, most), len(every)
 
     def sessions(
-        self, dataset: str, scope: str, session_ids: pl.Series, *, column: str, most: int | None = None
+        self,
+        dataset: str,
+        scope: str,
+        session_ids: pl.Series,
+        *,
+        column: str,
+        most: int | None = None,
     ) -> SessionTurns:
         """Read sessions of a scope whole, but for turns that were ingested a moment ago and have no vectors yet.
 
@@ -203,17 +253,30 @@ class Search(TableGroup):
         """
         every = self._known(self._sessions, dataset, scope)
         if most is not None:
-            wanted = session_ids.to_frame("session_id").join(every, on="session_id", maintain_order="left")
-            session_ids = wanted.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)["session_id"]
+            wanted = session_ids.to_frame("session_id").join(
+                every, on="session_id", maintain_order="left"
+            )
+            session_ids = wanted.filter(pl.col("n_turns").cum_sum().shift(1, fill_value=0) < most)[
+                "session_id"
+            ]
         listed = every.filter(pl.col("session_id").is_in(session_ids.implode()))
         names = [*row_columns("turns"), "dataset", "position", "key"]
-        # By sessions alone: an index that gives all turns of a large scope takes longer than to leave some out.
+        # By sessions alone: an index that gives all turns of a large scope takes longer than to
+        # leave some out.
         read = self.database.read("turns", [*names, column], session_id=listed["session_id"])
-        rows = read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)  # vectors are slow to sort
+        rows = (
+            read.select(names).with_row_index("row").filter(dataset=dataset, scope=scope)
+        )  # vectors are slow to sort
         place = listed.select("session_id", place=pl.int_range(pl.len()))
-        turns = rows.sort("position", "key").join(place, on="session_id").sort("place", "n", maintain_order=True)
+        turns = (
+            rows.sort("position", "key")
+            .join(place, on="session_id")
+            .sort("place", "n", maintain_order=True)
+        )
         encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())
         if encoded.is_empty() and turns.height:
-            raise StoreError(f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill")
+            raise StoreError(
+                f"turns of {dataset!r} have no vectors in {column}; run store.vectors.backfill"
+            )
         vectors = read[column].gather(encoded["row"]).to_numpy()
         return SessionTurns(encoded.select(*row_columns("turns")), listed, vectors)

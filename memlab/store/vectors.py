@@ -45,7 +45,9 @@ def check_vectors(vectors: np.ndarray, *, dim: int, what: str, n: int | None = N
         )
     bad = np.flatnonzero(~np.isfinite(checked).all(axis=1))
     if bad.size:
-        raise StoreError(f"{what}: row {bad[0]} holds NaN or infinity ({bad.size} of {len(checked)} rows)")
+        raise StoreError(
+            f"{what}: row {bad[0]} holds NaN or infinity ({bad.size} of {len(checked)} rows)"
+        )
     return checked
 
 
@@ -67,11 +69,23 @@ def encode_through_cache(
         return pl.Series("vector", vectors, dtype=pl.Array(pl.Float32, encoder.dim)).to_frame()
 
     cache = Cache(database, "embeddings", encoder.identity.key, width=encoder.dim)
-    if cache.table is not None and (width := cache.table.schema.field("vector").type.list_size) != encoder.dim:
-        raise StoreError(f"{what}: vectors of {width} dimensions are in the store, the encoder gives {encoder.dim}")
-    keys, step = text_hashes(f"{kind}:{text}" for text in checked), getattr(encoder, "together", CACHE_CHUNK)
+    if (
+        cache.table is not None
+        and (width := cache.table.schema.field("vector").type.list_size) != encoder.dim
+    ):
+        raise StoreError(
+            f"{what}: vectors of {width} dimensions are in the store, the encoder gives {encoder.dim}"
+        )
+    keys, step = (
+        text_hashes(f"{kind}:{text}" for text in checked),
+        getattr(encoder, "together", CACHE_CHUNK),
+    )
     rows, made = cache.fill(keys, make, step=step, progress=progress)
-    vectors = rows["vector"].to_numpy(writable=True) if rows.height else np.empty((0, encoder.dim), np.float32)
+    vectors = (
+        rows["vector"].to_numpy(writable=True)
+        if rows.height
+        else np.empty((0, encoder.dim), np.float32)
+    )
     return np.ascontiguousarray(vectors), made
 
 
@@ -91,8 +105,8 @@ class Vectors(TableGroup):
     ) -> int:
         """Encode every turn of a dataset that has no current vector of this encoder.
 
-        :param header: fields put before the text of each turn, see :func:`memlab.embed.text.turn_texts`; such vectors
-            are kept in the cache alone.
+        :param header: fields put before the text of each turn, see
+            :func:`memlab.embed.text.turn_texts`; such vectors are kept in the cache alone.
         :param scopes: only the turns of these.
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
@@ -103,18 +117,29 @@ class Vectors(TableGroup):
                 return self._through_cache(encoder, dataset, header, scopes, progress=progress)[1]
             _make_columns(database, column, encoder.dim)
             wanted = ["key", "content", "content_hash", _text_hash_column(column)]
-            turns = read_rows(database, "turns", dataset, scopes=scopes, columns=wanted, at=CURRENT_VERSIONS)
-            missing = turns.filter(pl.col(_text_hash_column(column)).ne_missing(pl.col("content_hash")))
+            turns = read_rows(
+                database, "turns", dataset, scopes=scopes, columns=wanted, at=CURRENT_VERSIONS
+            )
+            missing = turns.filter(
+                pl.col(_text_hash_column(column)).ne_missing(pl.col("content_hash"))
+            )
             for chunk in missing.iter_slices(max(1, _FILL_BYTES // (4 * encoder.dim))):
                 texts = chunk["content"].to_list()
-                vectors, new = encode_through_cache(database, encoder, texts, kind="document", progress=progress)
+                vectors, new = encode_through_cache(
+                    database, encoder, texts, kind="document", progress=progress
+                )
                 asked += new
                 if len(vectors):
                     _write_column(database, column, chunk, vectors)
         return asked
 
     def read(
-        self, encoder: Encoder, dataset: str, *, header: Sequence[str] = (), scopes: Iterable[str] | None = None
+        self,
+        encoder: Encoder,
+        dataset: str,
+        *,
+        header: Sequence[str] = (),
+        scopes: Iterable[str] | None = None,
     ) -> np.ndarray:
         """Give the vectors of a dataset's turns, in the order of :meth:`memlab.store.MemoryStore.turns`.
 
@@ -127,10 +152,18 @@ class Vectors(TableGroup):
         return self._through_cache(encoder, dataset, header, scopes, progress=False)[0]
 
     def _through_cache(
-        self, encoder: Encoder, dataset: str, header: Sequence[str], scopes: Iterable[str] | None, *, progress: bool
+        self,
+        encoder: Encoder,
+        dataset: str,
+        header: Sequence[str],
+        scopes: Iterable[str] | None,
+        *,
+        progress: bool,
     ) -> tuple[np.ndarray, int]:
         texts = turn_texts(read_rows(self.database, "turns", dataset, scopes=scopes), header=header)
-        return encode_through_cache(self.database, encoder, texts, kind="document", progress=progress)
+        return encode_through_cache(
+            self.database, encoder, texts, kind="document", progress=progress
+        )
 
 
 def _text_hash_column(column: str) -> str:
@@ -145,7 +178,10 @@ def _make_columns(database: Database, column: str, dim: int) -> None:
     if column in database.table("turns").schema.names:
         return
     try:
-        fields = [pa.field(column, pa.list_(pa.float32(), dim)), pa.field(_text_hash_column(column), pa.string())]
+        fields = [
+            pa.field(column, pa.list_(pa.float32(), dim)),
+            pa.field(_text_hash_column(column), pa.string()),
+        ]
         database.table("turns").add_columns(fields)
     except (OSError, RuntimeError, ValueError):
         if column not in database.table("turns").schema.names:  # else another process added them
@@ -156,10 +192,15 @@ def _write_column(database: Database, column: str, rows: pl.DataFrame, vectors: 
     import pyarrow as pa
 
     table = database.table("turns")
-    wide = rows.with_columns(pl.Series(column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1])))
+    wide = rows.with_columns(
+        pl.Series(column, vectors, dtype=pl.Array(pl.Float32, vectors.shape[1]))
+    )
     wide = wide.with_columns(pl.col("content_hash").alias(_text_hash_column(column)))
     schema = pa.schema(
-        [table.schema.field(name) for name in ("key", "content_hash", column, _text_hash_column(column))]
+        [
+            table.schema.field(name)
+            for name in ("key", "content_hash", column, _text_hash_column(column))
+        ]
     )
     source = split_arrow_table(wide.select(schema.names).to_arrow().cast(schema))
     builder = table.merge_insert("key").use_index(False)

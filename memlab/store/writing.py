@@ -71,12 +71,19 @@ class DatasetWriter:
         """Write the rows of some scopes to one table, and count them."""
         columns, scoped = list(TABLES[table].columns), "scope" in rows.columns
         places = self._read(table, ["key", "position"])
-        rows = rows.with_columns(position=_assign_places(rows, places, after=self.last[table])).select(columns)
+        rows = rows.with_columns(
+            position=_assign_places(rows, places, after=self.last[table])
+        ).select(columns)
         self.last[table] = rows["position"][-1] if rows.height else self.last[table]
         there = self._read(table, columns, [*scopes, *rows["scope"].unique()] if scoped else None)
         # Questions stay: they may come from another file.
-        gone = there.join(rows, on="key", how="anti") if scoped and table != "questions" else there.clear()
-        # What has another place alone, since something stands before it, is not counted as another row.
+        gone = (
+            there.join(rows, on="key", how="anti")
+            if scoped and table != "questions"
+            else there.clear()
+        )
+        # What has another place alone, since something stands before it, is not counted as another
+        # row.
         content = [column for column in columns if column not in ("position", "n")]
         like = rows.join(there, on=content, how="semi", nulls_equal=True).height
         new = rows.join(places, on="key", how="anti").height
@@ -94,7 +101,9 @@ class DatasetWriter:
         clear_vectors: bool = False,
     ) -> None:
         """Write the rows that are not there as they are, and delete those whose keys are gone."""
-        written = rows.join(there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left")
+        written = rows.join(
+            there, on=rows.columns, how="anti", nulls_equal=True, maintain_order="left"
+        )
         if written.height or len(gone):
             self._begin()
             self.database.write(table, written, clear_vectors=clear_vectors and table == "turns")
@@ -109,21 +118,28 @@ class DatasetWriter:
             if self.interrupted is not None and self.held:
                 self._restore(self.interrupted)
             stored = read_dataset(self.database, self.name, at=CURRENT_VERSIONS)
-            sizes = {table: getattr(stored, table).height for table in ("turns", "sessions", "questions")}
+            sizes = {
+                table: getattr(stored, table).height for table in ("turns", "sessions", "questions")
+            }
             # The fingerprint is that of what was stored, not of what was meant to be.
             self._note(complete=True, ingested_at=now, fingerprint=stored.fingerprint(), **sizes)
 
     def _begin(self) -> None:
         """Note the dataset before the first row is written, so that an interrupted ingest is recognised.
 
-        With it goes which versions of the tables hold the last state that is whole: others read that meanwhile.
+        With it goes which versions of the tables hold the last state that is whole: others read
+        that meanwhile.
         """
         if not self.wrote:
             self.wrote = True
             state: Mapping[str, int] = CURRENT_VERSIONS
-            for about in self.database.read("datasets", ["complete", "finished"], name=self.name).rows(named=True):
+            for about in self.database.read(
+                "datasets", ["complete", "finished"], name=self.name
+            ).rows(named=True):
                 if about["complete"]:
-                    state = {table: int(self.database.table(table).version) for table in DATASET_TABLES}
+                    state = {
+                        table: int(self.database.table(table).version) for table in DATASET_TABLES
+                    }
                 else:
                     state = self.interrupted = finished_versions(about)
             self._note(complete=False, finished=json.dumps(state) if state else None)
@@ -139,10 +155,14 @@ class DatasetWriter:
                 others = ~pl.col("scope").is_in(list(self.brought))
                 now = self._read(table, columns).filter(others)
                 was = (
-                    self.database.read(table, columns, at=at[table], dataset=self.name) if table in at else now.clear()
+                    self.database.read(table, columns, at=at[table], dataset=self.name)
+                    if table in at
+                    else now.clear()
                 )
                 was = was.filter(others)
-                self._change(table, now, was, now.join(was, on="key", how="anti")["key"], clear_vectors=True)
+                self._change(
+                    table, now, was, now.join(was, on="key", how="anti")["key"], clear_vectors=True
+                )
 
     def _note(self, **columns: object) -> None:
         about = {"name": self.name, "format": self.kind, "language": self.language}
@@ -152,11 +172,15 @@ class DatasetWriter:
         """Refuse scopes whose turns are others than when they were read."""
         columns = ["turn_id", "content_hash"]
         now, then = (
-            self.database.read("turns", columns, at=at, dataset=self.name, scope=scopes).sort(columns)
+            self.database.read("turns", columns, at=at, dataset=self.name, scope=scopes).sort(
+                columns
+            )
             for at in (None, since["turns"])
         )
         if scopes and not now.equals(then):
-            raise StoreError(f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again")
+            raise StoreError(
+                f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
+            )
 
     def _moved_questions(self, batch: Dataset) -> pl.DataFrame:
         """Give the stored questions that the batch does not bring and whose evidence lies in other sessions now."""
@@ -165,22 +189,26 @@ class DatasetWriter:
         was = self._read("turns", ["turn_id", "session_id"], batch.scopes)
         turns = was.join(batch.turns.select("turn_id", now="session_id"), on="turn_id")
         evidence = stay.select("key", turn_id="evidence").explode("turn_id")
-        lies = evidence.join(turns, on="turn_id", maintain_order="left").group_by("key", maintain_order=True)
+        lies = evidence.join(turns, on="turn_id", maintain_order="left").group_by(
+            "key", maintain_order=True
+        )
         placed = stay.join(lies.agg("now", was="session_id"), on="key", maintain_order="left")
         others = pl.col("evidence_sessions").list.set_difference("was")
         now = pl.concat_list("now", others).list.unique(maintain_order=True)
         moved = now.list.sort() != pl.col("evidence_sessions").list.sort()
         return placed.filter(moved).with_columns(evidence_sessions=now).select(stay.columns)
 
-    def _read(self, table: str, columns: list[str], scopes: list[str] | None = None) -> pl.DataFrame:
+    def _read(
+        self, table: str, columns: list[str], scopes: list[str] | None = None
+    ) -> pl.DataFrame:
         return self.database.read(table, columns, dataset=self.name, scope=scopes)
 
 
 def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> pl.Series:
     """Give rows their places in the order of the dataset: a scope that is there keeps its place, a new one goes behind.
 
-    A stream whose scopes come in another order than they are stored goes behind too, from the first that is not in
-    order, so that what is read back is in the order of the stream.
+    A stream whose scopes come in another order than they are stored goes behind too, from the first
+    that is not in order, so that what is read back is in the order of the stream.
 
     :param stored: ``key`` and ``position`` of all stored rows of the dataset.
     :param after: the last place that this ingest gave.
@@ -189,7 +217,11 @@ def _assign_places(rows: pl.DataFrame, stored: pl.DataFrame, *, after: int) -> p
     numbers = known.fill_null(-1).to_numpy().astype(np.int64)
     scope = rows["scope"] if "scope" in rows.columns else pl.repeat("", rows.height, eager=True)
     free = int(max(stored["position"].to_numpy().max(initial=-1), after)) // _ROOM + 1
-    edges = [0, *np.flatnonzero((scope != scope.shift())[1:].to_numpy()) + 1, rows.height] if rows.height else []
+    edges = (
+        [0, *np.flatnonzero((scope != scope.shift())[1:].to_numpy()) + 1, rows.height]
+        if rows.height
+        else []
+    )
     for start, end in itertools.pairwise(edges):
         own = numbers[start:end]
         if not (own > after).all() or (np.diff(own) <= 0).any():
@@ -208,12 +240,18 @@ def _add_keys(batch: Dataset, table: str) -> pl.DataFrame:
     """
     rows: pl.DataFrame = getattr(batch, table)
     if table == "issues":
-        joined = rows.select(pl.concat_str(pl.all(), separator="\x1f", ignore_nulls=True)).to_series()
+        joined = rows.select(
+            pl.concat_str(pl.all(), separator="\x1f", ignore_nulls=True)
+        ).to_series()
         rows = rows.with_columns(_id=pl.Series(text_hashes(joined), dtype=pl.String))
-    rows = rows.with_columns(key=primary_keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name))
+    rows = rows.with_columns(
+        key=primary_keys(batch.name, pl.col(TABLES[table].id)), dataset=pl.lit(batch.name)
+    )
     if table == "turns":
         rows = rows.with_columns(content=turn_text_expr())
-        rows = rows.with_columns(content_hash=pl.Series(text_hashes(rows["content"]), dtype=pl.String))
+        rows = rows.with_columns(
+            content_hash=pl.Series(text_hashes(rows["content"]), dtype=pl.String)
+        )
     single = rows.unique(maintain_order=True) if rows["key"].is_duplicated().any() else rows
     twice = single.filter(pl.col("key").is_duplicated())[TABLES[table].id]
     if twice.len():

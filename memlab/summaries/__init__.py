@@ -1,11 +1,18 @@
 """Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
 
-``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer. ``prompts`` has the
-requests and the check of citations, ``writing`` asks a model and makes the rows, and ``extractive`` picks sentences
-where it does not answer. ``tree`` searches through them, and ``second_keys`` finds turns by them.
+``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer.
+``prompts`` has the requests and the check of citations, ``writing`` asks a model and makes the
+rows, and ``extractive`` picks sentences where it does not answer. ``tree`` searches through them,
+and ``second_keys`` finds turns by them.
 """
 
-from memlab.summaries.periods import period_name, rollup, summarize_period, summarize_sessions, to_markdown
+from memlab.summaries.periods import (
+    period_name,
+    rollup,
+    summarize_period,
+    summarize_sessions,
+    to_markdown,
+)
 from memlab.summaries.raptor import GROUPS, Tree, build_raptor_tree
 from memlab.summaries.second_keys import second_keys
 from memlab.summaries.tree import nearest_summaries, summary_tree, tree

@@ -24,9 +24,10 @@ _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]y|[Ww]e|[Oo]ur)\b")
 def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> list[Supported]:
     """Pick at most ``most`` sentences that represent all and are dissimilar (maximal marginal relevance).
 
-    A sentence is worth its cosine with the tf-idf centroid, its different words (up to eight), its names and numbers,
-    which later questions ask for, and a little for the first person; what an assistant says and images are worth less.
-    Of turns, whose sentences are many, at most one in four is picked, and at least two.
+    A sentence is worth its cosine with the tf-idf centroid, its different words (up to eight), its
+    names and numbers, which later questions ask for, and a little for the first person; what an
+    assistant says and images are worth less. Of turns, whose sentences are many, at most one in
+    four is picked, and at least two.
 
     Source: Carbonell and Goldstein, "The use of MMR, diversity-based reranking", SIGIR 1998.
     """
@@ -40,8 +41,15 @@ def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> li
     central = vectors @ np.asarray(vectors.sum(axis=0)).ravel()
     values = np.array([1 - 0.5 ** len(_VALUE.findall(text)) for _, text, _ in rows.values()])
     personal = np.array([bool(_FIRST_PERSON.search(text)) for _, text, _ in rows.values()])
-    aside = np.array([item.speaker == "assistant" or text.startswith("[image") for _, text, item in rows.values()])
-    score = central / max(central.max(initial=0), 1e-9) + np.minimum(np.diff(vectors.indptr) / _MAX_TERMS, 1)
+    aside = np.array(
+        [
+            item.speaker == "assistant" or text.startswith("[image")
+            for _, text, item in rows.values()
+        ]
+    )
+    score = central / max(central.max(initial=0), 1e-9) + np.minimum(
+        np.diff(vectors.indptr) / _MAX_TERMS, 1
+    )
     score += _VALUE_WEIGHT * values + _FIRST_PERSON_WEIGHT * personal - _ASIDE_PENALTY * aside
     if any(item.speaker for item in items):
         most = min(most, max(MIN_SENTENCES, -(-len(rows) // SENTENCES_PER_PICK)))
@@ -54,13 +62,22 @@ def extract_sentences(items: Sequence[Item], *, most: int = MAX_SENTENCES) -> li
     return [supported[i] for i in sorted(picked)]
 
 
-def find_continued_sentences(before: Sequence[Supported], now: Sequence[Supported]) -> list[Supported]:
+def find_continued_sentences(
+    before: Sequence[Supported], now: Sequence[Supported]
+) -> list[Supported]:
     """Find the sentences of a period that are similar to one of the previous period (cosine of tf-idf)."""
     vectors = _tfidf([_SPEAKER.sub("", text) for text, _ in (*before, *now)])
     likeness = (vectors[len(before) :] @ vectors[: len(before)].T).toarray()
     best = likeness.max(axis=1, initial=0)
-    picked = [int(i) for i in np.argsort(-best, kind="stable")[:_MAX_CONTINUED] if best[i] >= _SAME_TOPIC_COSINE]
-    return [(now[i][0], deduplicate_texts([*before[likeness[i].argmax()][1], *now[i][1]])) for i in picked]
+    picked = [
+        int(i)
+        for i in np.argsort(-best, kind="stable")[:_MAX_CONTINUED]
+        if best[i] >= _SAME_TOPIC_COSINE
+    ]
+    return [
+        (now[i][0], deduplicate_texts([*before[likeness[i].argmax()][1], *now[i][1]]))
+        for i in picked
+    ]
 
 
 def _tfidf(texts: Sequence[str]) -> Any:

@@ -1,7 +1,7 @@
 """Summaries of sessions, weeks and months, and their digest as Markdown.
 
-A session is summarised by its turns; a week by the summaries of its sessions and a month by those of its weeks, with
-what goes on from the period before.
+A session is summarised by its turns; a week by the summaries of its sessions and a month by those
+of its weeks, with what goes on from the period before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
 from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts, evidence_column
-from memlab.summaries.writing import Row, Writer, fill_missing_topics, node_frame, turn_rows, write_summaries
+from memlab.summaries.writing import (
+    Row,
+    Writer,
+    fill_missing_topics,
+    node_frame,
+    turn_rows,
+    write_summaries,
+)
 from memlab.terminal import count_noun, escape_markdown
 
 _HEADINGS = {
@@ -41,7 +48,9 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     - Mel: I moved to \\*Oslo\\*. (u/s/1)
     """
     below = {"week": "sessions", "month": "weeks"}.get(node["kind"], "parts")
-    counted = f"{count_noun(len(node['turns']), 'turns')} in {count_noun(len(node['children']), below)}"
+    counted = (
+        f"{count_noun(len(node['turns']), 'turns')} in {count_noun(len(node['children']), below)}"
+    )
     counted += f"; written by: {node['service']}"
     if topics := escape_markdown(", ".join(node["topics"])):
         counted += f"; topics: {topics}"
@@ -50,7 +59,10 @@ def to_markdown(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
         if node[name]:
             cited = zip(node[name], node[evidence_column(name)], strict=True)
             lines += ["", f"## {head}", ""] if head else [""]
-            lines += [f"- {escape_markdown(text)} ({escape_markdown(', '.join(ids))})" for text, ids in cited]
+            lines += [
+                f"- {escape_markdown(text)} ({escape_markdown(', '.join(ids))})"
+                for text, ids in cited
+            ]
     return "\n".join(lines)
 
 
@@ -65,18 +77,21 @@ def period_name(node: Mapping[str, Any], *, tz: str = "UTC") -> str:
     return f"{node['kind']} of {monday if node['kind'] == 'week' else day:%-d %B %Y}"
 
 
-def summarize_sessions(turns: pl.DataFrame, *, service: Writer = None, language: str = "en") -> pl.DataFrame:
+def summarize_sessions(
+    turns: pl.DataFrame, *, service: Writer = None, language: str = "en"
+) -> pl.DataFrame:
     """Summarise sessions: two to six sentences, topics, decisions, action items, open questions and entities.
 
-    Without a model, and where it gives no answer that stands on the session's turns, the sentences are those of the
-    session itself, and there are topics, but no decisions, action items, open questions or entities.
+    Without a model, and where it gives no answer that stands on the session's turns, the sentences
+    are those of the session itself, and there are topics, but no decisions, action items, open
+    questions or entities.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions, in order of time.
     :param service: see :func:`memlab.llm.ask`; ``None`` for no model.
     :param language: of the turns, ISO 639-1; the topics are found by it.
-    :returns: rows of :class:`memlab.records.Summary` in the order of the sessions, with ``dropped`` (sentences of the
-        model that name turns that are not there) and ``reason`` (why a row is extractive though a model was asked;
-        empty otherwise).
+    :returns: rows of :class:`memlab.records.Summary` in the order of the sessions, with ``dropped``
+        (sentences of the model that name turns that are not there) and ``reason`` (why a row is
+        extractive though a model was asked; empty otherwise).
     :raises ModelError: when the service cannot be asked at all.
 
     >>> import memlab
@@ -110,16 +125,19 @@ def rollup(
 ) -> pl.DataFrame:
     """Summarise sessions, weeks of them, and months of these.
 
-    A session belongs to the week in which it starts where the memory's owner lives, a week (from Monday) to the month
-    of its Thursday. A session without a date goes with the one in front of it, the first ones with the one behind; a
-    scope without any date is one week and one month, whose ``method`` is ``undated``. With a service that has
-    ``record``, a period is asked for again only when its summaries or those of the period before have changed.
+    A session belongs to the week in which it starts where the memory's owner lives, a week (from
+    Monday) to the month of its Thursday. A session without a date goes with the one in front of it,
+    the first ones with the one behind; a scope without any date is one week and one month, whose
+    ``method`` is ``undated``. With a service that has ``record``, a period is asked for again only
+    when its summaries or those of the period before have changed.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
-    :param summaries: rows of :class:`memlab.records.Summary`; sessions that have none are summarised.
+    :param summaries: rows of :class:`memlab.records.Summary`; sessions that have none are
+        summarised.
     :param tz: name of the time zone in which days begin, as ``Europe/Oslo``.
     :param service: see :func:`memlab.summaries.summarize_sessions`, as ``language``.
-    :returns: rows of :class:`memlab.records.Node`: sessions, then weeks, then months, each by scope and time.
+    :returns: rows of :class:`memlab.records.Node`: sessions, then weeks, then months, each by scope
+        and time.
     :raises DataError: for an unknown time zone.
     :raises ModelError: when the service cannot be asked at all.
 
@@ -150,7 +168,8 @@ def summarize_period(
 ) -> pl.DataFrame:
     """Write the one week or month of a scope that a day lies in, as :func:`rollup` writes it, but for its topics.
 
-    Topics that no model gave set a period apart from the scope's other periods in a rollup; here there are no others.
+    Topics that no model gave set a period apart from the scope's other periods in a rollup; here
+    there are no others.
 
     :param kind: ``week`` or ``month``.
     :returns: a row of :class:`memlab.records.Node`.
@@ -164,11 +183,19 @@ def summarize_period(
         span = "its sessions have no dates" if first_days == [None] else span
         weeks = ", where a week belongs to the month of its Thursday" * (kind == "month")
         raise DataError(f"there is no session in the {kind} of {day}{weeks}; {span}")
-    below = _session_rows(dated.filter(pl.col(kind) <= first_day), turns, summaries, service, language)
+    below = _session_rows(
+        dated.filter(pl.col(kind) <= first_day), turns, summaries, service, language
+    )
     if kind == "month":
         # The month before, too: something may be carried on of it.
         both = first_days[: first_days.index(first_day) + 1][-2:]
-        below = _period_rows("week", below, tz, service, only=dated.filter(pl.col(kind).is_in(both))["week"].to_list())
+        below = _period_rows(
+            "week",
+            below,
+            tz,
+            service,
+            only=dated.filter(pl.col(kind).is_in(both))["week"].to_list(),
+        )
     return node_frame(_period_rows(kind, below, tz, service, only=[first_day]), turns, language)
 
 
@@ -177,7 +204,9 @@ def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
     try:
         ZoneInfo(tz)
     except (KeyError, ValueError, OSError) as error:
-        raise DataError(f"tz is {tz!r}, which is no time zone; write one as 'UTC' or 'Europe/Oslo'") from error
+        raise DataError(
+            f"tz is {tz!r}, which is no time zone; write one as 'UTC' or 'Europe/Oslo'"
+        ) from error
     near = pl.col("near")
     return (
         turns.group_by("session_id", maintain_order=True)
@@ -192,13 +221,20 @@ def _sessions_with_periods(turns: pl.DataFrame, tz: str) -> pl.DataFrame:
 
 
 def _session_rows(
-    dated: pl.DataFrame, turns: pl.DataFrame, summaries: pl.DataFrame | None, service: Writer, language: str
+    dated: pl.DataFrame,
+    turns: pl.DataFrame,
+    summaries: pl.DataFrame | None,
+    service: Writer,
+    language: str,
 ) -> list[Row]:
     """Give the sessions' summaries as rows of nodes with ``week`` and ``month``; missing ones are written."""
     known = frame(Summary) if summaries is None else summaries
     new = dated.join(known, on="session_id", how="anti")
     unsummarised = turns.join(new, on="session_id", how="semi", maintain_order="left")
-    made = pl.concat([known, summarize_sessions(unsummarised, service=service, language=language)], how="diagonal")
+    made = pl.concat(
+        [known, summarize_sessions(unsummarised, service=service, language=language)],
+        how="diagonal",
+    )
     rows = dated.join(made, on="session_id", maintain_order="left").with_columns(
         pl.col("dropped").fill_null(0), pl.col("reason").fill_null(""), level=pl.lit(0), kind=pl.lit("session"),
         method=pl.lit("session"), node_id="session_id", text="summary",
@@ -207,7 +243,12 @@ def _session_rows(
 
 
 def _period_rows(
-    kind: str, below: list[Row], tz: str, service: Writer, *, only: Collection[date | None] | None = None
+    kind: str,
+    below: list[Row],
+    tz: str,
+    service: Writer,
+    *,
+    only: Collection[date | None] | None = None,
 ) -> list[Row]:
     """Write the weeks or months above some nodes, in order; ``only``: those of these dates."""
     parts = [list(rows) for _, rows in groupby(below, key=lambda row: (row["scope"], row[kind]))]
@@ -216,7 +257,9 @@ def _period_rows(
         for part, before in zip(parts, [[], *parts], strict=False)
         if only is None or part[0][kind] in only
     ]
-    nodes = write_summaries(PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs])
+    nodes = write_summaries(
+        PERIOD, [part for part, _ in pairs], service, before=[before for _, before in pairs]
+    )
     for (part, _), node in zip(pairs, nodes, strict=True):
         method = f"{kind}s ({tz})" if part[0][kind] else "undated"
         node |= {"kind": kind, "method": method, "month": part[0]["month"]}

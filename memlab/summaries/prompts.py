@@ -102,7 +102,8 @@ class Item(NamedTuple):
     :param id: of the turn, or of the node that the sentence is from.
     :param turns: ids of the turns that it stands on itself.
     :param speaker: of a turn; empty for a sentence of a summary.
-    :param kind: the list that a sentence is from, ``decisions`` or ``open_questions``; empty for what happened.
+    :param kind: the list that a sentence is from, ``decisions`` or ``open_questions``; empty for
+        what happened.
     """
 
     id: str
@@ -138,11 +139,20 @@ def summary_request(task: Task, group: Group) -> Request:
     entries = [_prompt_entry(place, item) for place, item in enumerate(items, 1)]
     prompt: Any = {"before": entries[:n], "now": entries[n:]} if task.shape is Period else entries
     about = (str(n), *(part for item in items for part in (item.id, item.text)))
-    return Request(task.name, task.version, about, json.dumps(prompt, ensure_ascii=False), task.shape, task.system)
+    return Request(
+        task.name,
+        task.version,
+        about,
+        json.dumps(prompt, ensure_ascii=False),
+        task.shape,
+        task.system,
+    )
 
 
 def _prompt_entry(place: int, item: Item) -> dict[str, Any]:
-    text = item.text if len(item.text) <= _MAX_TURN_CHARS else item.text[: _MAX_TURN_CHARS - 1] + "…"
+    text = (
+        item.text if len(item.text) <= _MAX_TURN_CHARS else item.text[: _MAX_TURN_CHARS - 1] + "…"
+    )
     time = f"{item.time:%A %Y-%m-%d %H:%M}" if item.time else ""
     entry = {"id": place, "time": time, "speaker": item.speaker, "kind": item.kind}
     return {name: value for name, value in entry.items() if value} | {"text": text}
@@ -151,8 +161,8 @@ def _prompt_entry(place: int, item: Item) -> dict[str, Any]:
 def supported_points(answer: Theme, group: Group) -> tuple[dict[str, list[Supported]], int]:
     """Keep the sentences of an answer that cite existing entries.
 
-    A sentence that names none, or one that is not there, is dropped and counted; so is one that does not stand on the
-    period. Only what was carried on may stand on the period before, too.
+    A sentence that names none, or one that is not there, is dropped and counted; so is one that
+    does not stand on the period. Only what was carried on may stand on the period before, too.
 
     :returns: the lists of sentences by name, and how many sentences were dropped.
     """
@@ -164,7 +174,10 @@ def supported_points(answer: Theme, group: Group) -> tuple[dict[str, list[Suppor
             ids = sorted(set(point.ids)) or [0]
             begins = ids[-1] if name == "carried_on" else ids[0]
             if ids[0] > 0 and begins > n and ids[-1] <= len(entries):
-                points.setdefault(point.text, deduplicate_texts(turn for i in ids for turn in entries[i - 1].turns))
+                points.setdefault(
+                    point.text,
+                    deduplicate_texts(turn for i in ids for turn in entries[i - 1].turns),
+                )
             else:
                 dropped += 1
         kept[name] = [*points.items()]

@@ -41,14 +41,15 @@ def build_raptor_tree(
 ) -> Tree:
     """Build a tree for each scope: group the entries of a layer by their vectors, summarise each group, embed, repeat.
 
-    An entry belongs to every group that it is in with a probability above a tenth; ``parent`` is the one that it
-    belongs to most. A scope is done when a layer has at most eight entries, or after five layers. A layer has at most
-    half as many nodes as the one below; where the mixture finds more groups, or only one, neighbours in time are put
-    together five by five, so that it ends for any input.
+    An entry belongs to every group that it is in with a probability above a tenth; ``parent`` is
+    the one that it belongs to most. A scope is done when a layer has at most eight entries, or
+    after five layers. A layer has at most half as many nodes as the one below; where the mixture
+    finds more groups, or only one, neighbours in time are put together five by five, so that it
+    ends for any input.
 
-    UMAP gives other groups for vectors that differ in their last bits, as those of another machine may; ``recorded``
-    reads the groups too, so that its trees are the same everywhere. Groups that are recorded depend on neither ``seed``
-    nor ``encoder``, and none are computed.
+    UMAP gives other groups for vectors that differ in their last bits, as those of another machine
+    may; ``recorded`` reads the groups too, so that its trees are the same everywhere. Groups that
+    are recorded depend on neither ``seed`` nor ``encoder``, and none are computed.
 
     :param turns: rows of :class:`memlab.records.Turn`, in order of scope, session and place.
     :param encoder: embeds turns and summaries, for the grouping and for ``vectors`` of the tree.
@@ -69,13 +70,19 @@ def build_raptor_tree(
     embedder = load(encoder)
     vectors = np.asarray(embedder.encode(turn_texts(turns)) if vectors is None else vectors)
     if len(vectors) != turns.height:
-        raise DataError(f"there are {len(vectors):,} vectors for {turns.height:,} turns; give one for each")
+        raise DataError(
+            f"there are {len(vectors):,} vectors for {turns.height:,} turns; give one for each"
+        )
     below, place = turn_rows(turns), {turn: n for n, turn in enumerate(turns["turn_id"])}
     layers, of_layers = list[list[Row]](), [vectors[:0]]
     while len(layers) < MAX_LAYERS and (groups := _group_scopes(below, vectors, service, seed)):
         below = write_summaries(CLUSTER, [part for _, part, _ in groups], service)
         for (method, part, weights), node in zip(groups, below, strict=True):
-            node |= {"kind": "cluster", "method": method, "turns": sorted(node["turns"], key=place.__getitem__)}
+            node |= {
+                "kind": "cluster",
+                "method": method,
+                "turns": sorted(node["turns"], key=place.__getitem__),
+            }
             for entry, weight in zip(part, weights, strict=True):
                 if weight > entry.get("weight", 0):
                     entry |= {"weight": weight, "parent": node["node_id"]}
@@ -118,11 +125,21 @@ def _group_entries(entries: list[Row], vectors: np.ndarray, service: Writer, see
     soft = mixture_memberships(vectors, seed=seed).T.tocsr()
     if 1 < soft.shape[0] <= len(vectors) // 2:
         soft.sort_indices()
-        method, parts = "mixture", [(soft.indices[a:b], soft.data[a:b]) for a, b in pairwise(soft.indptr)]
+        method, parts = (
+            "mixture",
+            [(soft.indices[a:b], soft.data[a:b]) for a, b in pairwise(soft.indptr)],
+        )
     else:
         method, at = "chunks", np.arange(len(vectors))
-        parts = [(each, np.ones(len(each))) for each in np.split(at, range(CHUNK_SIZE, len(at), CHUNK_SIZE))]
-    groups = _Groups(method=method, members=[at.tolist() for at, _ in parts], weights=[w.tolist() for _, w in parts])
+        parts = [
+            (each, np.ones(len(each)))
+            for each in np.split(at, range(CHUNK_SIZE, len(at), CHUNK_SIZE))
+        ]
+    groups = _Groups(
+        method=method,
+        members=[at.tolist() for at, _ in parts],
+        weights=[w.tolist() for _, w in parts],
+    )
     if callable(service):
         groups = service([replace(request, prompt=groups.model_dump_json())])[0].value or groups
     return groups

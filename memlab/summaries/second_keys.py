@@ -25,22 +25,27 @@ KEYS = ("facts", "summaries", "headers")
 
 
 @stage
-def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.5, service: str = llm.RECORDED) -> Run:
+def second_keys(
+    run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.5, service: str = llm.RECORDED
+) -> Run:
     """Search by facts or summaries that a model extracted, and fuse with the run by guarded reciprocal rank fusion.
 
-    A turn's score is the best cosine of its own text and of its keys. Keys are ``facts`` (sentences that state one
-    thing, and stand on the turns that say it), ``summaries`` (sentences of session summaries, with the turns that they
-    cite), or ``headers``: the turn's own text behind the first sentence of its session's summary. They are extracted
-    once for a bench; a session that the model gave no answer for has no keys, with a warning.
+    A turn's score is the best cosine of its own text and of its keys. Keys are ``facts`` (sentences
+    that state one thing, and stand on the turns that say it), ``summaries`` (sentences of session
+    summaries, with the turns that they cite), or ``headers``: the turn's own text behind the first
+    sentence of its session's summary. They are extracted once for a bench; a session that the model
+    gave no answer for has no keys, with a warning.
 
     :param of: ``facts``, ``summaries`` or ``headers``.
-    :param weight: of the list that is added; the run's own list weighs 1, and its first three places are guarded.
+    :param weight: of the list that is added; the run's own list weighs 1, and its first three
+        places are guarded.
     :param service: what extracts, see :func:`memlab.llm.ask`.
-    :raises DataError: for a ranking of sessions, other keys, a negative weight, or a bench without an encoder.
+    :raises DataError: for a ranking of sessions, other keys, a negative weight, or a bench without
+        an encoder.
     :raises ModelError: when no such service is set.
 
-    Source: Wu et al., LongMemEval (ICLR 2025), section 5.3 (key expansion); Anthropic, Contextual Retrieval (2024), for
-    headers.
+    Source: Wu et al., LongMemEval (ICLR 2025), section 5.3 (key expansion); Anthropic, Contextual
+    Retrieval (2024), for headers.
 
     >>> import memlab
     >>> bench = memlab.Bench.of(memlab.sample(turns=60), encoder="hashing:64")
@@ -63,7 +68,11 @@ def second_keys(run: Run, bench: Bench, *, of: str = "facts", weight: float = 0.
             question_vectors = bench.query_vectors[rows]
             # A column for each turn, so that the best of a turn's keys is a maximum over rows.
             best = cosines(question_vectors, turn_vectors[span]).T.copy()
-            np.maximum.at(best, turn_of[inside] - span.start, cosines(question_vectors, vectors[key_of[inside]]).T)
+            np.maximum.at(
+                best,
+                turn_of[inside] - span.start,
+                cosines(question_vectors, vectors[key_of[inside]]).T,
+            )
             yield rows, span, best.T
 
     hits = rank(bench, scored(), level="turn", k=run_depth(run)).frame
@@ -93,14 +102,22 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
     else:
         summaries = summarize_sessions(turns, service=service, language=bench.language)
         line = fallback_note(summaries, "summaries")
-        written = summaries.filter(pl.col("reason") == "").select("session_id", "sentences", "evidence")
+        written = summaries.filter(pl.col("reason") == "").select(
+            "session_id", "sentences", "evidence"
+        )
         if of == "summaries":
-            keys = written.explode("sentences", "evidence").select(text="sentences", turn_id="evidence")
+            keys = written.explode("sentences", "evidence").select(
+                text="sentences", turn_id="evidence"
+            )
         else:
             first = written.select("session_id", head=pl.col("sentences").list.first())
-            named = turns.select("session_id", "turn_id").with_columns(own=pl.Series(documents.texts))
+            named = turns.select("session_id", "turn_id").with_columns(
+                own=pl.Series(documents.texts)
+            )
             text = pl.format("[{}] {}", "head", "own")
-            keys = named.join(first, on="session_id").select(text=text, turn_id=pl.concat_list("turn_id"))
+            keys = named.join(first, on="session_id").select(
+                text=text, turn_id=pl.concat_list("turn_id")
+            )
     if line:
         warnings.warn(line, stacklevel=5)
     return keys

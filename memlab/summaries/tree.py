@@ -37,16 +37,19 @@ def tree(
 ) -> Run:
     """Rank turns by themselves and by the summaries above them: the collapsed tree of RAPTOR.
 
-    Turns and summaries are one pool in order of their cosine with the question; a summary gives its turns that are
-    nearest to the question, each turn once. Summaries are written once for a bench; one question is ranked at a time.
+    Turns and summaries are one pool in order of their cosine with the question; a summary gives its
+    turns that are nearest to the question, each turn once. Summaries are written once for a bench;
+    one question is ranked at a time.
 
-    :param over: ``weeks`` (sessions, weeks and months, see :func:`memlab.summaries.rollup`), ``clusters``
-        (:func:`memlab.summaries.build_raptor_tree`), or ``both``.
+    :param over: ``weeks`` (sessions, weeks and months, see :func:`memlab.summaries.rollup`),
+        ``clusters`` (:func:`memlab.summaries.build_raptor_tree`), or ``both``.
     :param turns: how many turns a summary gives.
-    :param service: who writes them, see :func:`memlab.summaries.summarize_sessions`; ``recorded`` reads answers.
+    :param service: who writes them, see :func:`memlab.summaries.summarize_sessions`; ``recorded``
+        reads answers.
     :param tz: name of the time zone in which weeks begin.
     :param seed: of the grouping into clusters; recorded groups have none.
-    :raises DataError: for a count below 1, another ``over``, an unknown time zone, or without an encoder.
+    :raises DataError: for a count below 1, another ``over``, an unknown time zone, or without an
+        encoder.
     :raises ModelError: when the service cannot be asked at all.
 
     Source: Sarthi et al., "RAPTOR", ICLR 2024, section 3 (collapsed tree).
@@ -63,7 +66,9 @@ def tree(
     """
     check_at_least(1, k=k, turns=turns)
     rankings, documents = [], bench.documents("turn")
-    for rows, span, scope_tree in _trees_by_scope(bench, over=over, service=service, tz=tz, seed=seed):
+    for rows, span, scope_tree in _trees_by_scope(
+        bench, over=over, service=service, tz=tz, seed=seed
+    ):
         sessions, at = documents.session[span], span.start + np.arange(span.stop - span.start)
         sizes = scope_tree.nodes["turns"].list.len().to_numpy()
         node = np.repeat(np.arange(len(sizes)), sizes)
@@ -77,31 +82,45 @@ def tree(
             np.maximum.at(best, turn[nearest], node_scores[node[nearest]])
             if level == "session":
                 first = group_starts(sessions)
-                turn_scores, best = (np.maximum.reduceat(scores, first) for scores in (turn_scores, best))
+                turn_scores, best = (
+                    np.maximum.reduceat(scores, first) for scores in (turn_scores, best)
+                )
                 at = sessions[first]
             order = np.lexsort((-turn_scores, -best))[:k]
             rankings.append((np.full(len(order), row), at[order], best[order]))
     return rank_scored_pairs(bench, rankings, level=level, k=k)
 
 
-def nearest_summaries(bench: Bench, *, k: int = 3, over: str = "weeks", **design: Any) -> pl.DataFrame:
+def nearest_summaries(
+    bench: Bench, *, k: int = 3, over: str = "weeks", **design: Any
+) -> pl.DataFrame:
     """Give the summaries that are most similar to each question.
 
     :param over: as for :func:`tree`, like ``service``, ``tz`` and ``seed``.
-    :returns: ``query_id``, ``rank``, ``score`` (cosine) and the columns of :class:`memlab.records.Node`.
+    :returns: ``query_id``, ``rank``, ``score`` (cosine) and the columns of
+        :class:`memlab.records.Node`.
     """
     check_at_least(1, k=k)
-    parts = [pl.DataFrame(schema={"query_id": pl.String(), "rank": pl.Int64(), "score": pl.Float64(), **NODES})]
+    parts = [
+        pl.DataFrame(
+            schema={"query_id": pl.String(), "rank": pl.Int64(), "score": pl.Float64(), **NODES}
+        )
+    ]
     for rows, _, made in _trees_by_scope(bench, over=over, **design):
         for row in rows.tolist():
             score = _question_cosines(bench, row, made.vectors)
             order = np.argsort(-score, kind="stable")[:k]
-            head = {"query_id": [bench.queries["query_id"][row]] * len(order), "rank": range(1, len(order) + 1)}
+            head = {
+                "query_id": [bench.queries["query_id"][row]] * len(order),
+                "rank": range(1, len(order) + 1),
+            }
             parts.append(pl.DataFrame(head | {"score": score[order]}).hstack(made.nodes[order]))
     return pl.concat(parts)
 
 
-def summary_tree(bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0) -> Tree:
+def summary_tree(
+    bench: Bench, over: str, *, service: str | None = None, tz: str = "UTC", seed: int = 0
+) -> Tree:
     """Give the summaries of a bench's conversations with their vectors, made once for the bench.
 
     :raises DataError: for another ``over``, an unknown time zone, or without an encoder.
@@ -110,8 +129,14 @@ def summary_tree(bench: Bench, over: str, *, service: str | None = None, tz: str
         raise DataError(f"over is {over!r}; choose from {', '.join(TREE_KINDS)}")
     # What a kind does not depend on is left out, so that it is not written again.
     designs = {"weeks": (service, tz, 0), "clusters": (service, "", seed)}
-    parts = [_build_tree(bench, kind, *design) for kind, design in designs.items() if over in (kind, "both")]
-    return Tree(pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts]))
+    parts = [
+        _build_tree(bench, kind, *design)
+        for kind, design in designs.items()
+        if over in (kind, "both")
+    ]
+    return Tree(
+        pl.concat(part.nodes for part in parts), np.concatenate([part.vectors for part in parts])
+    )
 
 
 @cache_per_bench
@@ -122,7 +147,9 @@ def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int
     turns, embedder = bench.turns[order], bench.embedder()
     written: dict[str, Any] = {"service": service, "language": bench.language}
     if over == "clusters":
-        built = build_raptor_tree(turns, encoder=embedder, vectors=documents.vectors()[at[order]], seed=seed, **written)
+        built = build_raptor_tree(
+            turns, encoder=embedder, vectors=documents.vectors()[at[order]], seed=seed, **written
+        )
     else:
         nodes = rollup(turns, tz=tz, **written)
         built = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
@@ -137,7 +164,11 @@ def _trees_by_scope(bench: Bench, **design: Any) -> Iterator[tuple[np.ndarray, s
         raise DataError("the queries are not embedded; make the bench with an encoder")
     all_scopes = summary_tree(bench, **design)
     for rows, span in bench.by_scope("turn"):
-        own = (all_scopes.nodes["scope"] == bench.queries["scope"][int(rows[0])]).arg_true().to_numpy()
+        own = (
+            (all_scopes.nodes["scope"] == bench.queries["scope"][int(rows[0])])
+            .arg_true()
+            .to_numpy()
+        )
         yield rows, span, Tree(all_scopes.nodes[own], all_scopes.vectors[own])
 
 

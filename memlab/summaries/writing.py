@@ -14,7 +14,14 @@ from memlab.cluster import cluster_terms
 from memlab.records import Node, schema
 from memlab.summaries import prompts
 from memlab.summaries.extractive import extract_sentences, find_continued_sentences
-from memlab.summaries.prompts import Group, Item, Supported, Task, deduplicate_texts, evidence_column
+from memlab.summaries.prompts import (
+    Group,
+    Item,
+    Supported,
+    Task,
+    deduplicate_texts,
+    evidence_column,
+)
 from memlab.text.tokens import sentences
 
 NODES = pl.Schema(schema(Node))
@@ -32,19 +39,25 @@ def turn_rows(turns: pl.DataFrame) -> list[Row]:
         "scope", "speaker", node_id="turn_id", start="timestamp", end="timestamp", level=pl.lit(0),
         turns=pl.concat_list("turn_id"), sentences=pl.concat_list((pl.col("text") + image).str.strip_chars()),
     )  # fmt: skip
-    return rows.with_columns(evidence=pl.concat_list("turns").list.eval(pl.concat_list(pl.element()))).to_dicts()
+    return rows.with_columns(
+        evidence=pl.concat_list("turns").list.eval(pl.concat_list(pl.element()))
+    ).to_dicts()
 
 
 def write_summaries(
-    task: Task, parts: Sequence[Sequence[Row]], service: Writer, *, before: Sequence[Sequence[Row]] = ()
+    task: Task,
+    parts: Sequence[Sequence[Row]],
+    service: Writer,
+    *,
+    before: Sequence[Sequence[Row]] = (),
 ) -> list[Row]:
     """Write a summary of each group of rows; where the model gives none, pick sentences of the group.
 
     :param before: of each group the rows of the period before, where there are periods.
-    :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and ``evidence``, the other
-        lists of the task with theirs, ``topics`` (``None`` where no model gave them), ``entities``, ``service``,
-        ``model``, ``dropped`` and ``reason``; and what it stands on: ``scope``, ``level``, ``children``, ``turns``,
-        ``start`` and ``end``.
+    :returns: for each group ``node_id`` (the key of the request), ``text``, ``sentences`` and
+        ``evidence``, the other lists of the task with theirs, ``topics`` (``None`` where no model
+        gave them), ``entities``, ``service``, ``model``, ``dropped`` and ``reason``; and what it
+        stands on: ``scope``, ``level``, ``children``, ``turns``, ``start`` and ``end``.
     :raises ModelError: when the service cannot be asked at all.
     """
     if isinstance(service, str) and service != llm.RECORDED:
@@ -58,15 +71,26 @@ def write_summaries(
     for part, request, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
         points, dropped = prompts.supported_points(value, group) if value else ({}, 0)
-        reason = answer.error if not points else "" if points["sentences"] else "no sentence stands on what it names"
+        reason = (
+            answer.error
+            if not points
+            else ""
+            if points["sentences"]
+            else "no sentence stands on what it names"
+        )
         row: Row = {"service": EXTRACTIVE, "model": None, "topics": None, "entities": []}
         if points and not reason:
             row = {"service": by, "model": getattr(service, "model", None)}
-            row |= {name: deduplicate_texts(getattr(value, name, ())) for name in ("topics", "entities")}
+            row |= {
+                name: deduplicate_texts(getattr(value, name, ())) for name in ("topics", "entities")
+            }
         else:
             points = _extractive_points(task, group)
         for name, each in points.items():
-            row |= {name: [text for text, _ in each], evidence_column(name): [turns for _, turns in each]}
+            row |= {
+                name: [text for text, _ in each],
+                evidence_column(name): [turns for _, turns in each],
+            }
         row |= {"node_id": request.key, "dropped": dropped, "reason": reason if service else ""}
         rows.append(row | _parent_fields(part) | {"text": " ".join(row["sentences"])})
     return rows
@@ -75,10 +99,19 @@ def write_summaries(
 def _summary_items(rows: Sequence[Row]) -> list[Item]:
     """Give the items that a summary of some rows may cite."""
     return [
-        Item(row["node_id"], text, turns, row["start"], row.get("speaker", ""), "" if name == "sentences" else name)
+        Item(
+            row["node_id"],
+            text,
+            turns,
+            row["start"],
+            row.get("speaker", ""),
+            "" if name == "sentences" else name,
+        )
         for row in rows
         for name in ("sentences", "decisions", "open_questions")
-        for text, turns in zip(row.get(name) or (), row.get(evidence_column(name)) or (), strict=True)
+        for text, turns in zip(
+            row.get(name) or (), row.get(evidence_column(name)) or (), strict=True
+        )
     ]
 
 
@@ -94,7 +127,10 @@ def _parent_fields(part: Sequence[Row]) -> Row:
 
 def _extractive_points(task: Task, group: Group) -> dict[str, list[Supported]]:
     """Pick sentences without a model; decisions and open questions are kept as they are."""
-    points = {name: [(i.text, i.turns) for i in group.items if i.kind == name] for name in task.shape.sentence_lists()}
+    points = {
+        name: [(i.text, i.turns) for i in group.items if i.kind == name]
+        for name in task.shape.sentence_lists()
+    }
     points["sentences"] = extract_sentences([item for item in group.items if not item.kind])
     if group.before:
         points["carried_on"] = find_continued_sentences(
@@ -108,7 +144,9 @@ def fallback_note(rows: pl.DataFrame, what: str) -> str:
 
     :param rows: ``reason``, as :func:`write_summaries` gives it.
     """
-    return llm.describe_unanswered([llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what)
+    return llm.describe_unanswered(
+        [llm.Answer(None if reason else True, reason) for reason in rows["reason"]], what
+    )
 
 
 def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.DataFrame:
@@ -121,24 +159,39 @@ def node_frame(rows: Sequence[Row], turns: pl.DataFrame, language: str) -> pl.Da
 def fill_missing_topics(rows: pl.DataFrame, turns: pl.DataFrame, language: str) -> pl.DataFrame:
     """Fill in topics that no model gave: phrases that set a row's turns apart from those of the scope's others.
 
-    What an assistant says is left out, unless nobody else speaks. See :func:`memlab.cluster.cluster_terms`.
+    What an assistant says is left out, unless nobody else speaks. See
+    :func:`memlab.cluster.cluster_terms`.
 
     :param rows: ``scope``, ``turns`` (ids) and ``topics``, null where they are to be found.
     """
     person = pl.col("role") != "assistant"
-    without_topics = rows.with_row_index("row").filter(pl.col("topics").is_null().any().over("scope"))
+    without_topics = rows.with_row_index("row").filter(
+        pl.col("topics").is_null().any().over("scope")
+    )
     # Splitting takes long: only turns of scopes where topics are missing.
     stated = (
         without_topics.select("row", "scope", turn_id="turns")
         .explode("turn_id")
-        .join(turns.select("turn_id", "speaker", "role", "text"), on="turn_id", maintain_order="left")
+        .join(
+            turns.select("turn_id", "speaker", "role", "text"), on="turn_id", maintain_order="left"
+        )
         .filter(person | ~person.any().over("row"))
     )
     split = pl.Series(map(sentences, stated["text"]), dtype=pl.List(pl.String))
     topics = dict[int, list[str]]()
-    for part in stated.with_columns(text=split).explode("text").drop_nulls("text").partition_by("scope"):
+    for part in (
+        stated.with_columns(text=split).explode("text").drop_nulls("text").partition_by("scope")
+    ):
         labels, speakers = part["row"].to_numpy().astype(np.int64), part["speaker"].to_list()
-        terms = cluster_terms(part["text"].to_list(), labels, n_terms=_MAX_TOPICS, speakers=speakers, language=language)
+        terms = cluster_terms(
+            part["text"].to_list(),
+            labels,
+            n_terms=_MAX_TOPICS,
+            speakers=speakers,
+            language=language,
+        )
         topics |= dict(terms.select("label", "terms").iter_rows())
-    own = pl.Series("topics", [topics.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String))
+    own = pl.Series(
+        "topics", [topics.get(row, []) for row in range(rows.height)], dtype=pl.List(pl.String)
+    )
     return rows.with_columns(pl.coalesce("topics", own))

@@ -1,7 +1,8 @@
 """The analyser of retrieval: lower-case words, stemmed, without stop words.
 
-One analyser for documents and questions, BM25 and every stage that compares words. A language brings its stemmer
-(Snowball's) and its stop words; the tokens are the same everywhere: runs of two letters or digits, or more.
+One analyser for documents and questions, BM25 and every stage that compares words. A language
+brings its stemmer (Snowball's) and its stop words; the tokens are the same everywhere: runs of two
+letters or digits, or more.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ def english_rules_apply(language: str, rules: str) -> bool:
     """
     if language != "en":
         name = LANGUAGES.get(language, language)
-        _log.warning("%s knows English alone and is left out of conversations in %s; all else works", rules, name)
+        _log.warning(
+            "%s knows English alone and is left out of conversations in %s; all else works",
+            rules,
+            name,
+        )
     return language == "en"
 
 
@@ -95,10 +100,11 @@ def _stop_series(language: str) -> pl.Series:
 def stop_words(language: str = "en") -> frozenset[str]:
     """Give the stop words of a language: function words alone, since any other word may matter to a question.
 
-    English has the closed classes of :mod:`memlab.text.words`, eleven languages have NLTK's lists as ``bm25s``
-    brings them, thirteen those of ``stopwordsiso``, and all these the words that questions begin with. Finnish, Greek,
-    Hungarian and Indonesian leave out the latter alone, and Persian, Nepali, Serbian, Tamil and Yiddish nothing: there
-    is no list, or one of more than 700 words, with "year" and "place" among them.
+    English has the closed classes of :mod:`memlab.text.words`, eleven languages have NLTK's lists
+    as ``bm25s`` brings them, thirteen those of ``stopwordsiso``, and all these the words that
+    questions begin with. Finnish, Greek, Hungarian and Indonesian leave out the latter alone, and
+    Persian, Nepali, Serbian, Tamil and Yiddish nothing: there is no list, or one of more than 700
+    words, with "year" and "place" among them.
 
     :raises DataError: for an unknown language.
     """
@@ -108,7 +114,9 @@ def stop_words(language: str = "en") -> frozenset[str]:
     with require_extra("languages", f"text in {name}"):
         import stopwordsiso
         from bm25s import stopwords
-    listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(language)
+    listed = getattr(stopwords, f"STOPWORDS_{name.upper()}", None) or stopwordsiso.stopwords(
+        language
+    )
     if language == "lt":  # its list was read in a wrong encoding
         listed = [word.encode("latin-1").decode("iso8859-13") for word in listed]
     asking = word_lists()["asking"].get(language, "").split()
@@ -125,14 +133,19 @@ def snippet(text: str, question: str, *, length: int = 260, language: str = "en"
     return snippets([text], question, length=length, language=language)[0]
 
 
-def snippets(texts: Sequence[str], question: str, *, length: int = 260, language: str = "en") -> list[str]:
+def snippets(
+    texts: Sequence[str], question: str, *, length: int = 260, language: str = "en"
+) -> list[str]:
     """Cut many messages as :func:`snippet` does one."""
     parts = [[part for part in tokens.sentences(text) if part.strip()] or [text] for text in texts]
-    asked, *stems = tokenize([question, *(part for own in parts for part in own)], language=language)
+    asked, *stems = tokenize(
+        [question, *(part for own in parts for part in own)], language=language
+    )
     words, shared = set(asked), iter(stems)
     counts = [[len(words & set(next(shared))) for _ in own] for own in parts]
     return [
-        _cut_around(text, own, int(np.argmax(n)), length) for text, own, n in zip(texts, parts, counts, strict=True)
+        _cut_around(text, own, int(np.argmax(n)), length)
+        for text, own, n in zip(texts, parts, counts, strict=True)
     ]
 
 
@@ -144,4 +157,6 @@ def _cut_around(text: str, parts: list[str], best: int, length: int) -> str:
         end += 1
     cut = " ".join(parts[best:end])
     cut = cut if len(cut) <= length else cut[: length - 1].rstrip() + "…"
-    return f"{'… ' if best else ''}{cut}{' …' if end < len(parts) and not cut.endswith('…') else ''}"
+    return (
+        f"{'… ' if best else ''}{cut}{' …' if end < len(parts) and not cut.endswith('…') else ''}"
+    )

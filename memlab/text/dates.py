@@ -1,7 +1,8 @@
 """Dates in a text and the days they cover: "May 3rd, 2023", "the week before 9 June 2023", "last Friday".
 
-A value is as precise as the date: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a week ``2023-W18`` (ISO
-8601) or a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and ``05``.
+A value is as precise as the date: a day ``2023-05-07``, a month ``2023-05``, a year ``2023``, a
+week ``2023-W18`` (ISO 8601) or a weekend ``2023-05-06/2023-05-07``; without a year ``05-07`` and
+``05``.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from memlab.text.tokens import blank_out
 from memlab.text.words import MONTHS, WEEKDAYS, word_lists
 
 _QUANTITIES = {word: n for n, word in enumerate(word_lists()["cardinals"].split(), 1)}
-_QUANTITIES |= dict.fromkeys(("a", "an"), 1) | dict.fromkeys(("couple", "couple of", "a couple", "a couple of"), 2)
+_QUANTITIES |= dict.fromkeys(("a", "an"), 1) | dict.fromkeys(
+    ("couple", "couple of", "a couple", "a couple of"), 2
+)
 _ORDINALS = word_lists()["ordinals"].split()
-# Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is no verb.
+# Groups are year, month and day; ``sure`` is the ending or the word of an ordinal: with it "may" is
+# no verb.
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
     r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?:\.(?= ?[\d,]))?"
@@ -69,9 +73,17 @@ _YEAR_PATTERN = (
     rf"(?<={_TIME_LEAD}|\b(?:spring|summer|autumn|fall|winter)(?: of)? |\b(?:class of|year|from|between) |"
     r"\b(?:19|20)\d\d (?:to|and|until) )(?P<year>(?:19|20)\d\d)\b(?![%:/'’-]|[.,]\d)"
 )
-_MONTH_PATTERN = rf"(?P<lead>{_TIME_LEAD})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_TIME_LEAD}){_MONTH}"
+_MONTH_PATTERN = (
+    rf"(?P<lead>{_TIME_LEAD})?\b{_NO_DAY}(?<!\d(?:st|nd|rd|th)?(?: of)? {_TIME_LEAD}){_MONTH}"
+)
 _CERTAIN_LEADS = ("in", "since", "until", "during", "early", "late", "mid")
-_AMBIGUOUS_MONTHS = ("march", "april", "may", "june", "august")  # only behind a word of time: names, verbs
+_AMBIGUOUS_MONTHS = (
+    "march",
+    "april",
+    "may",
+    "june",
+    "august",
+)  # only behind a word of time: names, verbs
 _DAY_PREPOSITION = regex.compile(r"\b(?:on|by|since|until|before|after|of) $", regex.I)
 _CONTINUATION = regex.compile(r"['’]s\b| of\b", regex.I)  # "yesterday's", "last week of May"
 
@@ -93,10 +105,11 @@ class Date(NamedTuple):
 def dates(text: str, now: date | None = None) -> list[Date]:
     """List the dates of a text, in order.
 
-    "7/5/2023" is read month first, as American texts write it, unless the first number is no month; "7.5.2023" day
-    first. Names that are also words ("may", "march", "April") are months only with a day, a year or behind a word of
-    time. Relative dates ("last Friday", "two weeks ago") are read where ``now`` is given; what the calendar does not
-    decide ("recently", "a few days ago", "in two weeks") never is.
+    "7/5/2023" is read month first, as American texts write it, unless the first number is no month;
+    "7.5.2023" day first. Names that are also words ("may", "march", "April") are months only with a
+    day, a year or behind a word of time. Relative dates ("last Friday", "two weeks ago") are read
+    where ``now`` is given; what the calendar does not decide ("recently", "a few days ago", "in two
+    weeks") never is.
 
     :param now: the day on which the text was written.
 
@@ -109,7 +122,9 @@ def dates(text: str, now: date | None = None) -> list[Date]:
     """
     rows: list[Date] = []
     for pattern, read in _READERS:
-        found_dates = [row for match in pattern.finditer(text) if (row := read(match, now)) is not None]
+        found_dates = [
+            row for match in pattern.finditer(text) if (row := read(match, now)) is not None
+        ]
         rows += found_dates
         text = blank_out(text, found_dates)
     return sorted(rows, key=lambda row: row.start)
@@ -118,8 +133,8 @@ def dates(text: str, now: date | None = None) -> list[Date]:
 def annotate_dates(text: str, day: date) -> str:
     """Write the date behind each relative date of a text: "yesterday (7 May 2023)".
 
-    Days are written as days, months and years as such, and weeks as the week before or after a day. "Last Friday" is
-    the latest before the day, "next Friday" the first after it.
+    Days are written as days, months and years as such, and weeks as the week before or after a day.
+    "Last Friday" is the latest before the day, "next Friday" the first after it.
 
     :param day: the day on which the text was written.
 
@@ -135,7 +150,9 @@ def annotate_dates(text: str, day: date) -> str:
         if not n or _CONTINUATION.match(text, row.end):
             continue
         if unit in ("week", "weekend"):
-            count = "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
+            count = (
+                "the" if row.text.lower().startswith(("last", "next", "coming")) else str(abs(n))
+            )
             written = f"{count} {unit}{'s' * (abs(n) > 1)} {'before' if n < 0 else 'after'} {format_day(day)}"
         elif unit == "day":
             written = format_day(date.fromisoformat(row.value))
@@ -175,7 +192,8 @@ def date_range(value: str) -> tuple[date, date] | None:
 def _shift_date(now: date, n: int, unit: str) -> str:
     """Give the value of the day, week, weekend, month or year that is ``n`` units from a day.
 
-    The last weekend is over by the day, the next is yet to come, and this one is the nearest that is not over.
+    The last weekend is over by the day, the next is yet to come, and this one is the nearest that
+    is not over.
     """
     if unit == "day":
         return (now + timedelta(n)).isoformat()
@@ -246,8 +264,14 @@ def _read_year(match: Any, _: date | None) -> Date:
 def _read_month(match: Any, _: date | None) -> Date | None:
     name, lead = match["month"], (match["lead"] or "").lower().strip(" -")
     doubtful = name.lower() not in MONTHS or name.lower() in _AMBIGUOUS_MONTHS
-    clear = lead or match.string.strip(" .") == name if name[0].isupper() else lead in _CERTAIN_LEADS
-    return None if doubtful and not clear else Date(f"{_month_number(name):02d}", name, *match.span("month"))
+    clear = (
+        lead or match.string.strip(" .") == name if name[0].isupper() else lead in _CERTAIN_LEADS
+    )
+    return (
+        None
+        if doubtful and not clear
+        else Date(f"{_month_number(name):02d}", name, *match.span("month"))
+    )
 
 
 def _month_number(name: str) -> int:

@@ -9,7 +9,9 @@ from memlab.text.numbers import numbers
 from memlab.text.tokens import normalize_characters, stem, words
 from memlab.text.words import ARTICLES, BE, DO, HAVE, word_lists
 
-_AUXILIARIES = dict.fromkeys(BE | {"'m", "'re"}, "be") | dict.fromkeys(HAVE, "have") | dict.fromkeys(DO, "do")
+_AUXILIARIES = (
+    dict.fromkeys(BE | {"'m", "'re"}, "be") | dict.fromkeys(HAVE, "have") | dict.fromkeys(DO, "do")
+)
 _AUXILIARIES |= dict.fromkeys(("kept", "keeps"), "keep")
 _CONTRACTED_NOT = re.compile(r"n't\b|\bcannot\b", re.I)
 _CONTRASTED = (
@@ -45,7 +47,11 @@ def third_person(base: str) -> str:
     """Give the third person of a verb: "teaches", "studies", "has"."""
     if base.endswith("y") and base[-2:-1] not in "aeiou":
         return base[:-1] + "ies"
-    return "has" if base == "have" else base + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
+    return (
+        "has"
+        if base == "have"
+        else base + ("es" if base.endswith(("s", "x", "ch", "sh", "o")) else "s")
+    )
 
 
 def infinitive(verb: str) -> str:
@@ -76,7 +82,13 @@ def base_form_stems(text: str) -> tuple[str, ...]:
     for number in reversed(numbers(text, ordinals=True)):
         if number.value.is_integer() and not text[: number.start].endswith((".", ":", "-")):
             text = f"{text[: number.start]}{int(number.value)}{text[number.end :]}"
-    return tuple(stem("1" if word == "one" else base_form(word) for word in words(text) if word not in ARTICLES))
+    return tuple(
+        stem(
+            "1" if word == "one" else base_form(word)
+            for word in words(text)
+            if word not in ARTICLES
+        )
+    )
 
 
 def normalize_negations(text: str) -> str:

@@ -11,7 +11,8 @@ from memlab.text.tokens import blank_out
 
 _SCALE = {"k": 1e3, "thousand": 1e3, "million": 1e6, "billion": 1e9}
 _NUMERAL = regex.compile(
-    r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?", regex.I
+    r"(?<![\w.])(\d+(?:,\d{3})+|\d+)(\.\d+)?(?P<th>st|nd|rd|th)?(?: ?(k|thousand|million|billion)\b)?",
+    regex.I,
 )
 _QUANTITIES = {"twice": 2.0, "thrice": 3.0, "couple": 2.0, "dozen": 12.0}
 _QUANTITY = regex.compile(r"\b(half an? )?(twice|thrice|couple|dozen)\b", regex.I)
@@ -46,8 +47,9 @@ class _Word(str, Token):
 def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     """List the numbers of a text, in order.
 
-    Digits may have thousands, decimals and a scale; words are read by text2num, and so are "twice", "couple" and
-    "dozen". "One" is a number only where it counts what follows, or stands alone; years may be spoken.
+    Digits may have thousands, decimals and a scale; words are read by text2num, and so are "twice",
+    "couple" and "dozen". "One" is a number only where it counts what follows, or stands alone;
+    years may be spoken.
 
     :param ordinals: list "first" and "3rd" too.
 
@@ -59,12 +61,17 @@ def numbers(text: str, *, ordinals: bool = False) -> list[Number]:
     """
     rows = []
     for match in _NUMERAL.finditer(text):
-        value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get((match[4] or "").lower(), 1)
+        value = float(match[1].replace(",", "") + (match[2] or "")) * _SCALE.get(
+            (match[4] or "").lower(), 1
+        )
         rows.append(Number(value, match[0], match.start(), match.end(), bool(match["th"])))
     text = blank_out(text, rows)
     words = (row for row in _spelled_numbers(text) if not row.text.endswith("s"))
     rows += (row for row in words if row.text.lower() != "one" or _ONE.match(text, row.start))
-    rows += (Number(_QUANTITIES[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span()) for m in _QUANTITY.finditer(text))
+    rows += (
+        Number(_QUANTITIES[m[2].lower()] / (2 if m[1] else 1), m[0], *m.span())
+        for m in _QUANTITY.finditer(text)
+    )
     return sorted((row for row in rows if ordinals or not row.ordinal), key=lambda row: row.start)
 
 
@@ -74,7 +81,12 @@ def _spelled_numbers(text: str) -> list[Number]:
     rows: list[Number] = []
     for read in find_numbers([_Word(token[0]) for token in tokens], "en", threshold=0):
         start, end, value = tokens[read.start].start(), tokens[read.end - 1].end(), read.value
-        if rows and text[rows[-1].end : start] in (" ", "-") and rows[-1].value in (19, 20) and 10 <= value < 100:
+        if (
+            rows
+            and text[rows[-1].end : start] in (" ", "-")
+            and rows[-1].value in (19, 20)
+            and 10 <= value < 100
+        ):
             before = rows.pop()
             start, value = before.start, before.value * 100 + value
         rows.append(Number(value, text[start:end], start, end, read.is_ordinal))

@@ -28,21 +28,27 @@ _TOKEN = re.compile(
 _DETERMINERS = ARTICLES | POSSESSIVES | {"some", "any"}
 # What no list of nouns, names or verbs goes across.
 _BOUNDARIES = (AUXILIARIES | QUESTION_WORDS | DEMONSTRATIVES).union(
-    wordset("i you he she it we they there not per both each many much all together combined total"),
-    wordset("of in on at for from to with by about since until during after before into over under between among"),
+    wordset(
+        "i you he she it we they there not per both each many much all together combined total"
+    ),
+    wordset(
+        "of in on at for from to with by about since until during after before into over under between among"
+    ),
     wordset("through around out up as if first second third last"),
 )
 _GATHERING = re.compile(r"\s*\b(?:both|in common|together|combined|in total)\b", re.I)
 _BETWEEN = re.compile(r"^(.*\bbetween) (.+?),? and (.+)$", re.I)
-_CHOICE = re.compile(r"^(.*\b(?:what|which|who|where|when|how)\b[^,:]*)(?:: *(.+)|, *([^,]+? or [^,]+))$", re.I)
+_CHOICE = re.compile(
+    r"^(.*\b(?:what|which|who|where|when|how)\b[^,:]*)(?:: *(.+)|, *([^,]+? or [^,]+))$", re.I
+)
 _LISTED = re.compile(r",\s*(?:and|or)\s+|[,;]\s*|\s+or\s+")
 
 
 def split_question(text: str) -> list[str]:
     """Ask once for each thing that a question compares, lists or joins; one that asks for one thing gives none.
 
-    A list or a pair ("gifts for my coworker and brother", "the bike or the car", "between X and Y", several questions)
-    gives one question for each member.
+    A list or a pair ("gifts for my coworker and brother", "the bike or the car", "between X and Y",
+    several questions) gives one question for each member.
 
     >>> from memlab.text.questions import split_question
     >>> split_question("What do Ann and Bob both like?")
@@ -54,7 +60,9 @@ def split_question(text: str) -> list[str]:
 
 def _split_at_structure(asked: str) -> list[str]:
     """Split a question into the questions, sides or choices that it names, else into its coordinations."""
-    questions = [question for found in re.findall(r"[^?]*\?", asked) if (question := found.strip(" ?"))]
+    questions = [
+        question for found in re.findall(r"[^?]*\?", asked) if (question := found.strip(" ?"))
+    ]
     if len(questions) > 1:
         return questions
     asked = (questions or [asked])[0].rstrip("!. ")
@@ -67,8 +75,15 @@ def _split_at_structure(asked: str) -> list[str]:
             return [f"{choice[1]} {item}" for item in items]
     # Between boundary words, each list is one of its own.
     tokens = _TOKEN.finditer(asked)
-    ends = groupby(tokens, lambda token: token.lastgroup == "mark" or token.group().lower() in _BOUNDARIES)
-    return [part for ends_list, run in ends if not ends_list for part in _split_coordination(asked, list(run))]
+    ends = groupby(
+        tokens, lambda token: token.lastgroup == "mark" or token.group().lower() in _BOUNDARIES
+    )
+    return [
+        part
+        for ends_list, run in ends
+        if not ends_list
+        for part in _split_coordination(asked, list(run))
+    ]
 
 
 def _split_coordination(asked: str, run: list[re.Match[str]]) -> list[str]:
@@ -79,17 +94,24 @@ def _split_coordination(asked: str, run: list[re.Match[str]]) -> list[str]:
         return []
     first, last = members[0], members[-1]
     if first[-1].lastgroup == last[0].lastgroup == "name":
-        names = [list(takewhile(lambda token: token.lastgroup == "name", each)) for each in (reversed(first), last)]
+        names = [
+            list(takewhile(lambda token: token.lastgroup == "name", each))
+            for each in (reversed(first), last)
+        ]
         begin, last = len(first) - len(names[0]), names[1]
     else:
-        # "sold the ring and the vanity" lists from its article on, "choose the sofa and decor" behind it.
+        # "sold the ring and the vanity" lists from its article on, "choose the sofa and decor"
+        # behind it.
         articles = [i for i, token in enumerate(first) if token.group().lower() in _DETERMINERS]
         both = last[0].group().lower() in _DETERMINERS
         begin = articles[-1] + (not both) if articles else len(first) - 1
     begin = min(begin, len(first) - 1)
     before, after = asked[: first[begin].start()], asked[last[-1].end() :]
     spans = [(each[0].start(), each[-1].end()) for each in (first[begin:], *members[1:-1], last)]
-    return [" ".join(_GATHERING.sub("", f"{before}{asked[start:end]}{after}").split()) for start, end in spans]
+    return [
+        " ".join(_GATHERING.sub("", f"{before}{asked[start:end]}{after}").split())
+        for start, end in spans
+    ]
 
 
 # Orders of events, and overviews.
@@ -106,12 +128,18 @@ _SPAN = "(?:ago|pass(?:ed)?|elapsed|apart|between|since|before|after|until|till|
 _KIND = "(?:kind|type|sort) of"
 _PLURAL = r"(?:[a-z]+[- ]){0,3}[a-z]*[a-hj-rtv-z]s (?:has|have|had|are|were|do|does|did|would|can|could)\b"
 _FORMS: tuple[tuple[str, str], ...] = (
-    ("how long", rf"how (?:long|old)\b|how many {_UNITS}\b.*\b{_SPAN}\b|how much (?:older|younger|longer|time)\b"),
+    (
+        "how long",
+        rf"how (?:long|old)\b|how many {_UNITS}\b.*\b{_SPAN}\b|how much (?:older|younger|longer|time)\b",
+    ),
     (
         "how many",
         r"how (?:many|much|often)\b|(?:what|which) (?:is|was|are|were) the (?:[a-z]+ ){0,2}(?:total|number)\b",
     ),
-    ("which", r"which .*\b(?:first|last|earlier|later|most|least)\b"),  # one of several named, and no list
+    (
+        "which",
+        r"which .*\b(?:first|last|earlier|later|most|least)\b",
+    ),  # one of several named, and no list
     (
         "list",
         r"(?:list|name|enumerate)\b|(?:which|what|who) all\b|(?:what|which|who) (?:is|are|were|was) "
@@ -127,13 +155,27 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("how", r"how\b"),
     ("yes-no", rf"(?:{'|'.join(sorted(FINITE_AUXILIARIES))})(?:n't|n’t)?\b"),
 )
-FORMS = ("how many", "how long", "list", "when", "who", "where", "why", "which", "what", "how", "yes-no", "other")
+FORMS = (
+    "how many",
+    "how long",
+    "list",
+    "when",
+    "who",
+    "where",
+    "why",
+    "which",
+    "what",
+    "how",
+    "yes-no",
+    "other",
+)
 _START = (
     r"(?:^|[.,;:!?–—-]\s+)[\"'“‘(]*(?:(?:and|but|so|then|also|or|roughly|about)\s+)?"
     r"(?:(?:in|on|at|for|from|to|with|by|of|about|since|until|during|after|before)\s+)?"
 )
 _PREAMBLE = (
-    r"(?:can|could|would) you (?:please )?(?:remind|tell) me(?: again)?(?: of| about)?|according to \S+(?: \S+)?,"
+    r"(?:can|could|would) you (?:please )?(?:remind|tell) me(?: again)?(?: of| about)?"
+    r"|according to \S+(?: \S+)?,"
 )
 _AGGREGATE = (
     r"\b(?:how many|how often|in total|total|altogether|combined|all|each|every|different|various|both|in common"
@@ -144,8 +186,8 @@ _AGGREGATE = (
 def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     """Give the form of questions, one of :data:`FORMS`, as an expression over a column of their texts.
 
-    The first form that opens a clause counts. "What kind of books has he?" asks for a list, as "what books" does;
-    "what kind of car" does not.
+    The first form that opens a clause counts. "What kind of books has he?" asks for a list, as
+    "what books" does; "what kind of car" does not.
 
     :param text: name of the column, or an expression.
 
@@ -157,15 +199,19 @@ def question_form(text: str | pl.Expr = "text") -> pl.Expr:
     """
     clean, which = _normalized_text(text), pl.lit("other")
     for name, pattern in reversed(_FORMS):
-        which = pl.when(clean.str.contains(f"{_START}(?:{pattern})")).then(pl.lit(name)).otherwise(which)
+        which = (
+            pl.when(clean.str.contains(f"{_START}(?:{pattern})"))
+            .then(pl.lit(name))
+            .otherwise(which)
+        )
     return which.alias("form")
 
 
 def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     """Tell whether questions ask for a count, a list, an order or an overview, which one evidence item cannot give.
 
-    However much there is to count, one or two dates answer "how many weeks ago": a question of form ``how long`` is
-    none.
+    However much there is to count, one or two dates answer "how many weeks ago": a question of form
+    ``how long`` is none.
 
     :param text: name of the column, or an expression.
 
@@ -177,9 +223,16 @@ def asks_for_aggregation(text: str | pl.Expr = "text") -> pl.Expr:
     """
     which, clean = question_form(text), _normalized_text(text)
     counted = clean.str.contains(_AGGREGATE) & (which != "how long")
-    return (counted | clean.str.contains(_ORDER_OR_OVERVIEW) | which.is_in(["how many", "list"])).alias("aggregation")
+    return (
+        counted | clean.str.contains(_ORDER_OR_OVERVIEW) | which.is_in(["how many", "list"])
+    ).alias("aggregation")
 
 
 def _normalized_text(text: str | pl.Expr) -> pl.Expr:
     expr = pl.col(text) if isinstance(text, str) else text
-    return expr.str.to_lowercase().str.strip_chars().str.replace_all(r"\s+", " ").str.replace_all(_PREAMBLE, ". ")
+    return (
+        expr.str.to_lowercase()
+        .str.strip_chars()
+        .str.replace_all(r"\s+", " ")
+        .str.replace_all(_PREAMBLE, ". ")
+    )

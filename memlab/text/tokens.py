@@ -97,10 +97,12 @@ _CODE = re.compile(r"(```.*?(?:```|\Z))", re.S)
 _LINE = re.compile(r"\s*\n\s*(?![a-z])|(?<=[.!?:;])\s*\n\s*")
 _FULL_WIDTH = re.compile(r"(?<=[。！？｡])(?=[^\s。！？｡」』）”’\"'])")
 _TRAILING_OFF = re.compile(r"(?:\.\.|…)$")
-# A very long line is cut at white space: the splitter takes quadratic time on brackets that never close.
+# A very long line is cut at white space: the splitter takes quadratic time on brackets that never
+# close.
 _BOUNDED = re.compile(r".{1,1000}\Z|.{1,999}(?= )|.{1,1000}", re.S)
 _WORD_CHARACTER = re.compile(r"\w")
-# What the splitter splits behind, and some more: a text without it is one sentence, which is known much sooner.
+# What the splitter splits behind, and some more: a text without it is one sentence, which is known
+# much sooner.
 _END = re.compile(
     r"[.!?\u203c\u203d\u2047-\u2049\u3002\ufe52\ufe57\uff01\uff0e\uff1f\uff61]['\u2019\"\u201d]?[\])]*\s|\n\n"
 )
@@ -109,8 +111,8 @@ _END = re.compile(
 def sentences(text: str) -> list[str]:
     """Split a text into sentences; nothing but white space between them is lost.
 
-    Lines are sentences of their own, code between fences stays whole, and what has no word (an emoji, "!!") stays with
-    the sentence before it.
+    Lines are sentences of their own, code between fences stays whole, and what has no word (an
+    emoji, "!!") stays with the sentence before it.
 
     >>> from memlab.text.tokens import sentences
     >>> sentences("I met Dr. Lee at 3 p.m. today. It cost $1,250! 😊")
@@ -127,7 +129,10 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
         start = text.index(piece, at)
         at = start + len(piece)
         before = text[slice(*joined[-1])] if joined else ""
-        if before and (not _WORD_CHARACTER.search(piece) or (piece[0].islower() and _TRAILING_OFF.search(before))):
+        if before and (
+            not _WORD_CHARACTER.search(piece)
+            or (piece[0].islower() and _TRAILING_OFF.search(before))
+        ):
             joined[-1] = joined[-1][0], at
         else:
             joined.append((start, at))
@@ -144,4 +149,6 @@ def _segments(text: str) -> Iterator[str]:
         for line in _LINE.split(block):
             for part in _BOUNDED.findall(line):
                 for sentence in split_multi(part) if _END.search(part) else (part,):
-                    yield from (piece.strip() for piece in _FULL_WIDTH.split(sentence) if piece.strip())
+                    yield from (
+                        piece.strip() for piece in _FULL_WIDTH.split(sentence) if piece.strip()
+                    )

@@ -1,6 +1,7 @@
 """Closed classes of English words, and the lists of ``words.toml``.
 
-Everything is lower case and written with a straight apostrophe, as :func:`memlab.text.tokens.normalize_word` gives it.
+Everything is lower case and written with a straight apostrophe, as
+:func:`memlab.text.tokens.normalize_word` gives it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ CONJUNCTIONS = wordset("and or but nor so if than then as because while")
 PREPOSITIONS = wordset("of at by for with about to from in on into off out up")
 NEGATIONS = wordset("no not never none nothing nobody nowhere neither nor cannot without")
 CONTRACTIONS = frozenset(
-    f"{word}{ending}" for ending, words in word_lists()["shortened"].items() for word in words.split()
+    f"{word}{ending}"
+    for ending, words in word_lists()["shortened"].items()
+    for word in words.split()
 )
 """All but those with 's, which a word is compared without."""
 

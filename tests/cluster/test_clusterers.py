@@ -18,7 +18,9 @@ FOUR = ["kmeans", "hdbscan", "umap_hdbscan", "mixture"]
 def blobs(*sizes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Directions around well-separated axes, and which axis each row belongs to."""
     truth = np.repeat(np.arange(len(sizes)), sizes)
-    return np.eye(16)[truth] + np.random.default_rng(seed).normal(scale=0.08, size=(len(truth), 16)), truth
+    return np.eye(16)[truth] + np.random.default_rng(seed).normal(
+        scale=0.08, size=(len(truth), 16)
+    ), truth
 
 
 @pytest.mark.parametrize("clustering", FOUR)
@@ -35,7 +37,11 @@ def test_each_finds_groups_that_are_there(clustering: str) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 6, 13])
 def test_any_number_of_rows_and_equal_ones(n: int) -> None:
-    for rows in (np.random.default_rng(n).normal(size=(n, 8)), np.ones((n, 8)), np.eye(8)[np.arange(n) % 2]):
+    for rows in (
+        np.random.default_rng(n).normal(size=(n, 8)),
+        np.ones((n, 8)),
+        np.eye(8)[np.arange(n) % 2],
+    ):
         for clustering in FOUR:
             labels = cluster_labels(rows, clustering, n_clusters=5)
             assert labels.shape == (n,)
@@ -76,20 +82,34 @@ def test_ones_own_is_given_unit_rows_and_what_it_takes(monkeypatch: pytest.Monke
 
 def test_soft_groups_that_are_there_are_found_for_a_seed_and_no_rows_break_them() -> None:
     outlier = np.vstack([np.ones((29, 8)), -1e6 * np.eye(8)[:1]])
-    for rows in (np.ones((30, 8)), np.zeros((30, 8)), np.repeat(np.eye(8)[:3], 20, axis=0), outlier, np.eye(25)[:, :1]):
+    for rows in (
+        np.ones((30, 8)),
+        np.zeros((30, 8)),
+        np.repeat(np.eye(8)[:3], 20, axis=0),
+        outlier,
+        np.eye(25)[:, :1],
+    ):
         weights = mixture_memberships(rows).toarray()
-        assert (len(weights), (weights.max(axis=1) > 0).all()) == (len(rows), True), "every row belongs somewhere"
+        assert (len(weights), (weights.max(axis=1) > 0).all()) == (len(rows), True), (
+            "every row belongs somewhere"
+        )
         assert weights.max() <= 1 + 1e-9
-        assert set(weights.argmax(axis=1)) == set(range(weights.shape[1])), "every group is somebody's likeliest"
+        assert set(weights.argmax(axis=1)) == set(range(weights.shape[1])), (
+            "every group is somebody's likeliest"
+        )
         assert np.unique(weights > 0, axis=1).shape == weights.shape, "no group twice"
     rows, truth = blobs(15, 15, 15, 15)
     memberships = mixture_memberships(rows, seed=3)
     labels = memberships.argmax(axis=1)
-    assert all(len(set(truth[labels == label])) == 1 for label in set(labels.tolist())), "no group mixes two"
+    assert all(len(set(truth[labels == label])) == 1 for label in set(labels.tolist())), (
+        "no group mixes two"
+    )
     assert (memberships != mixture_memberships(rows, seed=3)).nnz == 0
 
 
-def test_a_layout_repeats_keeps_neighbours_and_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_layout_repeats_keeps_neighbours_and_prints_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     points, truth = blobs(20, 20, 20)
     layouts = []
     for threads, scale in ((1, 1), (2, 7)):
@@ -98,7 +118,9 @@ def test_a_layout_repeats_keeps_neighbours_and_prints_nothing(capfd: pytest.Capt
             layouts.append(project(points * scale, seed=3))
     assert np.array_equal(*layouts), "only the direction of a row counts, and no thread does"
     assert not np.array_equal(layouts[0], project(points, seed=4))
-    apart = np.linalg.norm(layouts[0][:, None] - layouts[0][None], axis=2) + np.diag(np.full(60, np.inf))
+    apart = np.linalg.norm(layouts[0][:, None] - layouts[0][None], axis=2) + np.diag(
+        np.full(60, np.inf)
+    )
     assert (truth[apart.argmin(axis=1)] == truth).mean() > 0.95
     assert capfd.readouterr() == ("", "")
 
@@ -107,6 +129,9 @@ def test_what_cannot_be_laid_out() -> None:
     for wrong in ({"n_components": 0}, {"n_neighbors": 1}, {"min_dist": 1.5}):
         with pytest.raises(DataError, match=next(iter(wrong))):
             project(np.eye(4), **wrong)
-    for rows, said in ((np.ones(3), r"shape \(3,\)"), (np.full((5, 3), np.inf), r"row 0 .* NaN or infinity")):
+    for rows, said in (
+        (np.ones(3), r"shape \(3,\)"),
+        (np.full((5, 3), np.inf), r"row 0 .* NaN or infinity"),
+    ):
         with pytest.raises(DataError, match=said):
             project(rows)

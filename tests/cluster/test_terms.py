@@ -17,14 +17,19 @@ from memlab.errors import DataError
 def test_weights_are_class_based_tf_idf() -> None:
     """By hand, as tf and df of two clusters: apple (3, 2) in the first weighs .95, pear (2, 1) there 1.34."""
     texts = ["an apple, an apple, an apple", "a pear or a pear", "an apple", "a grape"]
-    assert cluster_terms(texts, np.array([0, 0, 1, 1]))["terms"].to_list() == [["pear", "apple"], ["grape", "apple"]]
+    assert cluster_terms(texts, np.array([0, 0, 1, 1]))["terms"].to_list() == [
+        ["pear", "apple"],
+        ["grape", "apple"],
+    ]
 
 
 def test_what_several_say_counts_more_and_their_names_do_not() -> None:
     texts = ["Ann saw a boat.", "A boat!", "The lamp is a lamp."]
     for who in ("AAA", ["Ann", "B", "B"]):
         assert cluster_terms(texts, np.zeros(3, int), speakers=who)["terms"][0][0] == "boat"
-    assert cluster_terms(["Ann runs a shop."], np.array([0]), speakers=["Annabel"])["terms"].to_list() == [["shop"]]
+    assert cluster_terms(["Ann runs a shop."], np.array([0]), speakers=["Annabel"])[
+        "terms"
+    ].to_list() == [["shop"]]
 
 
 def test_names_follow_the_language() -> None:
@@ -41,17 +46,23 @@ def test_names_follow_the_language() -> None:
     assert not words & {"als", "ich", "hatte", "jetzt", "jeden", "tag", "der", "und"}
 
 
-def test_a_language_without_stop_words_has_no_names_and_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_language_without_stop_words_has_no_names_and_one_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     content_word_filter.cache_clear()
     with caplog.at_level(logging.WARNING, "memlab"):
         for _ in range(2):
-            assert cluster_terms(["नमस्ते संसार"], np.array([0]), language="ne")["terms"].to_list() == [[]]
+            assert cluster_terms(["नमस्ते संसार"], np.array([0]), language="ne")[
+                "terms"
+            ].to_list() == [[]]
     assert len(caplog.records) == 1
 
 
 def labelled(scope: str, labels: list[int], *, draw: int = 0) -> pl.DataFrame:
     ids = [f"{scope}{i}" for i in range(len(labels))]
-    return pl.DataFrame({"scope": scope, "turn_id": ids, "label": pl.Series(labels, dtype=pl.Int64), "draw": draw})
+    return pl.DataFrame(
+        {"scope": scope, "turn_id": ids, "label": pl.Series(labels, dtype=pl.Int64), "draw": draw}
+    )
 
 
 def test_sets_lie_in_clusters_as_counted_and_permuted_labels_as_random_sets_do() -> None:
@@ -62,7 +73,9 @@ def test_sets_lie_in_clusters_as_counted_and_permuted_labels_as_random_sets_do()
     sets = pl.DataFrame({"query_id": chosen.keys(), "turn_id": chosen.values()}).explode("turn_id")
     observed, null = observed_and_null_spread(sets, labels, draws=4000)
     np.testing.assert_allclose(observed, [[3, 0.5, 1 / 6], [1, 1, np.nan], [1, 1, 1]])
-    assert null[:, 0, 2].mean() == pytest.approx((10 + 6) / 66, abs=0.01), "pairs of one label among all pairs"
+    assert null[:, 0, 2].mean() == pytest.approx((10 + 6) / 66, abs=0.01), (
+        "pairs of one label among all pairs"
+    )
     assert (null[:, 2] == 1).all()
     twice = pl.concat([labels, labelled("a", [0] * 12, draw=1), labelled("b", [0] * 10, draw=1)])
     np.testing.assert_allclose(observed_and_null_spread(sets, twice)[0], (observed + 1) / 2)
@@ -74,16 +87,35 @@ def test_sets_lie_in_clusters_as_counted_and_permuted_labels_as_random_sets_do()
 
 def test_pair_similarity_by_hand() -> None:
     """The only turn of either scope that is no evidence is the one that is drawn."""
-    vectors = {"a1": [1, 0], "a2": [0.6, 0.8], "b1": [0, 9], "a3": [0, 1], "b2": [0.8, -0.6], "a4": [8, 6]}
+    vectors = {
+        "a1": [1, 0],
+        "a2": [0.6, 0.8],
+        "b1": [0, 9],
+        "a3": [0, 1],
+        "b2": [0.8, -0.6],
+        "a4": [8, 6],
+    }
     sessions = [{"a1": "s", "a2": "s", "a4": "t"}.get(turn, "u") for turn in vectors]
-    turns = pl.DataFrame({"turn_id": [*vectors], "scope": [turn[0] for turn in vectors], "session_id": sessions})
+    turns = pl.DataFrame(
+        {"turn_id": [*vectors], "scope": [turn[0] for turn in vectors], "session_id": sessions}
+    )
     asked = pl.DataFrame({"query_id": ["p", "q"], "evidence": [["b1"], ["a1", "a2", "a4"]]})
-    given = {"question_embeddings": np.array([[0, 1], [2, 0]]), "turns": turns.reverse(), "n_random": 2}
+    given = {
+        "question_embeddings": np.array([[0, 1], [2, 0]]),
+        "turns": turns.reverse(),
+        "n_random": 2,
+    }
     pairs = pair_similarity(np.array([*vectors.values()]), [*vectors], asked, **given)
     same, other, random, evidence, best = PAIR_KINDS
     expected = {
         "p": {random: [-0.6, -0.6], evidence: [1], best: [-0.6]},
-        "q": {same: [0.6], other: [0.8, 0.96], random: [0, 0, 0.8, 0.8, 0.6, 0.6], evidence: [1, 0.6, 0.8], best: [0]},
+        "q": {
+            same: [0.6],
+            other: [0.8, 0.96],
+            random: [0, 0, 0.8, 0.8, 0.6, 0.6],
+            evidence: [1, 0.6, 0.8],
+            best: [0],
+        },
     }
     for query_id, kinds in expected.items():
         for kind in PAIR_KINDS:

@@ -31,7 +31,11 @@ def test_a_model_answers_from_the_notes_alone(server: ModelServer) -> None:
     rows = answer(CONTEXTS, QUESTIONS, server.service(concurrency=1))
     found = rows.select("answer", "known", "tokens_read", "tokens_written", "error").unique().rows()
     assert found == [("Anna bought tea.", True, 7, 3, "")]
-    notes = {"notes": "[1 May]\nMel: Where is 0?", "asked on": "1 May 2026", "question": "Where is 0?"}
+    notes = {
+        "notes": "[1 May]\nMel: Where is 0?",
+        "asked on": "1 May 2026",
+        "question": "Where is 0?",
+    }
     assert json.loads(server.prompts[0]) == notes
     assert "Oslo" not in str(server.requests)
     with pytest.raises(DataError, match="question 'q1' has no context"):
@@ -59,12 +63,20 @@ def test_each_kind_has_its_rubric(server: ModelServer) -> None:
         ("Mel: We met last Friday (14 July 2023).", "The Friday before 15 July 2023", True),
         ("Mel: I play the clarinet.\nAnn: And the violin?", "clarinet and violin", True),
         ("Mel: I went running with Zoë’s dogs twice", "run with Zoë's dog 2 times (in June)", True),
-        ("Mel: 18 days ago", "17 days ago. 18 days (including the last day) is also acceptable.", True),
+        (
+            "Mel: 18 days ago",
+            "17 days ago. 18 days (including the last day) is also acceptable.",
+            True,
+        ),
         ("[8 May 2023]\nMel: We met last week.", "1 May 2023", False),
         ("Mel: We met in May 2023.", "7 May 2023", False),
         ("Mel: I sold a lamp.\nMel: Then I bought a chair.", "sold a chair", False),
         # A heading ends with its source.
-        ("Earlier sessions:\n[7 May 2023]\nThey met.\nThis conversation:\nAnn has a desk", "Ann 7 May 2023", False),
+        (
+            "Earlier sessions:\n[7 May 2023]\nThey met.\nThis conversation:\nAnn has a desk",
+            "Ann 7 May 2023",
+            False,
+        ),
     ],
 )
 def test_what_a_context_holds(context: str, answer: str, expected: bool) -> None:
@@ -88,9 +100,14 @@ def test_more_context_never_holds_less(context: str, more: str, answer: str) -> 
 def test_bounds_of_what_contexts_may_hold(talk: Dataset) -> None:
     contexts = {"whole": whole_history_contexts(talk), "evidence": evidence_contexts(talk)}
     contexts["other"] = swap_contexts(contexts["evidence"], talk.questions)
-    rows = answer_presence(contexts, talk.questions).pivot("context", index="query_id", values="holds")
+    rows = answer_presence(contexts, talk.questions).pivot(
+        "context", index="query_id", values="holds"
+    )
     assert rows["whole"].to_list() == rows["evidence"].to_list() == [True, True, True, None]
     assert not rows["other"].any()
-    assert contexts["evidence"]["text"][0] == "[1 May 2026]\nAnn: I bought the oak desk for $210 today."
+    assert (
+        contexts["evidence"]["text"][0]
+        == "[1 May 2026]\nAnn: I bought the oak desk for $210 today."
+    )
     with pytest.raises(DataError, match="ann/q0"):
         answer_presence({"mine": contexts["whole"][1:]}, talk.questions)

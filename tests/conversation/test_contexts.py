@@ -36,10 +36,15 @@ awkward = st.text(st.characters(exclude_categories=["Cs"]), max_size=60) | st.sa
 )
 turns = st.lists(st.sampled_from("abcd"), max_size=2)
 row = st.tuples(st.sampled_from([*TITLES]), awkward, turns, awkward, st.integers(0, 3))
-BETWEEN = [("relevant", text, [], head, n) for n, (text, head) in enumerate(zip("abc", "ABA", strict=True))]
+BETWEEN = [
+    ("relevant", text, [], head, n) for n, (text, head) in enumerate(zip("abc", "ABA", strict=True))
+]
 
 
-@given(st.lists(row, max_size=12), st.builds(Budget, **dict.fromkeys(asdict(Budget()), st.integers(0, 60))))
+@given(
+    st.lists(row, max_size=12),
+    st.builds(Budget, **dict.fromkeys(asdict(Budget()), st.integers(0, 60))),
+)
 @settings(max_examples=15)
 @example(BETWEEN, Budget())
 def test_the_whole_text_is_within_budget(rows: list[Any], budget: Budget) -> None:
@@ -67,7 +72,9 @@ def test_a_turn_comes_once_and_a_summary_does_not_repeat_it() -> None:
 
 
 def test_room_that_a_source_does_not_need_goes_on_and_a_message_is_cut() -> None:
-    many = [("relevant", f"Mel: the number {n} is {n * 7}, as I said", [f"t{n}"]) for n in range(40)]
+    many = [
+        ("relevant", f"Mel: the number {n} is {n * 7}, as I said", [f"t{n}"]) for n in range(40)
+    ]
     budget = Budget(recent=100, relevant=20, summaries=100, facts=0, rollups=0)
     assert assemble_contexts(lines(*many), budget=budget).texts["n_tokens"][0] > 200
     long = assemble_contexts(lines(("relevant", "Mel: " + "word " * 400, ["t"])), budget=budget)
@@ -76,7 +83,13 @@ def test_room_that_a_source_does_not_need_goes_on_and_a_message_is_cut() -> None
 
 
 def test_every_source_is_gathered_and_stands_in_order(bench: Bench) -> None:
-    about = {"scope": "ann", "topics": ["desk"], "start": DAY, "end": DAY, "evidence": [["elsewhere"]]}
+    about = {
+        "scope": "ann",
+        "topics": ["desk"],
+        "start": DAY,
+        "end": DAY,
+        "evidence": [["elsewhere"]],
+    }
     summary = about | {"session_id": "ann/s1", "sentences": ["Ann furnished her room."]}
     node = about | {"node_id": "n1", "kind": "week", "sentences": ["A week of rain and repairs."]}
     known = frame(Fact, [Fact("f1", "ann", "Ann", "bought", "oak desk", "stated", ["x"], DAY)])
@@ -94,8 +107,15 @@ def test_every_source_is_gathered_and_stands_in_order(bench: Bench) -> None:
 
 
 def test_dates_are_written_out(bench: Bench) -> None:
-    run = bm25(bench.with_queries(pl.DataFrame({"query_id": ["q"], "scope": ["bo"], "text": ["When was the vet?"]})))
-    texts = [assemble_contexts(gather_lines(run, bench, dates=dates)).texts["text"][0] for dates in (True, False)]
+    run = bm25(
+        bench.with_queries(
+            pl.DataFrame({"query_id": ["q"], "scope": ["bo"], "text": ["When was the vet?"]})
+        )
+    )
+    texts = [
+        assemble_contexts(gather_lines(run, bench, dates=dates)).texts["text"][0]
+        for dates in (True, False)
+    ]
     assert ["yesterday (1 May 2026)" in text for text in texts] == [True, False]
 
 

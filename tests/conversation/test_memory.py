@@ -49,7 +49,9 @@ def test_the_newest_stands_first_and_the_oldest_is_forgotten() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["ann/s1", "ann/s2", "ann/s3", "bo/s1"])), st.floats(1, 50), st.sampled_from([0.0, -9.0])
+    st.lists(st.sampled_from(["ann/s1", "ann/s2", "ann/s3", "bo/s1"])),
+    st.floats(1, 50),
+    st.sampled_from([0.0, -9.0]),
 )
 @settings(max_examples=10)
 def test_a_bias_hides_nothing_and_keeps_the_order_within_each_half(
@@ -69,7 +71,9 @@ def test_a_bias_hides_nothing_and_keeps_the_order_within_each_half(
 
 def test_what_is_in_play_passes_what_is_close(bench: Bench) -> None:
     run = combsum(bench)
-    raised = bias(run, bench, in_play=pl.DataFrame({"query_id": ["ann/q0"], "id": ["ann/s3"]}), factor=50.0)
+    raised = bias(
+        run, bench, in_play=pl.DataFrame({"query_id": ["ann/q0"], "id": ["ann/s3"]}), factor=50.0
+    )
     assert raised.frame.filter(rank=1, query_id="ann/q0")["doc_id"].item().startswith("ann/3")
     others = pl.col("query_id") != "ann/q0"
     assert raised.frame.filter(others)["doc_id"].equals(run.frame.filter(others)["doc_id"])
@@ -80,19 +84,26 @@ def test_what_is_in_play_passes_what_is_close(bench: Bench) -> None:
 def test_the_summary_of_older_messages_stays_short_whoever_writes_it(server: ModelServer) -> None:
     plain = RollingBuffer()
     for n in range(60):
-        plain = extend_buffer(plain, [Message("user", f"On day {n} Ann paid {n} euros for the tram in Oslo. Nice.")])
+        plain = extend_buffer(
+            plain, [Message("user", f"On day {n} Ann paid {n} euros for the tram in Oslo. Nice.")]
+        )
     assert (len(plain.messages), plain.n_summarised) == (4, 56)
     assert 0 < sum(len(text.split()) for text in plain.summary) <= MAX_WORDS
     assert not any("Nice" in text for text in plain.summary)
     odd = [Message("user", text) for text in ("", "\n", "🙂" * 400, "x" * 9_000, "a. " * 90)]
     assert extend_buffer(RollingBuffer(), odd).n_summarised == 1
     server.modes = [say('{"sentences": ["Ann took the tram."]}')]
-    assert extend_buffer(plain, odd[:1], service=server.service()).summary == ("Ann took the tram.",)
+    assert extend_buffer(plain, odd[:1], service=server.service()).summary == (
+        "Ann took the tram.",
+    )
     assert json.loads(server.prompts[0])["next messages"][0]["content"] == plain.messages[0].content
     extractive = extend_buffer(plain, odd[:1]).summary
     for mode in (say(json.dumps({"sentences": ["word " * 60] * 4})), UNUSABLE["429"]):
         server.modes = [mode]
-        assert extend_buffer(plain, odd[:1], service=server.service(max_retries=0)).summary == extractive
+        assert (
+            extend_buffer(plain, odd[:1], service=server.service(max_retries=0)).summary
+            == extractive
+        )
 
 
 DESK: list[dict[str, Any]] = [
@@ -103,10 +114,19 @@ DESK: list[dict[str, Any]] = [
 
 
 def test_histories_in_every_form_are_the_same_and_another_form_is_an_error(tmp_path: Path) -> None:
-    parts = {**DESK[1], "content": [{"type": "text", "text": DESK[1]["content"]}, {"type": "image_url"}]}
-    calls = [{"role": "assistant", "content": None, "tool_calls": []}, {"role": "tool", "content": "x"}]
+    parts = {
+        **DESK[1],
+        "content": [{"type": "text", "text": DESK[1]["content"]}, {"type": "image_url"}],
+    }
+    calls = [
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "tool", "content": "x"},
+    ]
     pairs: Any = (tuple(message.values()) for message in DESK)
-    named = [("Human", DESK[1]["content"]), {"role": "ai", "content": [{"text": "$210."}, {"text": None}]}]
+    named = [
+        ("Human", DESK[1]["content"]),
+        {"role": "ai", "content": [{"text": "$210."}, {"text": None}]},
+    ]
     answered = [(DESK[1]["content"], "$210.")]
     forms = (DESK, pairs, [parts, DESK[2]], [DESK[1], *calls, DESK[2]], named, answered)
     read = [parse_messages(history) for history in forms]
@@ -115,7 +135,9 @@ def test_histories_in_every_form_are_the_same_and_another_form_is_an_error(tmp_p
     for text in (json.dumps(DESK), lines, "\ufeff" + json.dumps({"messages": DESK}, indent=1)):
         path.write_text(text)
         read.append(read_history(path))
-    assert set(read) == {(Message("user", "What did the oak desk cost?"), Message("assistant", "$210."))}
+    assert set(read) == {
+        (Message("user", "What did the oak desk cost?"), Message("assistant", "$210."))
+    }
     path.write_text("[" * 100_000)
     with pytest.raises(DataError, match=r"history\.json"):
         read_history(path)
@@ -132,10 +154,17 @@ def test_signs_of_a_question_that_leans() -> None:
     assert not any(map(needs_history, re.findall(r"\w.*?\?", alone)))
 
 
-@given(st.lists(st.text(max_size=30), min_size=1, max_size=5), st.lists(st.text(max_size=30), max_size=6))
-def test_no_text_breaks_it_and_a_batch_is_as_one_by_one(questions: list[str], history: list[str]) -> None:
+@given(
+    st.lists(st.text(max_size=30), min_size=1, max_size=5),
+    st.lists(st.text(max_size=30), max_size=6),
+)
+def test_no_text_breaks_it_and_a_batch_is_as_one_by_one(
+    questions: list[str], history: list[str]
+) -> None:
     many = rewrite(questions, history=[history] * len(questions), service=None)
-    assert many["rewritten"].to_list() == [rewrite(text, history=history, service=None) for text in questions]
+    assert many["rewritten"].to_list() == [
+        rewrite(text, history=history, service=None) for text in questions
+    ]
     with pytest.raises(DataError, match="0 histories"):
         rewrite(questions, history=[], service=None)
 
@@ -169,10 +198,14 @@ def test_what_is_no_rewrite(answer: str, question: str, valid: bool) -> None:
     assert is_valid_rewrite(answer, question) is valid
 
 
-def test_where_a_service_fails_the_last_exchange_is_appended_and_one_line_says_so(server: ModelServer) -> None:
+def test_where_a_service_fails_the_last_exchange_is_appended_and_one_line_says_so(
+    server: ModelServer,
+) -> None:
     server.modes = [UNUSABLE["429"]]
     history = [*DESK, ("user", "And the lamp?"), ("assistant", "$35.")]
     with pytest.warns(UserWarning, match="1 of 1 rewrites came from no model") as warned:
-        made = rewrite("When was it bought?", history=history, service=server.service(max_retries=0))
+        made = rewrite(
+            "When was it bought?", history=history, service=server.service(max_retries=0)
+        )
     assert made == "When was it bought? (oak desk cost lamp 35)"
     assert len(warned) == 1

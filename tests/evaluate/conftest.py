@@ -26,22 +26,37 @@ def make_case(seed: int, *, queries: int = 12, docs: int = 40) -> tuple[Run, Qre
             ranked += [(f"q{q}", ids[d], float(rng.normal())) for d in found]
         if q % 6 != 4:
             judged += [(f"q{q}", ids[d], 1) for d in relevant]
-            judged += [(f"q{q}", ids[d], 0) for d in range(docs) if d not in relevant and rng.random() < 0.1]
+            judged += [
+                (f"q{q}", ids[d], 0)
+                for d in range(docs)
+                if d not in relevant and rng.random() < 0.1
+            ]
     columns = [np.array(c) for c in zip(*ranked, strict=True)]
     run = run_from_scores(columns[0], columns[1], columns[2].astype(float), level="turn", k=docs)
     table = pl.DataFrame(judged, schema=["query_id", "doc_id", "relevance"], orient="row")
     subtopic = pl.col("doc_id").str.replace(r"/[^/]*$", "")
-    return run, Qrels(table.with_columns(pl.col("relevance").cast(pl.Int32), subtopic=subtopic), "turn")
+    return run, Qrels(
+        table.with_columns(pl.col("relevance").cast(pl.Int32), subtopic=subtopic), "turn"
+    )
 
 
-def make_run(dataset: Dataset, level: Level, *, seed: int, help_: float = 0.0, name: str = "run") -> Run:
+def make_run(
+    dataset: Dataset, level: Level, *, seed: int, help_: float = 0.0, name: str = "run"
+) -> Run:
     """Rank every document of each question's scope at random, evidence helped by a constant."""
-    column, labels = {"turn": ("turn_id", "evidence"), "session": ("session_id", "evidence_sessions")}[level]
-    documents = (dataset.turns if level == "turn" else dataset.sessions).select("scope", doc_id=column)
+    column, labels = {
+        "turn": ("turn_id", "evidence"),
+        "session": ("session_id", "evidence_sessions"),
+    }[level]
+    documents = (dataset.turns if level == "turn" else dataset.sessions).select(
+        "scope", doc_id=column
+    )
     pairs = dataset.questions.join(documents, on="scope", maintain_order="left_right")
     helped = pairs.select(pl.col("doc_id").is_in(pl.col(labels)))["doc_id"].to_numpy()
     scores = np.random.default_rng(seed).random(pairs.height) + help_ * helped
-    run = run_from_scores(pairs["query_id"].to_numpy(), pairs["doc_id"].to_numpy(), scores, level=level, k=1000)
+    run = run_from_scores(
+        pairs["query_id"].to_numpy(), pairs["doc_id"].to_numpy(), scores, level=level, k=1000
+    )
     return replace(run, name=name)
 
 

@@ -13,7 +13,13 @@ import pytest
 from remembering import minilm
 
 from memlab.errors import DataError
-from memlab.evaluate.fact_measures import MEASURES, format_outcomes, measure_chat, measure_folder, outcome_totals
+from memlab.evaluate.fact_measures import (
+    MEASURES,
+    format_outcomes,
+    measure_chat,
+    measure_folder,
+    outcome_totals,
+)
 from memlab.evaluate.gold import Annotations, Entry, read_gold
 from memlab.knowledge import resolve
 from memlab.records import Fact, frame
@@ -63,7 +69,9 @@ def test_pairs_judged_by_hand(fact: str, line: str, same: bool) -> None:
     row = {"subject": subject, "predicate": predicate, "object": obj, "speaker": "Una"}
     names, mode, about, value = (part.strip() for part in line.split("|"))
     values, called = tuple(v.strip() for v in value.split(";")), tuple(names.split(","))
-    entry = Entry("e", "fact", called[0], called, values, "m1", about=tuple(about.split()), mode=mode)
+    entry = Entry(
+        "e", "fact", called[0], called, values, "m1", about=tuple(about.split()), mode=mode
+    )
     assert entry.matches(row) == same
 
 
@@ -73,9 +81,17 @@ def test_a_fact_written_from_a_line_says_what_the_line_says() -> None:
         for entry in gold.entries:
             if entry.kind != "neutral":
                 relation = verbs[entry.mode].format(entry.about[0])
-                row = {"subject": entry.names[-1], "predicate": relation, "object": entry.value[0], "speaker": None}
+                row = {
+                    "subject": entry.names[-1],
+                    "predicate": relation,
+                    "object": entry.value[0],
+                    "speaker": None,
+                }
                 assert entry.matches_ignoring_polarity(row), (gold.scope, entry.id)
-                assert entry.matches(row) or gold.closed or entry.mode == "is", (gold.scope, entry.id)
+                assert entry.matches(row) or gold.closed or entry.mode == "is", (
+                    gold.scope,
+                    entry.id,
+                )
 
 
 def test_what_is_no_annotation_or_no_fact_is_refused(tmp_path: Path) -> None:
@@ -85,7 +101,9 @@ def test_what_is_no_annotation_or_no_fact_is_refused(tmp_path: Path) -> None:
         '{"scope": "a", "id": "m1", "timestamp": "2025-01-01", "sender": "B", "text": "x"}\n'
     )
     head = '{"is": "gold", "scope": "a", "style": "s", "dates": [], "people": []}\n'
-    (tmp_path / "a.gold.jsonl").write_text(head + '{"id": "f", "is": "fact", "subject": "B", "value": ["x"]}\n')
+    (tmp_path / "a.gold.jsonl").write_text(
+        head + '{"id": "f", "is": "fact", "subject": "B", "value": ["x"]}\n'
+    )
     with pytest.raises(DataError, match="line 2"):
         read_gold(tmp_path)
     for text, word in ((None, "frozen"), ("{", "line 1"), ('{"scope": "nora"}', "row 1")):
@@ -133,7 +151,14 @@ def chat(tmp_path_factory: pytest.TempPathFactory) -> Annotations:
 
 def _measured(chat: Annotations, stated: list[tuple[int, str, str, str]]) -> pl.DataFrame:
     facts = [
-        Fact(f"f{i}", "mo", *triple, "stated", [f"mo/m{n}"], datetime.fromisoformat(MESSAGES[n - 1][0]))
+        Fact(
+            f"f{i}",
+            "mo",
+            *triple,
+            "stated",
+            [f"mo/m{n}"],
+            datetime.fromisoformat(MESSAGES[n - 1][0]),
+        )
         for i, (n, *triple) in enumerate(stated)
     ]
     return measure_chat(chat, partial(resolve, frame(Fact, facts)))
@@ -166,14 +191,18 @@ def test_full_marks_and_none(chat: Annotations) -> None:
         ((3, "Mo", "hopes to work at", "the harbour"), None),
     ],
 )
-def test_what_is_wrong_and_why(chat: Annotations, stated: tuple[int, str, str, str], verdict: str | None) -> None:
+def test_what_is_wrong_and_why(
+    chat: Annotations, stated: tuple[int, str, str, str], verdict: str | None
+) -> None:
     outcomes = _measured(chat, [stated])
     wrong = [(False, verdict)] if verdict else []
     assert outcomes.filter(measure="current precision").select("hit", "kind").rows() == wrong
     assert outcomes.filter(~pl.col("hit"), measure="traps avoided").height == (verdict == "trap")
     text = format_outcomes(outcomes)
     assert verdict is None or f"{verdict}: mo: {stated[1]} | " in text
-    closed = format_outcomes(outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String)))
+    closed = format_outcomes(
+        outcomes.with_columns(closed=pl.lit(True), what=pl.lit(None, pl.String))
+    )
     assert text.startswith(closed), "of closed annotations only totals are written"
     assert "Mo" not in closed
 
@@ -182,10 +211,14 @@ def test_what_is_wrong_and_why(chat: Annotations, stated: tuple[int, str, str, s
 @pytest.mark.parametrize(("half", "column"), [("dev", 2), ("heldout", 3)])
 def test_the_table_of_the_docs_is_what_its_command_prints(half: str, column: int) -> None:
     """What a large language model stated once, resolved again."""
-    measured = outcome_totals(measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=minilm()))
+    measured = outcome_totals(
+        measure_folder(FACTS / half, facts=FACTS / "frozen.jsonl", encoder=minilm())
+    )
     page = (ROOT / "docs" / "evaluation" / "knowledge.md").read_text(encoding="utf-8").splitlines()
     # Two columns of frozen facts, two of answers to the prompts in use.
-    rows = {row[1].strip(): row[column] for row in (line.split("|") for line in page) if len(row) == 7}
+    rows = {
+        row[1].strip(): row[column] for row in (line.split("|") for line in page) if len(row) == 7
+    }
     for measure, n, share in measured.select("measure", "n", "share").iter_rows():
         printed, of = re.findall(r"[\d.]+", rows[measure])[:2]
         # What an encoder merges may differ by a fact or two between machines.

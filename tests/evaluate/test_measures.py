@@ -22,7 +22,9 @@ from memlab.records import Qrels, run_from_scores
 from memlab.registry import measures as NAMES
 
 SAME = {f"ndcg@{k}": nDCG @ k for k in (1, 3, 100)} | {f"recall@{k}": R @ k for k in (1, 5, 100)}
-SAME |= {f"recall_any@{k}": Success @ k for k in (1, 5)} | {f"precision@{k}": P @ k for k in (1, 100)}
+SAME |= {f"recall_any@{k}": Success @ k for k in (1, 5)} | {
+    f"precision@{k}": P @ k for k in (1, 100)
+}
 SAME |= {"mrr@1": RR @ 1, "mrr": RR, "ndcg": nDCG, "precision_returned": SetP, "f1": SetF}
 SAME |= {f"alpha_ndcg@{k}": alpha_nDCG(alpha=0.5) @ k for k in (5, 20)}
 
@@ -33,7 +35,9 @@ def test_like_trec_eval_and_ndeval(case, seed):
     judged = qrels.frame.select("query_id", "doc_id", "relevance", "subtopic").rows()
     ranked = run.frame.select("query_id", "doc_id", "score").rows()
     calculated = ir_measures.iter_calc(
-        list(SAME.values()), [ir_measures.Qrel(*row) for row in judged], [ir_measures.ScoredDoc(*row) for row in ranked]
+        list(SAME.values()),
+        [ir_measures.Qrel(*row) for row in judged],
+        [ir_measures.ScoredDoc(*row) for row in ranked],
     )
     theirs = {(m.measure, m.query_id): m.value for m in calculated}
     ours = score(run, qrels, [*SAME, "recall_all@5"])
@@ -53,12 +57,22 @@ def longmemeval(hits: list[int], relevant: int, k: int) -> float:
     return dcg(hits[:k]) / dcg(sorted([1] * relevant + [0] * k, reverse=True)[:k])
 
 
-@given(st.lists(st.sampled_from([0, 1]), min_size=1, max_size=30), st.integers(1, 4), st.integers(1, 35))
+@given(
+    st.lists(st.sampled_from([0, 1]), min_size=1, max_size=30),
+    st.integers(1, 4),
+    st.integers(1, 35),
+)
 def test_ndcg_longmemeval_is_their_formula(hits, missed, k):
     docs = np.array([f"d{i}" for i in range(len(hits))])
-    run = run_from_scores(np.array(["q"] * len(docs)), docs, -np.arange(len(docs), dtype=float), level="session", k=99)
-    relevant = [d for d, h in zip(docs, hits, strict=True) if h] + [f"missed{i}" for i in range(missed)]
-    judged = pl.DataFrame({"query_id": "q", "doc_id": relevant, "relevance": 1, "subtopic": relevant})
+    run = run_from_scores(
+        np.array(["q"] * len(docs)), docs, -np.arange(len(docs), dtype=float), level="session", k=99
+    )
+    relevant = [d for d, h in zip(docs, hits, strict=True) if h] + [
+        f"missed{i}" for i in range(missed)
+    ]
+    judged = pl.DataFrame(
+        {"query_id": "q", "doc_id": relevant, "relevance": 1, "subtopic": relevant}
+    )
     got = score(run, Qrels(judged, "session"), f"ndcg_longmemeval@{k}").item(0, 1)
     assert got == pytest.approx(longmemeval(hits + [0] * 40, len(relevant), k), abs=1e-12)
 
@@ -82,19 +96,30 @@ def test_chance_and_ceiling_against_every_ranking(n, m):
     orders = list(itertools.permutations(range(n)))
     queries = np.repeat([f"q{i}" for i in range(len(orders))], n)
     docs = np.array([f"s{d}/{d}" for d in np.concatenate(orders)])
-    run = run_from_scores(queries, docs, np.tile(-np.arange(n, dtype=float), len(orders)), level="turn", k=n)
+    run = run_from_scores(
+        queries, docs, np.tile(-np.arange(n, dtype=float), len(orders)), level="turn", k=n
+    )
     relevant = pl.DataFrame({"doc_id": [f"s{d}/{d}" for d in range(m)]})
     judged = pl.DataFrame({"query_id": np.unique(queries)}).join(relevant, how="cross")
     judged = judged.with_columns(relevance=pl.lit(1), subtopic=pl.col("doc_id"))
-    wanted = [Measure(name, k) for name in NAMES for k in (1, 3, 10, None) if name != "precision" or k]
+    wanted = [
+        Measure(name, k) for name in NAMES for k in (1, 3, 10, None) if name != "precision" or k
+    ]
     table = score(run, Qrels(judged, "turn"), wanted)
     for each in wanted:
-        if each.name not in ("precision_returned", "f1"):  # best by a ranking that returns the evidence alone
-            assert ceiling(n, m, each).item() == pytest.approx(table[str(each)].max(), abs=1e-12), each
+        if each.name not in (
+            "precision_returned",
+            "f1",
+        ):  # best by a ranking that returns the evidence alone
+            assert ceiling(n, m, each).item() == pytest.approx(table[str(each)].max(), abs=1e-12), (
+                each
+            )
         if each.name in OPEN:
             assert np.isnan(chance(n, m, each)).all()
         else:
-            assert chance(n, m, each).item() == pytest.approx(table[str(each)].mean(), abs=1e-12), each
+            assert chance(n, m, each).item() == pytest.approx(table[str(each)].mean(), abs=1e-12), (
+                each
+            )
 
 
 def test_refusals(case):
@@ -107,14 +132,22 @@ def test_refusals(case):
             read_measure(text)
     run, qrels = case(2)
     query, doc = run.frame.row(0)[:2]
-    twice = replace(run, frame=pl.concat([run.frame, run.frame.head(1).with_columns(rank=pl.lit(9999, pl.Int32))]))
-    own = replace(qrels, frame=qrels.frame.head(1).with_columns(query_id=pl.lit(query), relevance=1))
+    twice = replace(
+        run,
+        frame=pl.concat([run.frame, run.frame.head(1).with_columns(rank=pl.lit(9999, pl.Int32))]),
+    )
+    own = replace(
+        qrels, frame=qrels.frame.head(1).with_columns(query_id=pl.lit(query), relevance=1)
+    )
     for args, fault in (
         ((run, replace(qrels, level="session"), "mrr"), "one level"),
         ((run, qrels, "precision"), "precision@10"),
         ((twice, own, "mrr"), f"'{doc}' twice for query '{query}'"),
         ((replace(run, frame=run.frame.filter(pl.col("rank") > 1)), qrels, "mrr"), "ranks from 1"),
-        ((run, replace(qrels, frame=pl.concat([qrels.frame, qrels.frame])), "mrr"), "qrels judge document"),
+        (
+            (run, replace(qrels, frame=pl.concat([qrels.frame, qrels.frame])), "mrr"),
+            "qrels judge document",
+        ),
     ):
         with pytest.raises(DataError, match=fault):
             score(*args)

@@ -28,8 +28,23 @@ def chat(
     rows: list[dict[str, Any]] = []
     for i in range(1, 41):
         text, caption = said if isinstance(said := turns.get(i, FILLER), tuple) else (said, None)
-        rows.append({"scope": "a", "session": "s", "sender": "Ann", "id": str(i), "text": text, "caption": caption})
-    asked = {"scope": "a", "query_id": "a/q", "question": question, "answer": answer, "evidence": [*map(str, evidence)]}
+        rows.append(
+            {
+                "scope": "a",
+                "session": "s",
+                "sender": "Ann",
+                "id": str(i),
+                "text": text,
+                "caption": caption,
+            }
+        )
+    asked = {
+        "scope": "a",
+        "query_id": "a/q",
+        "question": question,
+        "answer": answer,
+        "evidence": [*map(str, evidence)],
+    }
     return datasets.chatlog.dataset([*rows, asked], "chat")
 
 
@@ -56,7 +71,12 @@ REST = {"question": "Does Ann rest?"}
         ("near miss", chat({1: "I own some pets."}), (*FAR[:3], 1), 3),
         ("outranked", chat({1: "I own some pets."}), FAR, 10),
         ("follow-on", chat({29: "I bought Slinky, a ferret."}, evidence=(29,)), FAR, 10),
-        ("common words", chat(dict.fromkeys(range(1, 20), "So many pets.") | {1: "Our pets nap upstairs."}), FAR, 10),
+        (
+            "common words",
+            chat(dict.fromkeys(range(1, 20), "So many pets.") | {1: "Our pets nap upstairs."}),
+            FAR,
+            10,
+        ),
         # A name of a speaker is no shared word.
         ("other words", chat({1: "Ann sleeps badly."}, answer="Ann: badly not", **REST), FAR, 10),
         ("implied", chat({1: "Ann sleeps badly."}, answer="No", **REST), FAR, 10),
@@ -75,14 +95,26 @@ def test_a_row_says_what_was_missed_and_where() -> None:
         ("a/25", 12, FILLER, "A ferret", 1),
     ]
     run, bare = ranked(1), Dataset("bare", "chatlog", data.turns, data.sessions)
-    for args, k in (((replace(run, level="session"), data), 10), ((run, data), 0), ((run, bare), 10)):
-        with pytest.raises(DataError, match="give a ranking of turns, k from 1, and questions with evidence"):
+    for args, k in (
+        ((replace(run, level="session"), data), 10),
+        ((run, data), 0),
+        ((run, bare), 10),
+    ):
+        with pytest.raises(
+            DataError, match="give a ranking of turns, k from 1, and questions with evidence"
+        ):
             misses(*args, k=k)
 
 
 def test_each_value_of_stale_turns_is_what_its_name_says() -> None:
     lines = [{"scope": "a", "id": str(n), "sender": "Ann", "text": f"text {n}"} for n in range(14)]
-    asked = {"scope": "a", "query_id": "a/q", "question": "Which?", "evidence": ["3", "4"], "stale": ["0", "1"]}
+    asked = {
+        "scope": "a",
+        "query_id": "a/q",
+        "question": "Which?",
+        "evidence": ["3", "4"],
+        "stale": ["0", "1"],
+    }
     data = datasets.chatlog.dataset([*lines, asked], "log")
     for order, expected in (
         ((3, 4, 2), (False, True, True)),

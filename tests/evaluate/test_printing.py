@@ -32,11 +32,19 @@ def test_numbers_never_flatter(value):
 def test_results_table_and_its_markdown(reports):
     table = results_table(reports[:2], measures=["recall_all@5", "mrr"])
     assert table.columns == [f"system (n = {reports[0].per_query.height})", "recall_all@5", "mrr"]
-    assert table.to_series(0).to_list() == ["random", "hybrid | mmr(lambda_=0.7)", "ceiling", "chance"]
+    assert table.to_series(0).to_list() == [
+        "random",
+        "hybrid | mmr(lambda_=0.7)",
+        "ceiling",
+        "chance",
+    ]
     assert table["mrr"][0] == pytest.approx(reports[0].per_query["mrr"].mean(), rel=1e-14)
     assert table["mrr"][2] == 1.0
     several = results_table(reports, by="evidence_sessions", group="≥ 2")
-    assert several.columns[0] == f"system (n = {reports[0].per_query.filter(pl.col('n_evidence_sessions') > 1).height})"
+    assert (
+        several.columns[0]
+        == f"system (n = {reports[0].per_query.filter(pl.col('n_evidence_sessions') > 1).height})"
+    )
     with pytest.raises(DataError, match=r"no group '9'.*1, 2, 3, 4\+, ≥ 2"):
         results_table(reports, by="evidence_sessions", group="9")
     lines = to_markdown(table).split("\n")
@@ -51,15 +59,27 @@ def test_bold_is_significantly_best_and_never_a_tie(reports):
     first, _, best = reports
     table = results_table([first, best], measures="mrr")
     assert dict(table.best) == {"mrr": "best"}
-    assert [("**" in line) for line in to_markdown(table).split("\n")] == [False, False, False, True, False, False]
-    assert not results_table([first, best, replace(best, name="twin")], measures="mrr").best, "a tie"
+    assert [("**" in line) for line in to_markdown(table).split("\n")] == [
+        False,
+        False,
+        False,
+        True,
+        False,
+        False,
+    ]
+    assert not results_table([first, best, replace(best, name="twin")], measures="mrr").best, (
+        "a tie"
+    )
     assert not results_table([first], measures="mrr").best, "alone"
     few = [replace(report, per_query=report.per_query.head(4)) for report in (first, best)]
     assert not results_table(few).best, "four questions"
     assert "**" not in to_markdown(table.head(2))
 
 
-@given(st.lists(st.text("ab|= ", min_size=1, max_size=30), min_size=1, max_size=6, unique=True), st.integers(5, 20))
+@given(
+    st.lists(st.text("ab|= ", min_size=1, max_size=30), min_size=1, max_size=6, unique=True),
+    st.integers(5, 20),
+)
 def test_short_names_stay_different_and_keep_their_ends(names: list[str], width: int) -> None:
     short = short_names(names, width=width)
     assert len(set(short.values())) == len(names)
@@ -71,14 +91,23 @@ def test_short_names_stay_different_and_keep_their_ends(names: list[str], width:
 
 def test_latex(reports):
     text = to_latex(results_table(reports), caption="≥ 2 sessions & 95 %", label="tab:x y_z")
-    for part in (r"\toprule", r"\bottomrule", r"\caption{$\geq$ 2 sessions \& 95 \%}", r"\label{tab:x-y-z}"):
+    for part in (
+        r"\toprule",
+        r"\bottomrule",
+        r"\caption{$\geq$ 2 sessions \& 95 \%}",
+        r"\label{tab:x-y-z}",
+    ):
         assert part in text
     assert r"hybrid \textbar{} mmr(lambda\_=0.7) & " in text
     rows = [line for line in text.split("\n") if line.endswith(r" \\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(reports[0].measures)}
     assert all(ord(c) < 128 for c in text)
     assert "{}[a] & 1" in to_latex(pl.DataFrame({"[x": ["[a]"], "n": [1]}), caption="", label="")
-    assert [format_number(value) for value in (float("nan"), -0.0, -1e-44)] == ["–", "0.000", "0.000"]
+    assert [format_number(value) for value in (float("nan"), -0.0, -1e-44)] == [
+        "–",
+        "0.000",
+        "0.000",
+    ]
     assert latex_escape("-0.039 [-0.092, -0.001] of a-b") == "$-$0.039 [$-$0.092, $-$0.001] of a-b"
 
 

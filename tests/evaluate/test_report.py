@@ -22,7 +22,9 @@ def test_per_query_is_score(made, run_on):
     for level in records.LEVELS:
         run = run_on(made, level, seed=0, help_=0.4)
         report = evaluate(run, made, seed=3)
-        table = score(run, records.qrels(made.questions, level, made.turns), DEFAULT_MEASURES[level])
+        table = score(
+            run, records.qrels(made.questions, level, made.turns), DEFAULT_MEASURES[level]
+        )
         assert_frame_equal(report.per_query.select(table.columns), table, check_row_order=False)
         assert report.provenance["fingerprint"] == made.fingerprint()
         assert report.provenance["seed"] == report.seed == 3
@@ -39,7 +41,11 @@ def test_summary_groups_and_curves(made, run_on, reports):
     by_n = report.summary("evidence_sessions", measures="recall_all@10")
     assert by_n["group"].to_list() == ["1", "2", "3", "4+", "≥ 2"]
     sizes = dict(zip(by_n["group"], by_n["n"], strict=True))
-    assert sizes["≥ 2"] == sizes["2"] + sizes["3"] + sizes["4+"] == report.per_query.height - sizes["1"]
+    assert (
+        sizes["≥ 2"]
+        == sizes["2"] + sizes["3"] + sizes["4+"]
+        == report.per_query.height - sizes["1"]
+    )
     weighted = by_n.head(4).select((pl.col("mean") * pl.col("n")).sum() / pl.col("n").sum()).item()
     assert weighted == pytest.approx(report.per_query["recall_all@10"].mean())
     for by in ("question_type", "form", "scope"):
@@ -49,7 +55,9 @@ def test_summary_groups_and_curves(made, run_on, reports):
     points = cutoff_curve([deep], by="evidence_sessions", group=MULTI_SESSION)
     rows = deep.summary("evidence_sessions").filter(group=MULTI_SESSION)
     assert points["k"].to_list() == [1, 3, 10]
-    assert points.drop("system", "k").equals(rows.select("mean", "low", "high", "ceiling", "chance", "n"))
+    assert points.drop("system", "k").equals(
+        rows.select("mean", "low", "high", "ceiling", "chance", "n")
+    )
 
 
 def test_compare(reports):
@@ -66,11 +74,18 @@ def test_compare(reports):
         assert row["win"] + row["tie"] + row["loss"] == row["n"] == len(mine)
         assert row["p_holm"] >= row["p"] == randomisation_test(mine - base)
     other = compare(reports, measure="recall_all@5", baseline="best")
-    assert other.filter(system="random")["difference"].item() == pytest.approx(-table["difference"][2])
+    assert other.filter(system="random")["difference"].item() == pytest.approx(
+        -table["difference"][2]
+    )
     steps = compare(reports, measure="recall_all@5", stepwise=True)
     same = ("difference", "low", "high", "p", "win", "tie", "loss")
-    assert steps.select(same).row(2) == compare(reports[1:], measure="recall_all@5").select(same).row(1)
-    for wrong in ({"measure": ["mrr", "recall@10"]}, {"measure": "mrr", "stepwise": True, "baseline": "best"}):
+    assert steps.select(same).row(2) == compare(reports[1:], measure="recall_all@5").select(
+        same
+    ).row(1)
+    for wrong in (
+        {"measure": ["mrr", "recall@10"]},
+        {"measure": "mrr", "stepwise": True, "baseline": "best"},
+    ):
         with pytest.raises(DataError, match="one measure"):
             compare(reports, **wrong)
     where = pl.col("n_evidence_sessions") >= 2
@@ -78,7 +93,11 @@ def test_compare(reports):
     assert compare(reports, measure="recall@10", where=where, unit="scope").equals(part)
     first, mine = (report.per_query.filter(where) for report in (reports[0], reports[2]))
     assert (part["n"] == first.height).all()
-    gains = first.select("scope", gain=mine["recall@10"] - first["recall@10"]).group_by("scope").agg(pl.sum("gain"))
+    gains = (
+        first.select("scope", gain=mine["recall@10"] - first["recall@10"])
+        .group_by("scope")
+        .agg(pl.sum("gain"))
+    )
     assert part["p"][2] == pytest.approx(randomisation_test(gains["gain"].to_numpy()))
 
 
@@ -87,20 +106,28 @@ def test_refusals(made, run_on, reports):
     turns = evaluate(run, made)
     fewer = replace(reports[1], per_query=reports[1].per_query.head(5))
     elsewhere = replace(run, frame=run.frame.with_columns(query_id="x" + pl.col("query_id")))
-    strange = replace(run, frame=run.frame.sort("doc_id").with_columns(doc_id="x" + pl.col("doc_id")))
+    strange = replace(
+        run, frame=run.frame.sort("doc_id").with_columns(doc_id="x" + pl.col("doc_id"))
+    )
     for call, fault in (
         (lambda: reports[0].summary(measures="recall@3"), "no recall@3; it has recall_any@5"),
         (lambda: reports[0].summary("colour"), "'colour'"),
         (lambda: cutoff_curve(reports, name="f1"), "no f1@k"),
         (lambda: evaluate(elsewhere, made), "questions that 'sample' does not hold"),
-        (lambda: evaluate(strange, made), r"does not hold, such as 'xnadia/1.1', .*; its ids look like"),
+        (
+            lambda: evaluate(strange, made),
+            r"does not hold, such as 'xnadia/1.1', .*; its ids look like",
+        ),
         (lambda: evaluate([run], made), "takes one run"),
         (lambda: compare([reports[0], reports[0]], measure="mrr"), "own name"),
         (lambda: compare(reports, measure="mrr", baseline="bm25"), "no report is called 'bm25'"),
         (lambda: compare(reports, measure="mrr", unit="word"), "expected 'query' or 'scope'"),
         (lambda: compare([reports[0], turns], measure="mrr"), "one level"),
         (lambda: compare([reports[0], fewer], measure="mrr"), "same questions"),
-        (lambda: compare(reports, measure="mrr", where=pl.col("n_evidence_sessions") > 90), "nothing to compare"),
+        (
+            lambda: compare(reports, measure="mrr", where=pl.col("n_evidence_sessions") > 90),
+            "nothing to compare",
+        ),
         (lambda: compare(reports, measure="mrr", where="nothing > 2"), "nothing"),
     ):
         with pytest.raises(DataError, match=fault):
@@ -115,8 +142,16 @@ def test_files(tmp_path, made, run_on):
         for n, h in (("dense", 0.1), ("hybrid | mmr(lambda_=0.7)", 0.4))
     ]
     write_reports(reports, tmp_path, provenance={"command": "memlab evaluate made"})
-    names = {f"{n}.{level}.parquet" for n in ("dense", "hybrid-mmr-lambda_-0.7") for level in ("turn", "session")}
-    assert {p.name for p in tmp_path.iterdir()} == names | {"report.json", "report.md", "report.tex"}
+    names = {
+        f"{n}.{level}.parquet"
+        for n in ("dense", "hybrid-mmr-lambda_-0.7")
+        for level in ("turn", "session")
+    }
+    assert {p.name for p in tmp_path.iterdir()} == names | {
+        "report.json",
+        "report.md",
+        "report.tex",
+    }
     assert_frame_equal(pl.read_parquet(tmp_path / "dense.turn.parquet"), reports[0].per_query)
     document = json.loads((tmp_path / "report.json").read_text())
     assert document["provenance"]["command"] == "memlab evaluate made"

@@ -20,7 +20,11 @@ from memlab.evaluate.significance import (
     smallest_detectable_difference,
 )
 
-DIFFERENCES = arrays(np.float64, st.integers(1, 25), elements=st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.1, 0.5, 1.0]))
+DIFFERENCES = arrays(
+    np.float64,
+    st.integers(1, 25),
+    elements=st.sampled_from([-1.0, -0.5, -0.25, 0.0, 0.1, 0.5, 1.0]),
+)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -56,29 +60,41 @@ def test_uniform_under_the_null():
 def test_holm(p):
     given_p = np.array(p, dtype=np.float64)
     order = np.argsort(given_p, kind="stable")
-    # By the definition: the adjusted p of a hypothesis is the smallest level at which it is rejected.
-    rejected = [max((len(p) - j) * given_p[order[j]] for j in range(place + 1)) for place in range(len(p))]
+    # By the definition: the adjusted p of a hypothesis is the smallest level at which it is
+    # rejected.
+    rejected = [
+        max((len(p) - j) * given_p[order[j]] for j in range(place + 1)) for place in range(len(p))
+    ]
     np.testing.assert_allclose(holm(given_p)[order], np.minimum(1, rejected), rtol=1e-12)
 
 
 def test_intervals_are_those_of_scipy_cover_the_truth_and_are_wider_by_conversation():
     values = np.random.default_rng(3).exponential(1.0, 120)
     low, high = bootstrap_interval(values[:, None], seed=0)
-    theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=4000, rng=0).confidence_interval
+    theirs = stats.bootstrap(
+        (values,), np.mean, method="percentile", n_resamples=4000, rng=0
+    ).confidence_interval
     assert (low.item(), high.item()) == pytest.approx((theirs.low, theirs.high), abs=0.03)
     # The columns of one call are as many sets.
     low, high = bootstrap_interval((np.random.default_rng(4).random((200, 100)) < 0.3) * 1.0)
     covered = int(((low <= 0.3) & (high >= 0.3)).sum())
     assert stats.binomtest(covered, len(low), 0.95).pvalue > 0.01
-    scopes, values = (np.repeat(each, 40) for each in (["a", "b", "c", "d", "e"], [0.1, 0.9, 0.5, 0.2, 0.8]))
+    scopes, values = (
+        np.repeat(each, 40) for each in (["a", "b", "c", "d", "e"], [0.1, 0.9, 0.5, 0.2, 0.8])
+    )
     (by_query,), (by_scope,) = (
-        (high - low) for low, high in (bootstrap_interval(values[:, None], scopes=each) for each in (None, scopes))
+        (high - low)
+        for low, high in (
+            bootstrap_interval(values[:, None], scopes=each) for each in (None, scopes)
+        )
     )
     assert by_scope > 3 * by_query
 
 
 @pytest.mark.parametrize(("n", "discordant", "tests"), [(78, 0.2, 64), (300, 0.1, 5), (40, 0.0, 3)])
-def test_what_is_detectable_is_detected_in_four_of_five_simulations(n: int, discordant: float, tests: int) -> None:
+def test_what_is_detectable_is_detected_in_four_of_five_simulations(
+    n: int, discordant: float, tests: int
+) -> None:
     least = smallest_detectable_difference(n, discordant, tests=tests)
     assert least is not None
     shown = {}
@@ -104,7 +120,9 @@ def test_equivalence_is_two_one_sided_tests(more: int, win: int, loss: int, marg
     values = np.repeat([1.0, -1.0, 0.0], [win + 1, loss + 1, n - win - loss])
     mean, error = values.mean(), values.std() / np.sqrt(len(values))
     if error:
-        one_sided = max(stats.norm.sf((mean + margin) / error), stats.norm.cdf((mean - margin) / error))
+        one_sided = max(
+            stats.norm.sf((mean + margin) / error), stats.norm.cdf((mean - margin) / error)
+        )
         assert p == pytest.approx(one_sided)
 
 

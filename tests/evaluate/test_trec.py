@@ -19,15 +19,25 @@ from memlab.evaluate.measures import score
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.records import run_from_scores
 
-IDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=12)
+IDS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1, max_size=12
+)
 FLOATS = st.floats(-(2.0**99), 2.0**99, width=32)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
-@given(rows=st.lists(st.tuples(IDS, IDS, FLOATS), min_size=1, max_size=25, unique_by=lambda row: row[:2]))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None
+)
+@given(
+    rows=st.lists(
+        st.tuples(IDS, IDS, FLOATS), min_size=1, max_size=25, unique_by=lambda row: row[:2]
+    )
+)
 def test_run_round_trip(tmp_path, rows):
     query, doc, values = zip(*rows, strict=True)
-    run = run_from_scores(np.array(query, object), np.array(doc, object), np.array(values), level="turn", k=99)
+    run = run_from_scores(
+        np.array(query, object), np.array(doc, object), np.array(values), level="turn", k=99
+    )
     back = read_run(write_run(replace(run, name="hybrid(k=5) | mmr"), tmp_path / "x.trec"), "turn")
     assert back.frame.equals(run.frame)
     assert back.name == "hybrid(k=5)|mmr"
@@ -36,13 +46,20 @@ def test_run_round_trip(tmp_path, rows):
 def test_other_tools_read_the_same_and_ties_keep_their_order(tmp_path, case):
     run, judged = case(1)
     run = replace(run, frame=run.frame.with_columns(pl.col("score").round(0)))
-    run_path, qrels_path = write_run(run, tmp_path / "a.trec"), write_qrels(judged, tmp_path / "a.qrels")
+    run_path, qrels_path = (
+        write_run(run, tmp_path / "a.trec"),
+        write_qrels(judged, tmp_path / "a.qrels"),
+    )
     theirs = list(ir_measures.read_trec_run(str(run_path)))
     assert [(d.query_id, d.doc_id) for d in theirs] == run.frame.select("query_id", "doc_id").rows()
     np.testing.assert_allclose([d.score for d in theirs], run.frame["score"].to_numpy(), atol=1e-4)
     wanted = [nDCG @ 10, R @ 10, Success @ 5]
-    means = ir_measures.calc_aggregate(wanted, list(ir_measures.read_trec_qrels(str(qrels_path))), theirs)
-    ours = score(read_run(run_path, "turn"), judged, ["ndcg@10", "recall@10", "recall_any@5"]).drop("query_id")
+    means = ir_measures.calc_aggregate(
+        wanted, list(ir_measures.read_trec_qrels(str(qrels_path))), theirs
+    )
+    ours = score(read_run(run_path, "turn"), judged, ["ndcg@10", "recall@10", "recall_any@5"]).drop(
+        "query_id"
+    )
     assert list(ours.mean().row(0)) == pytest.approx([means[each] for each in wanted], abs=1e-9)
 
 

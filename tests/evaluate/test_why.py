@@ -18,7 +18,10 @@ def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPat
     data = excerpt(200, scopes=("nadia", "owen"))
     bench = Bench.of(data, encoder="hashing")
     cited = data.questions.filter(pl.col("evidence").list.len() > 0)
-    runs = {text: memlab.pipeline(text).run(bench).frame for text in ("bm25", "dense", "hybrid", "hybrid | mmr(k=5)")}
+    runs = {
+        text: memlab.pipeline(text).run(bench).frame
+        for text in ("bm25", "dense", "hybrid", "hybrid | mmr(k=5)")
+    }
     names = {"hybrid | mmr(k=5)": "… | mmr(k=5)"}
     for question in cited.head(6).iter_rows(named=True):
         why = explain(question["query_id"], "hybrid | mmr(k=5)", bench, data, k=5)
@@ -26,11 +29,15 @@ def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPat
             own = run.filter(pl.col("query_id") == question["query_id"])
             rank = dict(own.select("doc_id", "rank").iter_rows())
             shown = why.stages.filter(pl.col("stage") == names.get(text, text))
-            assert dict(shown.select("turn_id", "rank").iter_rows()) == {t: rank.get(t) for t in question["evidence"]}
+            assert dict(shown.select("turn_id", "rank").iter_rows()) == {
+                t: rank.get(t) for t in question["evidence"]
+            }
         final = set(own.filter(pl.col("rank") <= 5)["doc_id"])
         assert set(why.above["turn_id"]) == final - set(question["evidence"])
         asked = question["text"].lower()
-        assert all(word in asked for words in why.above["words"] for word in words.split(", ")), "whole words, no stems"
+        assert all(word in asked for words in why.above["words"] for word in words.split(", ")), (
+            "whole words, no stems"
+        )
         found = why.evidence.filter(pl.col("lost").is_null())["turn_id"].to_list()
         assert set(found) == final & set(question["evidence"])
 
@@ -47,6 +54,9 @@ def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPat
     assert why.evidence["rank"].null_count() == why.evidence.height
     assert "| … \\| loses | –" in str(why)
     silent = data.questions.filter(pl.col("evidence").list.len() == 0)["query_id"][0]
-    for query, word in (("q", "no question 'q'; the ids look like"), (silent, "has no evidence among the turns")):
+    for query, word in (
+        ("q", "no question 'q'; the ids look like"),
+        (silent, "has no evidence among the turns"),
+    ):
         with pytest.raises(DataError, match=word):
             explain(query, "bm25", bench, data)

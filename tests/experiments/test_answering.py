@@ -41,14 +41,20 @@ def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
 def test_contexts_of_pipelines_memories_and_runs(data: Dataset, tmp_path: Path) -> None:
     bench = memlab.Bench.of(data, encoder=None)
     memlab.evaluate.trec.write_run(memlab.pipeline("bm25").run(bench), tmp_path / "theirs.trec")
-    made = system_contexts(["bm25", latest], data, runs=[tmp_path / "theirs.trec"], encoder=None, budget=120)
+    made = system_contexts(
+        ["bm25", latest], data, runs=[tmp_path / "theirs.trec"], encoder=None, budget=120
+    )
     assert [*made.texts] == ["bm25", "latest", "theirs", *BOUNDS]
-    assert all(0 < made.texts[name]["n_tokens"].max() <= 120 for name in ("bm25", "latest", "theirs"))
+    assert all(
+        0 < made.texts[name]["n_tokens"].max() <= 120 for name in ("bm25", "latest", "theirs")
+    )
     assert made.texts["bm25"].equals(made.texts["theirs"])
     assert made.texts["nothing"]["text"].unique().to_list() == [""]
     assert (made.texts["another's"]["text"] != made.texts["bm25"]["text"]).mean() > 0.9
     assert sorted(made.texts["another's"]["text"]) == sorted(made.texts["bm25"]["text"])
-    assert all(texts["query_id"].equals(made.questions["query_id"]) for texts in made.texts.values())
+    assert all(
+        texts["query_id"].equals(made.questions["query_id"]) for texts in made.texts.values()
+    )
 
 
 def test_without_a_service_contexts_are_measured(data: Dataset) -> None:
@@ -69,7 +75,9 @@ def test_the_whole_chain_fails_is_mended_and_then_asks_nothing(
     def faulty(handler: Any, request: dict) -> None:
         asked = json.loads(request["messages"][1]["content"])
         if "notes" in asked and asked["question"] == first:
-            send(500, {"error": {"message": "the answer does not fit into memory"}})(handler, request)
+            send(500, {"error": {"message": "the answer does not fit into memory"}})(
+                handler, request
+            )
         elif "notes" in asked and asked["question"] == second:
             say("no JSON")(handler, request)
         else:
@@ -81,11 +89,15 @@ def test_the_whole_chain_fails_is_mended_and_then_asks_nothing(
 
     def ask(mode: Any) -> memlab.experiments.answering.Answers:
         server.modes = [mode]
-        return answer_questions("bm25", one, service=service, judge_by=judge, encoder=None, bounds=["nothing"])
+        return answer_questions(
+            "bm25", one, service=service, judge_by=judge, encoder=None, bounds=["nothing"]
+        )
 
     done = ask(faulty)
     assert done.costs.filter(system="bm25")["failed"].to_list() == [2, 0]
-    assert done.per_query["correct"].to_list()[:3] == [None, False, True], "what never came is not judged"
+    assert done.per_query["correct"].to_list()[:3] == [None, False, True], (
+        "what never came is not judged"
+    )
     assert done.table["judged"].to_list() == [n - 1, n]
     assert {request["model"] for request in server.requests} == {"m", "j"}
     again = ask(oracle)
@@ -108,9 +120,15 @@ def test_the_whole_chain_fails_is_mended_and_then_asks_nothing(
     assert pl.read_parquet(place / "answers.parquet").height == 2 * n
 
 
-def test_orders_of_events_are_compared_with_the_right_one(data: Dataset, server: ModelServer) -> None:
+def test_orders_of_events_are_compared_with_the_right_one(
+    data: Dataset, server: ModelServer
+) -> None:
     one = data.take(data.scopes[:1])
-    kinds = pl.when(pl.int_range(pl.len()) < 4).then(pl.lit("event-ordering")).otherwise(pl.lit("single"))
+    kinds = (
+        pl.when(pl.int_range(pl.len()) < 4)
+        .then(pl.lit("event-ordering"))
+        .otherwise(pl.lit("single"))
+    )
     one = replace(one, questions=one.questions.with_columns(question_type=kinds))
     named = iter(([1, 2, 3], [3, 2, 1, 9, 3], [], "no order"))
 
@@ -118,7 +136,9 @@ def test_orders_of_events_are_compared_with_the_right_one(data: Dataset, server:
         if not request["messages"][0]["content"].startswith("You compare the order of events"):
             oracle(handler, request)
             return
-        say(json.dumps({"events": ["one", "two", "three"], "named": next(named, "no order")}))(handler, request)
+        say(json.dumps({"events": ["one", "two", "three"], "named": next(named, "no order")}))(
+            handler, request
+        )
 
     server.modes = [read_order]
     service = server.service(name="one", concurrency=1, max_retries=0)
@@ -132,7 +152,11 @@ def test_orders_of_events_are_compared_with_the_right_one(data: Dataset, server:
 
 def test_bad_input(data: Dataset) -> None:
     for systems, options, message in (
-        ("bm25", {"bounds": ["everything"]}, "choose of evidence, whole history, nothing, another's"),
+        (
+            "bm25",
+            {"bounds": ["everything"]},
+            "choose of evidence, whole history, nothing, another's",
+        ),
         ("bm25", {"budget": 0}, "the budget 0"),
         ([], {"bounds": []}, "at least one"),
         (["bm25", "bm25"], {}, "its own name"),

@@ -35,12 +35,17 @@ def test_folds_are_used_again_where_nothing_changed_and_a_kill_leaves_no_note(
     bench = Bench.of(data, encoder=StandIn())
     place = train_folds(bench, data, tmp_path)
     assert place == tmp_path / data.fingerprint()
-    assert sorted(p.name for p in place.iterdir()) == ["about.json", *(f"fold-{i}.safetensors" for i in range(3))]
+    assert sorted(p.name for p in place.iterdir()) == [
+        "about.json",
+        *(f"fold-{i}.safetensors" for i in range(3)),
+    ]
     written = {p: p.stat().st_mtime_ns for p in place.iterdir()}
     assert train_folds(Bench.of(data, encoder=StandIn()), data, tmp_path) == place
     assert trained == [0, 0, 0]
     assert {p: p.stat().st_mtime_ns for p in place.iterdir()} == written
-    assert learned(hybrid(bench), bench, model=str(tmp_path)).frame.height, "the folder of this dataset is found"
+    assert learned(hybrid(bench), bench, model=str(tmp_path)).frame.height, (
+        "the folder of this dataset is found"
+    )
 
     train_folds(bench, data, tmp_path, seed=1)
     assert trained == [0] * 3 + [1] * 3

@@ -35,12 +35,18 @@ def test_each_form_is_searched_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     def ask(requests: list[llm.Request], service: str | None) -> list[llm.Answer]:
         written = Rewritten(question="And the vet of Churro?")
-        return [llm.Answer(written if service else None, "" if service else "no service") for _ in requests]
+        return [
+            llm.Answer(written if service else None, "" if service else "no service")
+            for _ in requests
+        ]
 
     monkeypatch.setattr(llm, "ask", ask)
     done = compare_follow_up_forms(rows, bench, pipeline="bm25", k=[1])
     assert done["form"].to_list() == ["as asked", "fallback", "model", "standalone"]
-    assert done["question"].to_list()[1:3] == ["And the vet? (oak desk cost 210)", "And the vet of Churro?"]
+    assert done["question"].to_list()[1:3] == [
+        "And the vet? (oak desk cost 210)",
+        "And the vet of Churro?",
+    ]
     assert done["complete"].to_list() == [True, False, True, True]
     table = follow_up_forms_table(done)
     assert table.filter(kind="all")["mean"].to_list() == [1, 0, 1, 1]

@@ -28,8 +28,12 @@ def data() -> Dataset:
     return excerpt(400, scopes=("nadia", "owen"))
 
 
-def saved(store: MemoryStore, data: Dataset, text: str, *, level: Any = "turn", **settings: Any) -> tuple[str, Run]:
-    run = pipeline(text).run(Bench.of(data, **{"encoder": "hashing:32", **settings}, store=store), level=level)
+def saved(
+    store: MemoryStore, data: Dataset, text: str, *, level: Any = "turn", **settings: Any
+) -> tuple[str, Run]:
+    run = pipeline(text).run(
+        Bench.of(data, **{"encoder": "hashing:32", **settings}, store=store), level=level
+    )
     return store.runs.save(run), run
 
 
@@ -49,19 +53,31 @@ def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Datase
         assert_frame_equal(again.frame, run.frame)
         assert (again.name, again.level, again.provenance) == (run.name, run.level, run.provenance)
         assert again.text_of is not None
-        assert again.text_of(run.frame["doc_id"][:3].to_list()) == run.text_of(run.frame["doc_id"][:3].to_list())
+        assert again.text_of(run.frame["doc_id"][:3].to_list()) == run.text_of(
+            run.frame["doc_id"][:3].to_list()
+        )
     assert cases[-1][1].provenance["scopes"] == data.scopes[1:]
 
 
-def test_what_cannot_be_made_again_is_told(store: MemoryStore, data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_made_again_is_told(
+    store: MemoryStore, data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bare = pipeline("bm25").run(Bench.of(data, encoder=None))
     run_id, run = saved(store, data, "dense")
     assert replay(store, run_id, encoder="hashing:32").frame.equals(run.frame)
-    local = replace(run, provenance={**run.provenance, "encoder": "transformer my-model (0a1b), 384-d, mean pooling"})
+    local = replace(
+        run,
+        provenance={
+            **run.provenance,
+            "encoder": "transformer my-model (0a1b), 384-d, mean pooling",
+        },
+    )
 
     def other(bench: Bench, *, level: Any = "turn", k: int = 200) -> Run:
         run = retrieve.bm25(bench, level=level, k=k)
-        return replace(run, frame=run.frame.with_columns(pl.col("doc_id").reverse().over("query_id")))
+        return replace(
+            run, frame=run.frame.with_columns(pl.col("doc_id").reverse().over("query_id"))
+        )
 
     words = saved(store, data, "bm25(k=9)")[0]
     monkeypatch.setitem(stages, "bm25", other)
@@ -70,14 +86,20 @@ def test_what_cannot_be_made_again_is_told(store: MemoryStore, data: Dataset, mo
         (store.runs.save(replace(bare, provenance={})), None, "dataset, fingerprint, pipeline"),
         ("none", None, "no run 'none'"),
         (run_id, "hashing:64", r"the run saw encoder 'hashing .* 32-d.*; this is 'hashing .* 64-d"),
-        (store.runs.save(local), None, r"cannot be loaded by a name; give it: replay\(…, encoder=…\)"),
+        (
+            store.runs.save(local),
+            None,
+            r"cannot be loaded by a name; give it: replay\(…, encoder=…\)",
+        ),
         (words, None, "ranks otherwise now, on the same data"),
     ):
         with pytest.raises(StoreError, match=message):
             replay(store, each, encoder=encoder)
 
 
-def test_a_model_file_is_what_is_in_it(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_file_is_what_is_in_it(
+    data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def toy(run: Run, bench: Bench, *, model: str = "") -> Run:
         return run
 

@@ -69,7 +69,9 @@ def test_one_page_of_methods(two: list[Dataset], grid: Experiment) -> None:
     assert owen.compare(MEASURE, stepwise=True)["difference"].null_count() == 1
     worst = owen.worst(3, system="bm25")
     assert worst["recall@10"].is_sorted()
-    assert owen.worst(1, measure="recall_all@3")["recall_all@3"].item() == 0, "a measure that was not taken"
+    assert owen.worst(1, measure="recall_all@3")["recall_all@3"].item() == 0, (
+        "a measure that was not taken"
+    )
     assert owen.why(worst["query_id"][0], system=TEXTS[1]).stages.height
     assert owen.misses(system="bm25").equals(evaluate.misses(owen.runs[0], two[1]))
     assert owen.to_latex().count(r"\begin{table}") > 5
@@ -84,7 +86,11 @@ def test_one_page_of_methods(two: list[Dataset], grid: Experiment) -> None:
 
 
 def test_what_was_run_is_read_and_opened_again_from_the_store_alone(
-    two: list[Dataset], store: MemoryStore, grid: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two: list[Dataset],
+    store: MemoryStore,
+    grid: Experiment,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert not grid.cells["read"].any()
     rows = store.runs.listing().height
@@ -96,7 +102,9 @@ def test_what_was_run_is_read_and_opened_again_from_the_store_alone(
     assert again.cells["run_id"].equals(grid.cells["run_id"])
     assert_same(grid, again)
     for report, read in zip(grid.reports, again.reports, strict=True):
-        assert str(report.provenance) == str(read.provenance), "a report does not show that its run was read"
+        assert str(report.provenance) == str(read.provenance), (
+            "a report does not show that its run was read"
+        )
     store.ingest(replace(two[0], turns=two[0].turns.with_columns(text=pl.lit("all is new"))))
     opened = reopen(MemoryStore.open(store.uri, create=False), "pair")
     assert_same(grid, opened)
@@ -119,7 +127,9 @@ def test_a_run_of_something_else_is_not_read(
 
     def read(data: Dataset = data, **changed: Any) -> bool:
         settings: dict[str, Any] = {"encoder": "hashing:32", "header": ()} | changed
-        return bool(run(["dense"], [data], store=store, levels=["turn"], **settings).cells["read"].item())
+        return bool(
+            run(["dense"], [data], store=store, levels=["turn"], **settings).cells["read"].item()
+        )
 
     asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert [read(), read()] == [False, True]
@@ -130,7 +140,9 @@ def test_a_run_of_something_else_is_not_read(
     assert not read()
 
 
-def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_code_is_part_of_what_a_run_depends_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     package = tmp_path / "memlab"
     for room in ("retrieve", "explorer"):
         (package / room).mkdir(parents=True)
@@ -144,8 +156,15 @@ def test_the_code_is_part_of_what_a_run_depends_on(monkeypatch: pytest.MonkeyPat
         names.append(code_version.__wrapped__())
     assert names[0] == names[1], "an edit of the explorer changes no ranking"
     assert names[1] != names[2]
-    functions = [*map(memlab.stages.__getitem__, memlab.stages), *map(memlab.encoders.__getitem__, memlab.encoders)]
-    rooms = {function.__module__.split(".")[1] for function in functions if function.__module__.startswith("memlab.")}
+    functions = [
+        *map(memlab.stages.__getitem__, memlab.stages),
+        *map(memlab.encoders.__getitem__, memlab.encoders),
+    ]
+    rooms = {
+        function.__module__.split(".")[1]
+        for function in functions
+        if function.__module__.startswith("memlab.")
+    }
     assert rooms <= set(RANKING_MODULES), "every stage and every encoder is part of it"
 
 
@@ -194,7 +213,10 @@ def test_a_killed_grid_goes_on_where_it_stopped(
 ) -> None:
     files = [write(tmp_path / f"{data.name}.jsonl", data) for data in two]
     command = [sys.executable, "-c", KILLED, tmp_path / "killed", *files]
-    assert subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode
+        == -signal.SIGKILL
+    )
     store = MemoryStore.open(tmp_path / "killed")
     assert store.runs.listing().height == 4, "three of the first dataset, one of the second"
     with pytest.raises(StoreError, match="no grid 'killed'"):
@@ -204,29 +226,45 @@ def test_a_killed_grid_goes_on_where_it_stopped(
     about: dict[str, Any] = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
     texts = ["bm25", "dense", "dense | mmr(k=5)"]
     done = run(texts, files, store=store, **about)
-    assert done.cells["read"].to_list() == [True] * 4 + [False] * 2, "what was done is not done again"
+    assert done.cells["read"].to_list() == [True] * 4 + [False] * 2, (
+        "what was done is not done again"
+    )
     assert_same(reopen(store, "killed"), run(texts, files, **about))
     assert store.runs.listing().height == 6
 
 
-def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_data(tmp_path: Path) -> None:
+def test_one_instead_of_a_list_a_path_instead_of_a_store_and_a_file_instead_of_data(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "talk.jsonl", excerpt(100, scopes=["owen"]))
     done = run("bm25", tmp_path / "talk.jsonl", store=tmp_path / "store", encoder=None)
     data = datasets.load(tmp_path / "talk.jsonl")
     assert_same(reopen(tmp_path / "store", done.name), done)
     given = run("bm25", data, bench=Bench.of(data, encoder=None))
     assert given.cells["run_id"].null_count() == given.cells.height, "in memory nothing is saved"
-    assert run(None, data, encoder="hashing:32", levels=["turn"]).cells["pipeline"].to_list() == [*CONTROLS, "best"]
+    assert run(None, data, encoder="hashing:32", levels=["turn"]).cells["pipeline"].to_list() == [
+        *CONTROLS,
+        "best",
+    ]
 
 
 def test_a_sweep_compares_each_value_with_the_baseline(two: list[Dataset]) -> None:
     data, bench = two[1], Bench.of(two[1], encoder="hashing:32", progress=False)
-    plain = run(["hybrid"], data, bench=bench, levels=["turn"], measures=[MEASURE], seed=4).reports[0]
+    plain = run(["hybrid"], data, bench=bench, levels=["turn"], measures=[MEASURE], seed=4).reports[
+        0
+    ]
     swept = sweep("hybrid | mmr(lambda_={lambda_})", [1, 0.5], plain, bench, data, measure=MEASURE)
     several = plain.per_query["n_evidence_sessions"] >= 2
-    assert swept.select("value", "parameter", "system").rows() == [(1.0, "lambda", "mmr"), (0.5, "lambda", "mmr")]
-    assert swept["baseline"].unique().to_list() == [pytest.approx(plain.per_query.filter(several)[MEASURE].mean())]
-    alone = evaluate.evaluate(pipeline("hybrid | mmr(lambda_=0.5)").run(bench), data, measures=[MEASURE]).per_query
+    assert swept.select("value", "parameter", "system").rows() == [
+        (1.0, "lambda", "mmr"),
+        (0.5, "lambda", "mmr"),
+    ]
+    assert swept["baseline"].unique().to_list() == [
+        pytest.approx(plain.per_query.filter(several)[MEASURE].mean())
+    ]
+    alone = evaluate.evaluate(
+        pipeline("hybrid | mmr(lambda_=0.5)").run(bench), data, measures=[MEASURE]
+    ).per_query
     assert swept["mean"][1] == pytest.approx(alone.filter(several)[MEASURE].mean())
     assert swept["difference"][0] == 0, "λ = 1 is the plain ranking"
     for template in ("hybrid", "hybrid(k={k}) | mmr(lambda_={l})", "hybrid | mmr(lambda_={"):

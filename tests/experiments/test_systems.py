@@ -29,19 +29,25 @@ def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
 
 
 def test_a_pipeline_measures_as_it_does_alone_and_as_a_memory(data: Dataset) -> None:
-    done = compare({"stage": "bm25", "memory": PipelineMemory("bm25", encoder=None)}, data, encoder=None)
+    done = compare(
+        {"stage": "bm25", "memory": PipelineMemory("bm25", encoder=None)}, data, encoder=None
+    )
     report = memlab.run("bm25", data, encoder=None, levels=["turn"]).reports[0]
     measures = ["recall_all@10", "recall_any@10"]
     for name in ("stage", "memory"):
         own = done.per_query.filter(pl.col("system") == name).select("query_id", *measures)
-        assert own.sort("query_id").equals(report.per_query.select("query_id", *measures).sort("query_id"))
+        assert own.sort("query_id").equals(
+            report.per_query.select("query_id", *measures).sort("query_id")
+        )
     assert done.tests["difference"].abs().max() == 0
     assert done.systems["named"].to_list() == [1.0, 1.0]
     assert done.systems["ingest s"].null_count() == 1
 
 
 def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> None:
-    asked = data.questions.with_columns(text=pl.lit("Where is <img src=x onerror=alert(1)>?"), answer=pl.lit("<b>"))
+    asked = data.questions.with_columns(
+        text=pl.lit("Where is <img src=x onerror=alert(1)>?"), answer=pl.lit("<b>")
+    )
     data = replace(data, questions=asked)
     done = compare({"mine": "bm25", "latest": latest}, data, encoder=None)
     report = memlab.run("bm25", data, encoder=None, levels=["turn"]).reports[0]
@@ -73,14 +79,19 @@ def test_scopes_that_fail_count_as_not_answered_and_everything_is_too_much(data:
     row = done.systems.row(1, named=True)
     assert (row["failed scopes"], row["problems"], row["n"]) == (1, 1, done.systems["n"][0])
     assert row["recall_all@1000 tokens"] == 0
-    own = done.per_query.filter((pl.col("system") == "broken") & (pl.col("scope") == data.scopes[0]))
+    own = done.per_query.filter(
+        (pl.col("system") == "broken") & (pl.col("scope") == data.scopes[0])
+    )
     assert own["recall_any@10"].sum() == 0
 
 
 def test_files_join_and_are_written(data: Dataset, tmp_path: Path) -> None:
     run = memlab.run("bm25", data, encoder=None, levels=["turn"]).runs[0]
     memlab.evaluate.trec.write_run(run, tmp_path / "theirs.trec")
-    ids = {q: rows["doc_id"].to_list() for (q,), rows in run.frame.group_by("query_id", maintain_order=True)}
+    ids = {
+        q: rows["doc_id"].to_list()
+        for (q,), rows in run.frame.group_by("query_id", maintain_order=True)
+    }
     (tmp_path / "ids.json").write_text(json.dumps(ids))
     files = [tmp_path / "theirs.trec", tmp_path / "ids.json"]
     done = compare([latest], data, runs=files, baseline="theirs", encoder=None)
@@ -115,17 +126,30 @@ def test_what_cannot_be_compared_is_refused(data: Dataset) -> None:
             compare(systems, data, encoder=None, **options)
 
 
-def test_the_command_compares_and_is_a_gate(memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_compares_and_is_a_gate(
+    memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memlab.figures.export", lambda *_, **__: None)
     write(tmp_path / "talk.jsonl", excerpt(100, scopes=("nadia", "owen")))
     (tmp_path / "mine_cli.py").write_text("def search(turns, query, k):\n    return []\n")
-    arguments = ("compare", "talk.jsonl", "--system", "mine_cli:search", "--encoder", "hashing", "--out", "out")
+    arguments = (
+        "compare",
+        "talk.jsonl",
+        "--system",
+        "mine_cli:search",
+        "--encoder",
+        "hashing",
+        "--out",
+        "out",
+    )
     done = memlab_cli(*arguments, "--system", "bm25", cwd=tmp_path)
     assert done.code == 0, done.err
     assert "**Against mine_cli:search**" in done.out
     assert {"systems.json", "systems.md"} <= {path.name for path in (tmp_path / "out").iterdir()}
     run = memlab.run("bm25", tmp_path / "talk.jsonl", encoder=None, levels=["turn"]).runs[0]
     memlab.evaluate.trec.write_run(run, tmp_path / "release.trec")
-    gate = memlab_cli(*arguments, "--baseline", "release.trec", "--fail-below", "0.02", cwd=tmp_path)
+    gate = memlab_cli(
+        *arguments, "--baseline", "release.trec", "--fail-below", "0.02", cwd=tmp_path
+    )
     assert gate.code == 1
     assert "mine_cli:search 0.000" in gate.err

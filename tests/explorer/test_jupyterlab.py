@@ -41,25 +41,51 @@ CELL = 'document.querySelectorAll(".jp-Notebook .jp-CodeCell")[{}]'
 @contextmanager
 def notebook(folder: Path, cells: Sequence[str]) -> Iterator[Page]:
     """Open a notebook of these cells; the server, its files and its kernel live in the folder, and end here."""
-    root, news, log, token = folder / "root", folder / NEWS, folder / "server.log", os.urandom(16).hex()
+    root, news, log, token = (
+        folder / "root",
+        folder / NEWS,
+        folder / "server.log",
+        os.urandom(16).hex(),
+    )
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     root.mkdir()
-    nbformat.write(v4.new_notebook(cells=[*map(v4.new_code_cell, cells)], metadata=kernel), root / "map.ipynb")
+    nbformat.write(
+        v4.new_notebook(cells=[*map(v4.new_code_cell, cells)], metadata=kernel), root / "map.ipynb"
+    )
     news.parent.mkdir(parents=True)
     news.write_text('{"fetchNews": "false"}')
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "helpers")])
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "MEMLAB_"))}
-    env |= {name: str(folder / name) for name in OWN.split()} | {"PYTHONPATH": paths, "JUPYTER_TOKEN": token}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("JUPYTER", "MEMLAB_"))
+    }
+    env |= {name: str(folder / name) for name in OWN.split()} | {
+        "PYTHONPATH": paths,
+        "JUPYTER_TOKEN": token,
+    }
     command = [sys.executable, "-m", "jupyterlab", *SERVER, f"--ServerApp.root_dir={root}"]
-    with log.open("wb") as out, subprocess.Popen(command, env=env, cwd=root, stdout=out, stderr=out) as server:
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(command, env=env, cwd=root, stdout=out, stderr=out) as server,
+    ):
 
         def address() -> str:
-            assert server.poll() is None, f"JupyterLab did not start: {log.read_text(errors='replace')[-2000:]}"
-            written = (file.read_text() for file in (folder / "JUPYTER_RUNTIME_DIR").glob("jpserver-*.json"))
-            return next((json.loads(text)["url"] for text in written if text.rstrip().endswith("}")), "")
+            assert server.poll() is None, (
+                f"JupyterLab did not start: {log.read_text(errors='replace')[-2000:]}"
+            )
+            written = (
+                file.read_text()
+                for file in (folder / "JUPYTER_RUNTIME_DIR").glob("jpserver-*.json")
+            )
+            return next(
+                (json.loads(text)["url"] for text in written if text.rstrip().endswith("}")), ""
+            )
 
         try:
-            with closing(Page(f"{_wait_for(address, log.name)}lab/tree/map.ipynb?token={token}")) as page:
+            with closing(
+                Page(f"{_wait_for(address, log.name)}lab/tree/map.ipynb?token={token}")
+            ) as page:
                 yield page
         finally:
             server.terminate()  # it ends its kernels, which takes a while
@@ -94,7 +120,10 @@ class Page:
 
         async def complained(event: Any) -> None:
             given = event["params"].get("entry", event["params"])
-            if "exceptionDetails" in given or given.get("level", given.get("type")) in ("error", "assert"):
+            if "exceptionDetails" in given or given.get("level", given.get("type")) in (
+                "error",
+                "assert",
+            ):
                 self.complaints.append(json.dumps(given)[:1000])
 
         for name in ("Network.requestWillBeSent", "Network.webSocketCreated"):
@@ -114,9 +143,13 @@ class Page:
 
     def js(self, expression: str) -> Any:
         """Give the value of an expression in the page, which may be a promise."""
-        given = self.send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        given = self.send(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
         if "exceptionDetails" in given:
-            raise RuntimeError(f"{expression}: {given['exceptionDetails']['exception'].get('description')}")
+            raise RuntimeError(
+                f"{expression}: {given['exceptionDetails']['exception'].get('description')}"
+            )
         return given["result"].get("value")
 
     def until(self, expression: str) -> Any:
@@ -138,7 +171,8 @@ class Page:
             for part in (0.25, 0.5, 0.75, 1):
                 at = (x0 + (x1 - x0) * part, y0 + (y1 - y0) * part)
                 self.mouse("Moved", *at, button="left", buttons=1, modifiers=SHIFT)
-            # A lasso takes a move at most each 10 ms, and the last of them by a timer: which comes before this one.
+            # A lasso takes a move at most each 10 ms, and the last of them by a timer: which comes
+            # before this one.
             self.js("new Promise(done => setTimeout(done, 50))")
         self.mouse("Released", *corners[-1], button="left", clickCount=1, modifiers=SHIFT)
         self.key("Shift", ways=["Up"])
@@ -147,7 +181,12 @@ class Page:
         code, text = KEYS[name]
         for way in ways:
             typed = {"text": text} if text and way == "Down" else {}
-            pressed = {"key": name, "code": name, "windowsVirtualKeyCode": code, "modifiers": modifiers}
+            pressed = {
+                "key": name,
+                "code": name,
+                "windowsVirtualKeyCode": code,
+                "modifiers": modifiers,
+            }
             self.send("Input.dispatchKeyEvent", type=f"key{way}", **pressed, **typed)
 
     def centre(self, selector: str, index: int = 0) -> tuple[float, float]:
@@ -183,7 +222,8 @@ CELLS = (
     "print(explorer.colour, explorer.until)\nprint(explorer.selection)\nprint(*explorer.selection['turn_id'])",
 )
 TYPED = "When did I call the plumber?"
-# Rows of the scene that the map marks as evidence, that it marks as returned, and that the table lists.
+# Rows of the scene that the map marks as evidence, that it marks as returned, and that the table
+# lists.
 SHOWN = """[".over .evidence, .over .missed", ".over .hit, .over .false", "tr[data-i]"].map(kind =>
     [...document.querySelectorAll(`.memlab-explorer :is(${kind})`)].map(node => +node.dataset.i))"""
 
@@ -198,7 +238,9 @@ COVERED = """(n => { const at = document.querySelector("canvas.points").getBound
 def drawn(page: Page, expected: dict[str, Any]) -> None:
     """Wait for an answer, its marks on the map and its rows in the table."""
     returned = [row["i"] for system in expected["systems"] for row in system["rows"]]
-    listed = [row["i"] for system in expected["systems"] for row in (*system["rows"], *system["missed"])]
+    listed = [
+        row["i"] for system in expected["systems"] for row in (*system["rows"], *system["missed"])
+    ]
     wanted = json.dumps([expected["evidence"], returned, listed], separators=(",", ":"))
     page.until(f"JSON.stringify({SHOWN}) === {wanted!r}")
 
@@ -223,7 +265,9 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         chosen = page.js(f"{select}.value")
         assert chosen != first
         (asked,) = DATA.questions.filter(query_id=chosen).iter_rows(named=True)
-        of_bench = answer_payload(scene, BENCH, asked["text"], systems, query_id=chosen, evidence=asked["evidence"])
+        of_bench = answer_payload(
+            scene, BENCH, asked["text"], systems, query_id=chosen, evidence=asked["evidence"]
+        )
         assert of_bench["evidence"]
         drawn(page, of_bench)
 
@@ -243,9 +287,13 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
 
         page.enter(".memlab-explorer input[title^=second]", "hybrid")
         drawn(page, answer_payload(scene, BENCH, TYPED, ["bm25", "hybrid"]))
-        assert "△ returned by hybrid" in page.js("document.querySelector('.memlab-explorer .key').textContent")
+        assert "△ returned by hybrid" in page.js(
+            "document.querySelector('.memlab-explorer .key').textContent"
+        )
 
-        left, top = page.js("(b => [b.left, b.top])(document.querySelector('canvas.points').getBoundingClientRect())")
+        left, top = page.js(
+            "(b => [b.left, b.top])(document.querySelector('canvas.points').getBoundingClientRect())"
+        )
         plot = "document.querySelector('.memlab-explorer').plot"
 
         def at(i: int) -> tuple[float, float]:
@@ -272,11 +320,15 @@ def test_ask_hover_lasso_and_read_the_frame_back(tmp_path: Path) -> None:
         colour = "document.querySelectorAll('.memlab-explorer select')[2]"
         page.js(f"{colour}.value = 'speaker', {colour}.dispatchEvent(new Event('change'))")
         page.run_cell(1)
-        printed = page.until(f'{CELL.format(1)}.querySelector(".jp-OutputArea-output")?.innerText.trim()')
+        printed = page.until(
+            f'{CELL.format(1)}.querySelector(".jp-OutputArea-output")?.innerText.trim()'
+        )
         assert printed.startswith("speaker None\n")
         assert f"shape: ({picked}, {scene.turns.width})" in printed
         assert "│ turn_id" in printed
-        assert sorted(printed.split("\n")[-1].split()) == sorted(scene.turns["turn_id"].gather(inside))
+        assert sorted(printed.split("\n")[-1].split()) == sorted(
+            scene.turns["turn_id"].gather(inside)
+        )
 
         # JupyterLab says nothing of its own at this level: nothing is let pass.
         assert page.complaints == []

@@ -16,12 +16,16 @@ from memlab.text.analysis import tokenize
 
 
 def test_a_map_made_before_is_taken_as_it_is() -> None:
-    of_scope = PLACES.join(DATA.turns.filter(scope=SCOPE), on="turn_id", how="semi", maintain_order="left")
+    of_scope = PLACES.join(
+        DATA.turns.filter(scope=SCOPE), on="turn_id", how="semi", maintain_order="left"
+    )
     assert scene().turns["turn_id"].to_list() == of_scope["turn_id"].to_list()
     assert scene().turns["label"].to_list() == of_scope["label"].to_list()
     assert np.corrcoef(scene().turns["x"], of_scope["x"])[0, 1] == pytest.approx(1)
     assert np.abs(scene().turns.select("x", "y").to_numpy()).max() <= 0.9501
-    with pytest.raises(DataError, match=rf"{scene().turns.height - 1} turns of {SCOPE!r} have no place"):
+    with pytest.raises(
+        DataError, match=rf"{scene().turns.height - 1} turns of {SCOPE!r} have no place"
+    ):
         build_scene(BENCH, SCOPE, places=of_scope.head(1))
     with pytest.raises(DataError, match="no scope 'nobody'"):
         build_scene(BENCH, "nobody")
@@ -30,18 +34,30 @@ def test_a_map_made_before_is_taken_as_it_is() -> None:
 
 
 def test_a_turn_asked_for_lands_within_the_map() -> None:
-    placed, xy = interpolate_positions(scene(), scene().vectors[:5]), scene().turns.select("x", "y").to_numpy()
+    placed, xy = (
+        interpolate_positions(scene(), scene().vectors[:5]),
+        scene().turns.select("x", "y").to_numpy(),
+    )
     assert placed.shape == (5, 2)
     assert ((xy.min(axis=0) <= placed) & (placed <= xy.max(axis=0))).all()
 
 
 def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
-    run, asked = memlab.pipeline("bm25").run(BENCH), {"query_id": ASKED["query_id"], "evidence": ASKED["evidence"]}
+    run, asked = (
+        memlab.pipeline("bm25").run(BENCH),
+        {"query_id": ASKED["query_id"], "evidence": ASKED["evidence"]},
+    )
     known = answer_payload(scene(), BENCH, ASKED["text"], [run, "dense"], k=5, **asked)
     ids = scene().turns["turn_id"].to_list()
     assert sorted(ids[i] for i in known["evidence"]) == sorted(ASKED["evidence"])
-    for system, ranked in zip(known["systems"], (run, memlab.pipeline("dense").run(BENCH)), strict=True):
-        expected = ranked.frame.filter(pl.col("query_id") == ASKED["query_id"]).sort("rank")["doc_id"].to_list()
+    for system, ranked in zip(
+        known["systems"], (run, memlab.pipeline("dense").run(BENCH)), strict=True
+    ):
+        expected = (
+            ranked.frame.filter(pl.col("query_id") == ASKED["query_id"])
+            .sort("rank")["doc_id"]
+            .to_list()
+        )
         assert [(ids[row["i"]], row["hit"]) for row in system["rows"]] == [
             (d, d in ASKED["evidence"]) for d in expected[:5]
         ]
@@ -56,7 +72,9 @@ def test_hits_misses_and_what_came_instead_are_told_apart() -> None:
 def test_a_new_question_is_ranked_as_one_of_the_bench_is_and_among_some_turns_where_asked() -> None:
     known = answer_payload(scene(), BENCH, ASKED["text"], ["dense"], query_id=ASKED["query_id"])
     new = answer_payload(scene(), BENCH, ASKED["text"], ["dense"])
-    assert [row["i"] for row in new["systems"][0]["rows"]] == [row["i"] for row in known["systems"][0]["rows"]]
+    assert [row["i"] for row in new["systems"][0]["rows"]] == [
+        row["i"] for row in known["systems"][0]["rows"]
+    ]
     among = np.array([row["i"] for row in known["systems"][0]["rows"]][3:6])
     few = answer_payload(scene(), BENCH, ASKED["text"], ["dense"], among=among)
     assert [row["i"] for row in few["systems"][0]["rows"]] == among.tolist()

@@ -21,11 +21,18 @@ from memlab.summaries import rollup
 
 @pytest.fixture
 def explorer(tmp_path: Path) -> Any:
-    return memlab.explore(BENCH, ["bm25", "dense"], scope=SCOPE, places=PLACES, golden=tmp_path / "golden.jsonl")
+    return memlab.explore(
+        BENCH, ["bm25", "dense"], scope=SCOPE, places=PLACES, golden=tmp_path / "golden.jsonl"
+    )
 
 
-def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(explorer: Any) -> None:
-    counts = {q: len(e) for q, e in DATA.questions.filter(scope=SCOPE).select("query_id", "evidence").iter_rows()}
+def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(
+    explorer: Any,
+) -> None:
+    counts = {
+        q: len(e)
+        for q, e in DATA.questions.filter(scope=SCOPE).select("query_id", "evidence").iter_rows()
+    }
     assert counts[explorer.question] == max(counts.values())
     assert [system["name"] for system in explorer.answer["systems"]] == ["bm25", "dense"]
     explorer.question, explorer.k = ASKED["query_id"], 3
@@ -51,7 +58,9 @@ def test_it_opens_on_the_question_with_most_evidence_and_says_what_goes_wrong(ex
 
 
 def written(explorer: Any) -> str:
-    return re.sub("<[^>]*>", "", " ".join(note.text for note in explorer.picture().layout.annotations))
+    return re.sub(
+        "<[^>]*>", "", " ".join(note.text for note in explorer.picture().layout.annotations)
+    )
 
 
 def test_a_picture_has_the_colours_the_time_and_the_selection_of_the_map(explorer: Any) -> None:
@@ -59,7 +68,9 @@ def test_a_picture_has_the_colours_the_time_and_the_selection_of_the_map(explore
     explorer.select(turns["turn_id"].head(7).to_list())
     explorer.colour, explorer.until = "speaker", turns["timestamp"].sort()[49]
     shown = turns.filter(pl.col("timestamp") <= explorer.until)
-    drawn = {trace.name: len(trace.x) for trace in explorer.picture().data if trace.type == "scatter"}
+    drawn = {
+        trace.name: len(trace.x) for trace in explorer.picture().data if trace.type == "scatter"
+    }
     assert drawn["selected"] == shown.join(explorer.selection, on="turn_id", how="semi").height
     assert drawn.keys() & set(turns["speaker"])
     assert f"as of {explorer.until:%-d %b %Y}" in written(explorer)
@@ -71,7 +82,10 @@ def test_a_picture_has_the_colours_the_time_and_the_selection_of_the_map(explore
 def test_a_selection_comes_back_as_a_frame_and_is_clustered_again(explorer: Any) -> None:
     assert explorer.selection.is_empty()
     explorer._picked = [4, 2]  # what a lasso sends
-    assert explorer.selection["turn_id"].to_list() == explorer.scene.turns["turn_id"].gather([4, 2]).to_list()
+    assert (
+        explorer.selection["turn_id"].to_list()
+        == explorer.scene.turns["turn_id"].gather([4, 2]).to_list()
+    )
     picked = explorer.scene.turns["turn_id"].head(30).to_list()
     explorer.select(picked)
     assert explorer.selection["turn_id"].to_list() == picked
@@ -104,7 +118,9 @@ def test_where_no_screen_is_it_is_a_picture(explorer: Any, monkeypatch: pytest.M
     assert set(shown) == {"text/plain", "image/svg+xml"}
 
 
-def test_a_node_opens_to_what_is_below_and_a_session_to_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_opens_to_what_is_below_and_a_session_to_its_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     turns = DATA.turns.filter(scope=SCOPE)
     nodes = rollup(turns)
     panel = rollup_panel(nodes, turns)

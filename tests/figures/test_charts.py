@@ -27,7 +27,9 @@ from memlab.knowledge.decay import FAMILIES
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
 NASTY = "<script>alert('x')</script> & $x$"
-TERMS = pl.DataFrame({"label": list(range(9)), "terms": [f"word{i} · clinic · visit" for i in range(9)]})
+TERMS = pl.DataFrame(
+    {"label": list(range(9)), "terms": [f"word{i} · clinic · visit" for i in range(9)]}
+)
 
 
 def points(n: int = 120) -> pl.DataFrame:
@@ -36,7 +38,9 @@ def points(n: int = 120) -> pl.DataFrame:
     xy = rng.normal(0, 1, (n, 2)) + 6 * np.column_stack([label % 3, label // 3])
     frame = pl.DataFrame({"x": xy[:, 0], "y": xy[:, 1], "label": label, "text": [NASTY] * n})
     row = pl.int_range(pl.len())
-    return frame.with_columns(evidence=row.is_in([3, 40, 77]), rank=pl.when(row % 2 == 0).then(row + 1))
+    return frame.with_columns(
+        evidence=row.is_in([3, 40, 77]), rank=pl.when(row % 2 == 0).then(row + 1)
+    )
 
 
 def recalls(top: float = 0.8) -> pl.DataFrame:
@@ -45,7 +49,9 @@ def recalls(top: float = 0.8) -> pl.DataFrame:
         for i, s in enumerate((LONG, *(f"system {i}" for i in range(8))))
         for k in (1, 5, 10, 50)
     ]
-    return pl.DataFrame(rows, schema=["system", "k", "mean", "low", "high", "chance", "ceiling"], orient="row")
+    return pl.DataFrame(
+        rows, schema=["system", "k", "mean", "low", "high", "chance", "ceiling"], orient="row"
+    )
 
 
 def crossed(values: pl.Series, **others: list[object]) -> pl.DataFrame:
@@ -54,7 +60,9 @@ def crossed(values: pl.Series, **others: list[object]) -> pl.DataFrame:
     for name in others:
         frame = frame.explode(name)
     repeated = values.gather([i % len(values) for i in range(frame.height)])
-    return frame.with_columns(repeated).with_columns(low=pl.col(values.name) - 0.05, high=pl.col(values.name) + 0.06)
+    return frame.with_columns(repeated).with_columns(
+        low=pl.col(values.name) - 0.05, high=pl.col(values.name) + 0.06
+    )
 
 
 SELECTORS = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan')", "expand_cluster",
@@ -63,13 +71,19 @@ SELECTORS = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan'
 
 def swept() -> pl.DataFrame:
     named = [f"({letter}) {name}" for letter, name in zip("abcdefghi", SELECTORS, strict=True)]
-    frame = crossed(pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), system=named, value=[200, 400, 800, 1600])
+    frame = crossed(
+        pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), system=named, value=[200, 400, 800, 1600]
+    )
     return frame.with_columns(parameter=pl.lit("min_cluster_size"), baseline=0.2)
 
 
 def compared() -> pl.DataFrame:
     measures = ["recall_all@10", "recall_all@20"]
-    frame = crossed(pl.Series("difference", [0.051, 0.0, -0.1, 0.02]), system=[LONG, *SELECTORS[1:]], measure=measures)
+    frame = crossed(
+        pl.Series("difference", [0.051, 0.0, -0.1, 0.02]),
+        system=[LONG, *SELECTORS[1:]],
+        measure=measures,
+    )
     p_holm = pl.when(pl.col("difference") == 0.051).then(0.0004).otherwise(1.0)
     return frame.with_columns(p_holm=p_holm, n=332, baseline=pl.lit("combsum"))
 
@@ -96,12 +110,16 @@ def steps() -> pl.DataFrame:
 
 def caused() -> pl.DataFrame:
     n = [0, 3, 0, 0, 5, 2, 0, 10, 0, 0]
-    table = pl.DataFrame({"cause": list(CAUSES), "n": n}).with_columns(share=pl.col("n") / pl.col("n").sum())
+    table = pl.DataFrame({"cause": list(CAUSES), "n": n}).with_columns(
+        share=pl.col("n") / pl.col("n").sum()
+    )
     return pl.concat([table.with_columns(group=pl.lit(name)) for name in ("all", "≥ 2")])
 
 
 def path() -> pl.DataFrame:
-    return confidence.trajectory({name: make() for name, make in FAMILIES.items()}, accesses_days=(0.0, 60.0))
+    return confidence.trajectory(
+        {name: make() for name, make in FAMILIES.items()}, accesses_days=(0.0, 60.0)
+    )
 
 
 def months() -> pl.DataFrame:
@@ -115,9 +133,13 @@ def months() -> pl.DataFrame:
 
 
 def side_by_side() -> pl.DataFrame:
-    frame = crossed(pl.Series("recall_all@10", [0.3, 0.4]), system=["read", *(f"memory {i}" for i in range(8))])
+    frame = crossed(
+        pl.Series("recall_all@10", [0.3, 0.4]), system=["read", *(f"memory {i}" for i in range(8))]
+    )
     timed = pl.when(pl.col("system") != "read").then(12.0).alias("p50 ms")
-    return frame.with_columns(timed, *(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000)), n=137)
+    return frame.with_columns(
+        timed, *(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000)), n=137
+    )
 
 
 Chart = Callable[[pl.DataFrame], go.Figure]
@@ -170,7 +192,9 @@ def test_every_text_of_the_demos_figures_can_be_read() -> None:
     if not drawn:
         pytest.skip("make demo was not run")
     seen = {path.name: read(path.read_text(encoding="utf-8")) for path in drawn}
-    problems = [f"{name}: {problem}" for name, picture in seen.items() for problem in clipped(picture)]
+    problems = [
+        f"{name}: {problem}" for name, picture in seen.items() for problem in clipped(picture)
+    ]
     assert not problems, "\n".join(problems)
 
 
@@ -190,27 +214,37 @@ def test_map_colours_the_clusters_that_hold_evidence_first_and_has_one_scale() -
     coloured = [t for t in fig.data if t.type == "scatter" and t.marker.color in style.PALETTE]
     assert len(coloured) == 6
     assert any("word8" in t.name for t in coloured)
-    assert len({(trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}) == 4, "told apart by shape"
+    assert len({(trace.marker.symbol, trace.marker.color) for trace in fig.data[-4:]}) == 4, (
+        "told apart by shape"
+    )
     for width, px in style.WIDTHS.items():
         layout = style.copy_for_width(fig, width).layout
         across, up = np.diff(layout.xaxis.range)[0], np.diff(layout.yaxis.range)[0]
         high = layout.height - layout.margin.t - layout.margin.b
-        assert across / (px - layout.margin.l - layout.margin.r) == pytest.approx(up / high, rel=0.01)
-    noted = maps.embedding_map(points().with_columns(second=pl.lit(True)), terms=TERMS, note="owen: first 10 of bm25")
+        assert across / (px - layout.margin.l - layout.margin.r) == pytest.approx(
+            up / high, rel=0.01
+        )
+    noted = maps.embedding_map(
+        points().with_columns(second=pl.lit(True)), terms=TERMS, note="owen: first 10 of bm25"
+    )
     assert (noted.data[0].type, noted.data[-1].name) == ("contour", "of the second pipeline")
     assert "owen: first 10 of bm25" in "".join(note.text for note in noted.layout.annotations)
 
 
 def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() -> None:
     rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"x": rng.normal(size=7000), "y": rng.normal(size=7000), "label": rng.integers(-1, 3, 7000)})
+    frame = pl.DataFrame(
+        {"x": rng.normal(size=7000), "y": rng.normal(size=7000), "label": rng.integers(-1, 3, 7000)}
+    )
     frame = frame.with_columns(evidence=pl.int_range(pl.len()) < 2, rank=pl.lit(None, pl.Int32))
     fig = maps.embedding_map(frame, terms=TERMS)
     assert ",000 of 7,000 points drawn" in fig.layout.annotations[-1].text
     assert len(fig.data[-1].x) == 2
     equal = pl.DataFrame({"stage": ["bm25"] * 2, "text": ["Thanks!"] * 2, "rank": [1, 50]})
     assert [line.y[0] for line in anatomy.evidence_ranks_by_stage(equal).data] == [1, 50]
-    named = equal.with_columns(stage=pl.lit("… | learned(model='./results/cross-validated/a.safetensors')"))
+    named = equal.with_columns(
+        stage=pl.lit("… | learned(model='./results/cross-validated/a.safetensors')")
+    )
     assert anatomy.evidence_ranks_by_stage(named).layout.xaxis.ticktext == ("… | learned",)
     with pytest.raises(DataError, match="not finite"):
         maps.embedding_map(points().with_columns(x=pl.lit(float("nan"))), terms=TERMS)
@@ -231,15 +265,25 @@ def test_only_what_is_significant_is_filled() -> None:
     assert [mark for mark in marks if mark.marker.color != "white"] == significant
     marks = intervals.ablation(steps()).data
     assert [mark.marker.symbol for mark in marks] == ["circle", "square"] * 10
-    assert [mark for mark in marks if mark.marker.color == "white"] == list(marks[:2]), "the first is the baseline"
+    assert [mark for mark in marks if mark.marker.color == "white"] == list(marks[:2]), (
+        "the first is the baseline"
+    )
     heights = [mark.y[0] for mark in marks]
     assert heights == sorted(heights, reverse=True)
     row = compared().head(1).with_columns(low=None, high=None)  # of one question: no interval
-    many = pl.concat([row.with_columns(system=pl.lit(f"{LONG} | {LONG} | {LONG}{i}")) for i in range(3)])
+    many = pl.concat(
+        [row.with_columns(system=pl.lit(f"{LONG} | {LONG} | {LONG}{i}")) for i in range(3)]
+    )
     names = {re.sub(r"<br>", " ", note.text) for note in intervals.forest(many).layout.annotations}
-    assert {i for i in range(3) if any(name.endswith(f"(lambda_=0.7){i}") for name in names)} == {0, 1, 2}
+    assert {i for i in range(3) if any(name.endswith(f"(lambda_=0.7){i}") for name in names)} == {
+        0,
+        1,
+        2,
+    }
     with pytest.raises(DataError, match="9 series, and 8 shapes"):
-        intervals.forest(pl.concat([row.with_columns(measure=pl.lit(f"recall@{i}")) for i in range(9)]))
+        intervals.forest(
+            pl.concat([row.with_columns(measure=pl.lit(f"recall@{i}")) for i in range(9)])
+        )
 
 
 def test_means_have_a_mark_a_series_within_the_axis() -> None:
@@ -257,15 +301,25 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
     fig = bars.share_bars(caused())
     assert list(fig.layout.yaxis.ticktext) == ["caption", "follow-on", "implied", "other words"]
     assert list(fig.data[0].x) == pytest.approx([0.15, 0.25, 0.1, 0.5])
-    assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(CAUSES)
-    wide = style.copy_for_width(bars.share_bars(caused().with_columns(cause=pl.lit(f"{LONG} | {LONG}"))), "column")
+    assert len(bars.share_bars(caused().with_columns(n=0, share=0.0)).layout.yaxis.ticktext) == len(
+        CAUSES
+    )
+    wide = style.copy_for_width(
+        bars.share_bars(caused().with_columns(cause=pl.lit(f"{LONG} | {LONG}"))), "column"
+    )
     assert wide.layout.margin.l < 200, "a long name leaves the bars their room"
 
 
 def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:
     boxes, fig = {}, rollup.icicle(months())
     for drawn_boxes in fig.data:
-        columns = (drawn_boxes.hovertext, drawn_boxes.base, drawn_boxes.x, drawn_boxes.y, drawn_boxes.width)
+        columns = (
+            drawn_boxes.hovertext,
+            drawn_boxes.base,
+            drawn_boxes.x,
+            drawn_boxes.y,
+            drawn_boxes.width,
+        )
         for name, left, wide, middle, high in zip(*columns, strict=True):
             boxes[name.split("<br>")[0]] = (left, left + wide, middle - high / 2, middle + high / 2)
     assert boxes["May: garden"][2:] == (0, 3)
@@ -276,14 +330,19 @@ def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:
     labels = [next(note.text for note in style.copy_for_width(fig, width).layout.annotations if "trip" in note.text)
               for width in ("full", "column")]  # fmt: skip
     assert labels[0].startswith("&lt;b&gt;a trip&lt;/b&gt; &amp;")
-    assert labels[1].replace("<br>", " ") == "&lt;b&gt;a trip&lt;/b&gt; &amp; a piano that nobody has room for"
+    assert (
+        labels[1].replace("<br>", " ")
+        == "&lt;b&gt;a trip&lt;/b&gt; &amp; a piano that nobody has room for"
+    )
 
 
 @given(st.lists(st.integers(-1, 11), min_size=1, max_size=12))
 def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
     parents = [str(a) if 0 <= a < i else None for i, a in enumerate(above)]
     columns: dict[str, Any] = {"node_id": [str(i) for i in range(len(above))], "parent": parents}
-    frame = pl.DataFrame(columns, schema_overrides={"parent": pl.String}).with_columns(label=pl.lit("x"), n_turns=1)
+    frame = pl.DataFrame(columns, schema_overrides={"parent": pl.String}).with_columns(
+        label=pl.lit("x"), n_turns=1
+    )
     assert sum(len(boxes.y) for boxes in rollup.icicle(frame).data) == len(above)
 
 

@@ -21,25 +21,33 @@ from memlab.errors import ExportError
 from memlab.figures import ExportedFigure, _browser, bars, export, style, write_gallery
 from memlab.figures.export import PNG_SCALE, _stabilise_svg
 
-DATA = pl.DataFrame({"cause": ["a", "b", "c"], "group": "all", "n": [2, 1, 1], "share": [0.5, 0.25, 0.25]})
+DATA = pl.DataFrame(
+    {"cause": ["a", "b", "c"], "group": "all", "n": [2, 1, 1], "share": [0.5, 0.25, 0.25]}
+)
 CAPTION = "All <script>alert(1)</script> of it: 5 % & λ ≥ .7"
 ABOUT = {"dataset": "sample", "seed": 0, "path": Path("x")}
 
 
 def make(directory: Path, name: str = "evidence", **more: Any) -> ExportedFigure:
-    return export(bars.share_bars(DATA, xlabel="Evidence a question"), name, directory=directory, **more)
+    return export(
+        bars.share_bars(DATA, xlabel="Evidence a question"), name, directory=directory, **more
+    )
 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> ExportedFigure:
-    return make(tmp_path_factory.mktemp("figures") / "new", data=DATA, caption=CAPTION, provenance=ABOUT)
+    return make(
+        tmp_path_factory.mktemp("figures") / "new", data=DATA, caption=CAPTION, provenance=ABOUT
+    )
 
 
 def test_every_file_is_written_and_says_what_it_is(exported: ExportedFigure) -> None:
     names = {f"evidence{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")}
     names |= {"evidence.html", "evidence.parquet", "evidence.json"}
     assert set(exported.files) == names
-    assert {path.name for path in exported.directory.iterdir()} == names | {f"plotly-{plotly.__version__}.min.js"}
+    assert {path.name for path in exported.directory.iterdir()} == names | {
+        f"plotly-{plotly.__version__}.min.js"
+    }
     fields = json.loads(exported.path("json").read_text(encoding="utf-8"))
     assert fields["caption"] == CAPTION
     assert fields["provenance"] == {"dataset": "sample", "seed": 0, "path": "x"}
@@ -51,11 +59,15 @@ def test_every_file_is_written_and_says_what_it_is(exported: ExportedFigure) -> 
 
 
 @pytest.mark.parametrize(("width", "px"), style.WIDTHS.items())
-def test_pictures_have_the_size_of_the_paper(exported: ExportedFigure, width: style.Width, px: int) -> None:
+def test_pictures_have_the_size_of_the_paper(
+    exported: ExportedFigure, width: style.Width, px: int
+) -> None:
     png = exported.path("png", width).read_bytes()
     assert struct.unpack(">I", png[16:20])[0] == px * PNG_SCALE >= 3 * px
     at = png.index(b"pHYs")
-    assert struct.unpack(">IIB", png[at + 4 : at + 13]) == (15118, 15118, 1), "384 dots an inch, in dots a metre"
+    assert struct.unpack(">IIB", png[at + 4 : at + 13]) == (15118, 15118, 1), (
+        "384 dots an inch, in dots a metre"
+    )
     assert struct.unpack(">I", png[at + 13 : at + 17])[0] == zlib.crc32(png[at : at + 13])
     svg = exported.path("svg", width).read_text(encoding="utf-8")
     assert "<image" not in svg
@@ -65,9 +77,14 @@ def test_pictures_have_the_size_of_the_paper(exported: ExportedFigure, width: st
     assert b"/FontFile" in pdf
     assert b"/Title (evidence)" in pdf
     # A browser's margins would shrink the picture and cut its foot off.
-    streams = [zlib.decompress(s) for s in re.findall(rb"FlateDecode.*?stream\r?\n(.*?)endstream", pdf, re.DOTALL)]
+    streams = [
+        zlib.decompress(s)
+        for s in re.findall(rb"FlateDecode.*?stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+    ]
     page = next(stream for stream in streams if b" cm" in stream)
-    scales = [float(n) for n in re.findall(rb"^([\d.]+) 0 0 -?[\d.]+ 0 [\d.]+ cm", page, re.MULTILINE)[:2]]
+    scales = [
+        float(n) for n in re.findall(rb"^([\d.]+) 0 0 -?[\d.]+ 0 [\d.]+ cm", page, re.MULTILINE)[:2]
+    ]
     assert np.prod(scales) == pytest.approx(0.75, rel=1e-3), "points a pixel"
     assert b"0 0 %d " % px in page, "the paper, from corner to corner"
 
@@ -89,7 +106,11 @@ def test_second_export_writes_the_same_bytes_and_what_is_no_longer_made_goes(
         assert (tmp_path / name).read_bytes() == (exported.directory / name).read_bytes(), name
     assert pl.read_parquet(tmp_path / "evidence.parquet").equals(DATA)
     (tmp_path / "evidence.notes.txt").write_text("mine")
-    monkeypatch.setattr(_browser, "find_browser_path", Mock(side_effect=_browser.NoBrowser("no browser to draw with")))
+    monkeypatch.setattr(
+        _browser,
+        "find_browser_path",
+        Mock(side_effect=_browser.NoBrowser("no browser to draw with")),
+    )
     with pytest.warns(UserWarning, match="pictures are not: no browser"):
         lonely = make(tmp_path, data=DATA)
     written = {path.name for path in tmp_path.iterdir() if not path.name.startswith("plotly-")}
@@ -100,7 +121,8 @@ def test_second_export_writes_the_same_bytes_and_what_is_no_longer_made_goes(
 def test_the_order_in_which_the_browser_ends_its_work_is_not_in_the_picture() -> None:
     head = b'<svg class="main-svg" width="336" height="220" %s><defs id="defs-0a1b2c"/><path style=""/></svg>'
     one, other = (
-        _stabilise_svg(head % a, "x") for a in (b'style="" viewBox="0 0 336 220"', b'viewBox="0 0 336 220" style=""')
+        _stabilise_svg(head % a, "x")
+        for a in (b'style="" viewBox="0 0 336 220"', b'viewBox="0 0 336 220" style=""')
     )
     assert one == other
     assert b'<path style=""/>' in one
@@ -126,7 +148,11 @@ def test_a_browser_that_cannot_draw_is_an_error_beside_page_and_data(
         monkeypatch.setenv("BROWSER_PATH", path)
         with pytest.raises(ExportError, match=rf"{path}.*BROWSER_PATH"):
             make(tmp_path, "x")
-        assert json.loads((tmp_path / "x.json").read_text())["files"] == ["x.html", "x.json", "x.parquet"]
+        assert json.loads((tmp_path / "x.json").read_text())["files"] == [
+            "x.html",
+            "x.json",
+            "x.parquet",
+        ]
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError, match=r"file.* cannot be written"):
         make(tmp_path / "file")
@@ -156,12 +182,19 @@ def test_disk_that_fills_up_leaves_the_last_export_whole(tmp_path: Path) -> None
             make(tmp_path, "x", caption="another")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith("plotly-")} == before
+    assert {
+        p.name: p.read_bytes() for p in tmp_path.iterdir() if not p.name.startswith("plotly-")
+    } == before
 
 
 def sidecar(directory: Path, file: str, **fields: object) -> None:
     pictures = [f"{file}{w}.{f}" for w in ("", ".column") for f in ("svg", "pdf", "png")]
-    known = {"name": file, "caption": "", "provenance": {}, "files": [*pictures, f"{file}.html", f"{file}.json"]}
+    known = {
+        "name": file,
+        "caption": "",
+        "provenance": {},
+        "files": [*pictures, f"{file}.html", f"{file}.json"],
+    }
     (directory / f"{file}.json").write_text(json.dumps(known | fields), encoding="utf-8")
 
 
@@ -169,15 +202,24 @@ def links(page: str) -> list[str]:
     return [html.unescape(link) for link in re.findall(r'(?:href|src)="([^"]*)"', page)]
 
 
-def test_gallery_shows_every_figure_by_notebook_in_its_order_with_relative_links(tmp_path: Path) -> None:
+def test_gallery_shows_every_figure_by_notebook_in_its_order_with_relative_links(
+    tmp_path: Path,
+) -> None:
     cells = [
-        {"cell_type": "markdown", "source": "# Why *so* few?\n\n**Half** <script>alert(1)</script> are missed."},
+        {
+            "cell_type": "markdown",
+            "source": "# Why *so* few?\n\n**Half** <script>alert(1)</script> are missed.",
+        },
         {"cell_type": "code", "source": 'export(fig, "zeta")'},
         {"cell_type": "code", "source": 'export(fig, "alpha")'},
         {"cell_type": "markdown", "source": "not in the opening"},
     ]
     (tmp_path / "01_why.ipynb").write_text(json.dumps({"cells": cells}))
-    for name, made_by in (("zeta", "01_why.ipynb"), ("alpha", "01_why.ipynb"), ("gone", "00_gone.ipynb")):
+    for name, made_by in (
+        ("zeta", "01_why.ipynb"),
+        ("alpha", "01_why.ipynb"),
+        ("gone", "00_gone.ipynb"),
+    ):
         sidecar(tmp_path, name, made_by={"notebook": made_by, "commit": "abc123"})
     sidecar(tmp_path, "by-hand", caption="drawn", provenance={"dataset": "sample", "seeds": [0, 1]})
     (tmp_path / "report.json").write_text("[1]")
@@ -185,17 +227,28 @@ def test_gallery_shows_every_figure_by_notebook_in_its_order_with_relative_links
     assert "<strong>Half</strong>" in page
     assert "<script" not in page
     text = html.unescape(re.sub(r"<[^>]*>", " ", page))
-    at = [text.rindex(word) for word in ("00_gone", "Why *so* few?", "zeta", "alpha", "Other figures")]
+    at = [
+        text.rindex(word) for word in ("00_gone", "Why *so* few?", "zeta", "alpha", "Other figures")
+    ]
     assert at == sorted(at)
     assert "not in the opening" not in text
-    assert all(expected in text for expected in ("abc123", "drawn", "sample", "[0, 1]", "column.pdf"))
+    assert all(
+        expected in text for expected in ("abc123", "drawn", "sample", "[0, 1]", "column.pdf")
+    )
     assert "alpha.svg" in links(page)
     assert not [link for link in links(page) if link.startswith(("http", "/", "file:"))]
 
 
 @pytest.mark.parametrize(
     "field",
-    [{"files": 5}, {"name": {}}, {"caption": ["x"]}, {"provenance": []}, {"made_by": [1]}, {"versions": "1"}],
+    [
+        {"files": 5},
+        {"name": {}},
+        {"caption": ["x"]},
+        {"provenance": []},
+        {"made_by": [1]},
+        {"versions": "1"},
+    ],
 )
 def test_a_broken_sidecar_is_named(tmp_path: Path, field: dict[str, object]) -> None:
     sidecar(tmp_path, "a", **field)
@@ -214,5 +267,7 @@ def test_no_file_of_a_sidecar_is_an_address(tmp_path: Path, file: str) -> None:
     sidecar(tmp_path, "a", files=[file, 5], made_by={"notebook": "/etc/passwd"})
     sidecar(tmp_path, "b", made_by={"notebook": "n" * 5000})
     page = write_gallery(tmp_path).read_text(encoding="utf-8")
-    assert not [link for link in links(page) if not link.startswith("#") and re.search("[:/]", link)]
+    assert not [
+        link for link in links(page) if not link.startswith("#") and re.search("[:/]", link)
+    ]
     assert "n" * 5000 in page, "a name that no disk takes"

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, place_labels, printable_line, spread_labels, text_px, wrap
+from memlab.figures._text import (
+    cut_to_width,
+    drawable_text,
+    place_labels,
+    printable_line,
+    spread_labels,
+    text_px,
+    wrap,
+)
 
 
 @given(st.text())
@@ -31,8 +39,13 @@ def test_fit_never_exceeds_its_width_and_keeps_what_fits(text: str, px: int) -> 
         assert cut == printable_line(text)
 
 
-@given(st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=30), st.integers(1, 4))
-def test_wrap_gives_at_most_so_many_lines_and_loses_words_only_at_the_end(words: list[str], lines: int) -> None:
+@given(
+    st.lists(st.text("abcdefgh", min_size=1, max_size=12), min_size=1, max_size=30),
+    st.integers(1, 4),
+)
+def test_wrap_gives_at_most_so_many_lines_and_loses_words_only_at_the_end(
+    words: list[str], lines: int
+) -> None:
     sentence = " ".join(words)
     block = wrap(sentence, 120, 10, lines=lines)
     assert len(block) <= lines
@@ -55,8 +68,13 @@ def test_spread_labels_keep_their_order_and_distance(positions: list[float]) -> 
 def test_placed_labels_lie_in_the_area_and_never_overlap(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     area = (320.0, 260.0)
-    anchors, sizes = rng.uniform(0, 260, (n, 2)), np.column_stack([rng.uniform(20, 110, n), np.full(n, 13.0)])
-    centres = place_labels(anchors, sizes, rng.uniform(0, 260, (50, 2)), area=area, radii=(0, 10, 30, 60))
+    anchors, sizes = (
+        rng.uniform(0, 260, (n, 2)),
+        np.column_stack([rng.uniform(20, 110, n), np.full(n, 13.0)]),
+    )
+    centres = place_labels(
+        anchors, sizes, rng.uniform(0, 260, (50, 2)), area=area, radii=(0, 10, 30, 60)
+    )
     done = np.flatnonzero(~np.isnan(centres[:, 0]))
     assert (centres[done] - sizes[done] / 2 >= 0).all()
     assert (centres[done] + sizes[done] / 2 <= area).all()
@@ -68,17 +86,27 @@ def test_placed_labels_lie_in_the_area_and_never_overlap(seed: int, n: int) -> N
 def test_a_label_avoids_points_where_it_can() -> None:
     crowd = np.random.default_rng(0).normal((150, 150), 12, (300, 2))
     sizes = np.array([[60.0, 12.0]])
-    centre = place_labels(np.array([[150.0, 150.0]]), sizes, crowd, area=(300, 300), radii=(0, 15, 30, 45))[0]
+    centre = place_labels(
+        np.array([[150.0, 150.0]]), sizes, crowd, area=(300, 300), radii=(0, 15, 30, 45)
+    )[0]
     covered = (np.abs(crowd - centre) < sizes[0] / 2).all(axis=1).sum()
     assert covered < 10
 
 
 def test_text_is_as_wide_as_it_was_measured() -> None:
-    words = ["How many doctors did I see?", "AVATAR To. fi", "≥ 2 sessions → α·λ", "Привет, Ελλάς", "|||lll…"]
+    words = [
+        "How many doctors did I see?",
+        "AVATAR To. fi",
+        "≥ 2 sessions → α·λ",
+        "Привет, Ελλάς",
+        "|||lll…",
+    ]
     fig = go.Figure(layout={"template": style.template(), "width": 336, "height": 200})
     for i, text in enumerate(words):
         bold = {"size": 10, "weight": 700} if i == 0 else {"size": 10}
-        fig.add_annotation(x=0, y=i / 5, xref="paper", yref="paper", text=text, font=bold, xanchor="left")
+        fig.add_annotation(
+            x=0, y=i / 5, xref="paper", yref="paper", text=text, font=bold, xanchor="left"
+        )
     widths = {text["words"]: text["width"] for text in read(svg(fig))["texts"]}
     for i, text in enumerate(words):
         assert widths[text] == pytest.approx(text_px(text, 10, bold=i == 0), abs=0.6), text

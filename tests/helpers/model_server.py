@@ -32,7 +32,11 @@ def send(status: int, body: Any, **headers: str) -> Mode:
     def mode(handler: Handler, request: dict) -> None:
         handler.send_response(status)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        for name, value in {"Content-Type": "application/json", "Retry-After": "0.01", **named}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Retry-After": "0.01",
+            **named,
+        }.items():
             handler.send_header(name, value)
         handler.send_header("Content-Length", str(len(data)))
         handler.end_headers()
@@ -49,7 +53,10 @@ def say(text: Any, **options: Any) -> Mode:
 def fitting(handler: Handler, request: dict) -> None:
     """Answer with the smallest thing that fits the schema, or with a vector for each text."""
     if "input" in request:
-        rows = [{"index": i, "embedding": [float(len(text)), 1.0]} for i, text in enumerate(request["input"])]
+        rows = [
+            {"index": i, "embedding": [float(len(text)), 1.0]}
+            for i, text in enumerate(request["input"])
+        ]
         send(200, {"data": rows})(handler, request)
     else:
         schema = request["response_format"]["json_schema"]["schema"]
@@ -66,10 +73,14 @@ def instance(schema: dict, named: dict) -> Any:
         return instance(schema["anyOf"][0], named)
     kind = schema.get("type")
     if kind == "object":
-        return {name: instance(inner, named) for name, inner in schema.get("properties", {}).items()}
+        return {
+            name: instance(inner, named) for name, inner in schema.get("properties", {}).items()
+        }
     if kind == "array":
         return [instance(schema["items"], named)] * max(1, schema.get("minItems", 1))
-    return {"integer": 1, "number": 1.0, "boolean": True, "null": None}.get(kind, "Anna bought tea.")
+    return {"integer": 1, "number": 1.0, "boolean": True, "null": None}.get(
+        kind, "Anna bought tea."
+    )
 
 
 def trickle(*, headers: bool) -> Mode:

@@ -1,7 +1,7 @@
 """MiniLM that remembers every text of the test session, so that many small benches cost one reading.
 
-A text has the same vectors whatever stands beside it, bit for bit: what a ranking may not depend on cannot hide behind
-how floats round in batches.
+A text has the same vectors whatever stands beside it, bit for bit: what a ranking may not depend on
+cannot hide behind how floats round in batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Remembering:
         self.dim: int = encoder.dim
         self.asked: list[tuple[str, ...]] = []
 
-    def encode(self, texts: Iterable[str], *, kind: str = "document", progress: bool = True) -> np.ndarray:
+    def encode(
+        self, texts: Iterable[str], *, kind: str = "document", progress: bool = True
+    ) -> np.ndarray:
         keys = [(kind, text) for text in texts]
         if new := self._new(keys):
             vectors = self.encoder.encode([text for _, text in new], kind=kind, progress=False)
@@ -44,7 +46,10 @@ class Remembering:
         kind: str = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        keys = [(kind, lead, text) for lead, text in zip(before or [""] * len(texts), texts, strict=True)]
+        keys = [
+            (kind, lead, text)
+            for lead, text in zip(before or [""] * len(texts), texts, strict=True)
+        ]
         if new := self._new(keys):
             _, leads, asked = map(list, zip(*new, strict=True))
             tokens = self.encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)

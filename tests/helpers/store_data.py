@@ -15,11 +15,35 @@ from memlab.embed.token_vectors import TokenVectors
 from memlab.records import Annotation, Dataset, Issue, Question, Session, Turn, frame
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-WORDS = ["dentist", "doctor", "garden", "guitar", "violin", "bicycle", "coffee", "train", "library", "museum"]
-WORDS += ["recipe", "lasagna", "marathon", "shoes", "kitten", "puppy", "birthday", "invoice", "piano", "yoga"]
+WORDS = [
+    "dentist",
+    "doctor",
+    "garden",
+    "guitar",
+    "violin",
+    "bicycle",
+    "coffee",
+    "train",
+    "library",
+    "museum",
+]
+WORDS += [
+    "recipe",
+    "lasagna",
+    "marathon",
+    "shoes",
+    "kitten",
+    "puppy",
+    "birthday",
+    "invoice",
+    "piano",
+    "yoga",
+]
 
 
-def build(n_scopes: int = 3, n_sessions: int = 2, n_turns: int = 4, *, name: str = "small", seed: int = 0) -> Dataset:
+def build(
+    n_scopes: int = 3, n_sessions: int = 2, n_turns: int = 4, *, name: str = "small", seed: int = 0
+) -> Dataset:
     rng = np.random.default_rng(seed)
     start = datetime(2024, 5, 1, 13, 56, tzinfo=UTC)
     turns, sessions, questions = [], [], []
@@ -31,11 +55,19 @@ def build(n_scopes: int = 3, n_sessions: int = 2, n_turns: int = 4, *, name: str
             sessions.append(Session(session, scope, s + 1, when, when, n_turns, ["Ann", "Bo"]))
             for n in range(1, n_turns + 1):
                 text = " ".join(rng.choice(WORDS, 6))
-                turns.append(Turn(f"{session}/{n}", scope, session, n, "Ann", "user", text, None, when))
+                turns.append(
+                    Turn(f"{session}/{n}", scope, session, n, "Ann", "user", text, None, when)
+                )
         evidence = [f"{scope}/session_{s}/1" for s in range(n_sessions)]
         found_in = [f"{scope}/session_{s}" for s in range(n_sessions)]
-        questions.append(Question(f"{scope}/q0", scope, "How many?", "2", "multi-session", None, evidence, found_in))
-    return Dataset(name, "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+        questions.append(
+            Question(
+                f"{scope}/q0", scope, "How many?", "2", "multi-session", None, evidence, found_in
+            )
+        )
+    return Dataset(
+        name, "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions)
+    )
 
 
 def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
@@ -50,10 +82,23 @@ def ingest_slowly(place: str, written: Connection) -> None:
     from memlab.store import MemoryStore, writing
 
     writing.BATCH_TURNS, whole = 1, build(20, 2, 6)
-    MemoryStore.open(place).ingest(written.send(scope) or whole.take([scope]) for scope in whole.scopes)
+    MemoryStore.open(place).ingest(
+        written.send(scope) or whole.take([scope]) for scope in whole.scopes
+    )
 
 
-AWKWARD = ["'; --", "50%25", 'say "hi"', "it's", "emoji 🦊", "naïve-Ωmega", "a\\b", "null", "*", "_"]
+AWKWARD = [
+    "'; --",
+    "50%25",
+    'say "hi"',
+    "it's",
+    "emoji 🦊",
+    "naïve-Ωmega",
+    "a\\b",
+    "null",
+    "*",
+    "_",
+]
 
 
 def awkward() -> Dataset:
@@ -62,16 +107,37 @@ def awkward() -> Dataset:
     turns, sessions = [], []
     for i, scope in enumerate(AWKWARD):
         session = f"{scope}/s"
-        sessions.append(Session(session, scope, 1, None if i % 2 else when, None, 1, [] if i % 2 else [scope, "é"]))
+        sessions.append(
+            Session(
+                session, scope, 1, None if i % 2 else when, None, 1, [] if i % 2 else [scope, "é"]
+            )
+        )
         text = ["", "NUL \x00 inside", " \n\t ", "🦊" * 50, "OR AND NOT (\"x' +-^~*"][i % 5]
         caption = None if i % 3 else scope
-        turns.append(Turn(f"{session}/1", scope, session, 1, scope, "other", text, caption, None if i % 2 else when))
+        turns.append(
+            Turn(
+                f"{session}/1",
+                scope,
+                session,
+                1,
+                scope,
+                "other",
+                text,
+                caption,
+                None if i % 2 else when,
+            )
+        )
     questions = [
         Question("q'1", AWKWARD[0], "a?", None, "x", when, [], [], True, ["say 'no'"]),
-        Question('q"2', AWKWARD[1], "b?", "", "x", None, [turns[0].turn_id, "a/b/1"], ["it's/s"], False),
+        Question(
+            'q"2', AWKWARD[1], "b?", "", "x", None, [turns[0].turn_id, "a/b/1"], ["it's/s"], False
+        ),
     ]
     notes = [Annotation("a'1", AWKWARD[0], sessions[0].session_id, "event", "Ann", "text", [])]
-    issues = [Issue("f.json: record 1: text", "'; --", "repaired"), Issue("f.json: record 2: text", "\x00", "repaired")]
+    issues = [
+        Issue("f.json: record 1: text", "'; --", "repaired"),
+        Issue("f.json: record 2: text", "\x00", "repaired"),
+    ]
     return Dataset(
         "it's/50%",
         "chatlog",
@@ -103,7 +169,9 @@ class FakeEncoder:
         self.fail_after: int | None = None
         self.spoil: float | None = None
 
-    def encode(self, texts: list[str], *, kind: str = "document", progress: bool = True) -> np.ndarray:
+    def encode(
+        self, texts: list[str], *, kind: str = "document", progress: bool = True
+    ) -> np.ndarray:
         if self.fail_after is not None and len(self.asked) + len(texts) > self.fail_after:
             raise KeyboardInterrupt
         self.asked += [(kind, text) for text in texts]
@@ -114,7 +182,9 @@ class FakeEncoder:
 
     def vectors(self, keys: list[str]) -> np.ndarray:
         seeds = [list(hashlib.sha256(key.encode()).digest()) for key in keys]
-        vectors = np.array([np.random.default_rng(seed).standard_normal(self.dim) for seed in seeds])
+        vectors = np.array(
+            [np.random.default_rng(seed).standard_normal(self.dim) for seed in seeds]
+        )
         vectors = vectors.reshape(len(keys), self.dim)
         return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
@@ -130,9 +200,16 @@ class Words(FakeEncoder):
         kind: str = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        keys = [f"{kind}:{lead}|{text}" for lead, text in zip(before or [""] * len(texts), texts, strict=True)]
+        keys = [
+            f"{kind}:{lead}|{text}"
+            for lead, text in zip(before or [""] * len(texts), texts, strict=True)
+        ]
         self.asked += [("text", key) for key in keys]
-        words = [(key, word) for key, text in zip(keys, texts, strict=True) for word in text.split()]
+        words = [
+            (key, word) for key, text in zip(keys, texts, strict=True) for word in text.split()
+        ]
         vectors = self.vectors([f"{key} {word}" for key, word in words])[:, : self.dim // 2]
         start = np.r_[0, np.cumsum([len(text.split()) for text in texts])]
-        return TokenVectors(np.array([len(word) for _, word in words], np.int32), vectors.astype(np.float16), start)
+        return TokenVectors(
+            np.array([len(word) for _, word in words], np.int32), vectors.astype(np.float16), start
+        )

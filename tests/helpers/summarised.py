@@ -21,7 +21,11 @@ def chat(*sessions: tuple[str, str | None, list[str]], scope: str = "u") -> pl.D
         when = None if day is None else datetime.fromisoformat(f"{day}+00:00")
         for n, (who, text) in enumerate((line.split(": ", 1) for line in lines), 1):
             role = "assistant" if who == "assistant" else "user"
-            rows.append(Turn(f"{scope}/{name}/{n}", scope, f"{scope}/{name}", n, who, role, text, None, when))
+            rows.append(
+                Turn(
+                    f"{scope}/{name}/{n}", scope, f"{scope}/{name}", n, who, role, text, None, when
+                )
+            )
     return frame(Turn, rows)
 
 
@@ -46,7 +50,14 @@ class Model:
             return Answer(request.shape.model_validate_json(request.prompt))
         asked = json.loads(request.prompt)
         now = asked["now"] if isinstance(asked, dict) else asked
-        sentence = {"text": f"Of {len(now)}: {now[0]['text'][:40]}", "ids": [entry["id"] for entry in now]}
+        sentence = {
+            "text": f"Of {len(now)}: {now[0]['text'][:40]}",
+            "ids": [entry["id"] for entry in now],
+        }
         empty = {name: [] for name in request.shape.model_fields}
         value = self.change(empty | {"sentences": [sentence], "topics": ["boats"]})
-        return Answer(None, "timed out") if value is None else Answer(request.shape.model_validate(value))
+        return (
+            Answer(None, "timed out")
+            if value is None
+            else Answer(request.shape.model_validate(value))
+        )

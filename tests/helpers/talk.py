@@ -22,9 +22,9 @@ _QUESTION = re.compile(r"\? ([\w-]+): (.*?)(?: = (.*?))?(?: < ([\d. ]+))?")
 def dialogue(text: str, name: str = "talk") -> Dataset:
     """Read a conversation written in short lines.
 
-    ``== ann 2026-03-01`` opens a session of a scope; ``Ann: …`` is a message, a minute after the one before;
-    ``? counting: How many? = Two < 1.1 2.3`` asks the scope: kind, question, answer, messages (session.n) of the
-    evidence; without them there is no answer.
+    ``== ann 2026-03-01`` opens a session of a scope; ``Ann: …`` is a message, a minute after the
+    one before; ``? counting: How many? = Two < 1.1 2.3`` asks the scope: kind, question, answer,
+    messages (session.n) of the evidence; without them there is no answer.
     """
     records: list[dict[str, Any]] = []
     sessions: dict[str, int] = {}
@@ -35,9 +35,17 @@ def dialogue(text: str, name: str = "talk") -> Dataset:
             sessions[scope] = sessions.get(scope, 0) + 1
         elif asked := _QUESTION.fullmatch(line):
             kind, question, answer, evidence = asked.groups()
-            cited: dict[str, Any] = {"evidence": evidence.split()} if evidence else {"abstention": True}
+            cited: dict[str, Any] = (
+                {"evidence": evidence.split()} if evidence else {"abstention": True}
+            )
             records.append(
-                {"scope": scope, "question": question, "answer": answer, "type": kind, "timestamp": when.isoformat()}
+                {
+                    "scope": scope,
+                    "question": question,
+                    "answer": answer,
+                    "type": kind,
+                    "timestamp": when.isoformat(),
+                }
                 | cited
             )
         else:
@@ -45,7 +53,13 @@ def dialogue(text: str, name: str = "talk") -> Dataset:
             n, when = n + 1, when + timedelta(minutes=1)
             session = sessions[scope]
             records.append(
-                {"scope": scope, "session": f"s{session}", "id": f"{session}.{n}", "sender": sender, "text": said}
+                {
+                    "scope": scope,
+                    "session": f"s{session}",
+                    "id": f"{session}.{n}",
+                    "sender": sender,
+                    "text": said,
+                }
                 | {"timestamp": when.isoformat()}
             )
     return chatlog.dataset(records, name)
@@ -55,14 +69,28 @@ ODD_TALK = {
     "ann": [
         ["I saw the doctor today", "the dentist pulled a tooth", "I saw the doctor today", ""],
         [],
-        ["I saw the doctor today", "rain again", "the dentist pulled a tooth", "we planted roses and tulips"],
+        [
+            "I saw the doctor today",
+            "rain again",
+            "the dentist pulled a tooth",
+            "we planted roses and tulips",
+        ],
         ["roses need water", "tulips need water", "I saw the doctor today", "!!!", "the the the"],
     ],
     "bob": [["only one turn about a doctor"]],
-    "cyd": [["doctor doctor doctor", "no", "roses"], ["doctor", "doctor roses", "roses doctor", "water the roses"]],
+    "cyd": [
+        ["doctor doctor doctor", "no", "roses"],
+        ["doctor", "doctor roses", "roses doctor", "water the roses"],
+    ],
 }
 ODD_ASKED = {
-    "ann": ["How many doctors did I see?", "roses tulips water", "zyzzyva qwxt", "", "the dentist pulled a tooth"],
+    "ann": [
+        "How many doctors did I see?",
+        "roses tulips water",
+        "zyzzyva qwxt",
+        "",
+        "the dentist pulled a tooth",
+    ],
     "bob": ["doctor", "unknown words"],
     "cyd": ["roses roses doctor", "water?"],
 }
@@ -82,13 +110,20 @@ def world(
                 who = speakers[(n - 1) % len(speakers)]
                 turns.append(Turn(f"{session}/{n}", scope, session, n, who, "user", text, caption))
         first, about = f"{scope}/s1", enumerate(asked[scope])
-        questions += [Question(f"{scope}/q{i}", scope, q, "", "t", None, [f"{first}/1"], [first]) for i, q in about]
-    return Dataset("world", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions))
+        questions += [
+            Question(f"{scope}/q{i}", scope, q, "", "t", None, [f"{first}/1"], [first])
+            for i, q in about
+        ]
+    return Dataset(
+        "world", "chatlog", frame(Turn, turns), frame(Session, sessions), frame(Question, questions)
+    )
 
 
 def odd_world() -> Dataset:
     """Give what trips a ranking: ties, equal texts, empty texts, lone turns, empty sessions, unanswerable questions."""
-    return world(ODD_TALK, ODD_ASKED, starts=[datetime(2024, 1, day, tzinfo=UTC) for day in (2, 3, 4, 5)])
+    return world(
+        ODD_TALK, ODD_ASKED, starts=[datetime(2024, 1, day, tzinfo=UTC) for day in (2, 3, 4, 5)]
+    )
 
 
 THINGS = {
@@ -115,7 +150,9 @@ def purchases() -> Dataset:
             ]
         for n, (one, other) in enumerate(pairwise(bought), 1):
             lines.append(f"? single-session: What did I pay for the {one}? = ${7 + 10 * n} < {n}.3")
-            lines.append(f"? totals: What did the {one} and the {other} cost? = ${24 + 20 * n} < {n}.3 {n + 1}.3")
+            lines.append(
+                f"? totals: What did the {one} and the {other} cost? = ${24 + 20 * n} < {n}.3 {n + 1}.3"
+            )
         lines.append("? abstention: What did I pay for the car?")
     return dialogue("\n".join(lines), "purchases")
 
@@ -123,8 +160,12 @@ def purchases() -> Dataset:
 def write(path: Path, data: Dataset) -> Path:
     """Write a dataset as a chat log; its turns keep their ids."""
     time = pl.col("timestamp").dt.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").alias("timestamp")
-    session, own = (pl.col(column).str.split("/").list.last() for column in ("session_id", "turn_id"))
-    turns = data.turns.select("scope", "role", "text", time, session=session, id=own, sender="speaker")
+    session, own = (
+        pl.col(column).str.split("/").list.last() for column in ("session_id", "turn_id")
+    )
+    turns = data.turns.select(
+        "scope", "role", "text", time, session=session, id=own, sender="speaker"
+    )
     asked = data.questions.select(
         *("scope", "query_id", "answer", "evidence", "abstention", pl.col("stale").fill_null([]), time),
         question="text", type="question_type",
@@ -136,20 +177,28 @@ def write(path: Path, data: Dataset) -> Path:
 def excerpt(turns: int, *, scopes: Sequence[str] = ("nadia", "owen", "friends")) -> Dataset:
     """Give the sessions of the sample that its questions over fewest sessions need: about ``turns`` turns in all.
 
-    Each scope has questions with evidence, some of them over several sessions, and those without an answer.
+    Each scope has questions with evidence, some of them over several sessions, and those without an
+    answer.
     """
     data = memlab.sample(scopes)
     size = dict(data.sessions.select("session_id", "n_turns").iter_rows())
     kept = set[str]()
     for scope in data.scopes:
-        of_scope, chosen = data.questions.filter(pl.col("scope") == scope)["evidence_sessions"].to_list(), set[str]()
-        for sessions in sorted(filter(None, of_scope), key=lambda each: (len(each) == 1, len(each))):
+        of_scope, chosen = (
+            data.questions.filter(pl.col("scope") == scope)["evidence_sessions"].to_list(),
+            set[str](),
+        )
+        for sessions in sorted(
+            filter(None, of_scope), key=lambda each: (len(each) == 1, len(each))
+        ):
             wanted = chosen | set(sessions)
             if not chosen or sum(map(size.__getitem__, wanted)) <= turns / len(data.scopes):
                 chosen = wanted
         kept |= chosen
     sessions = data.sessions.filter(pl.col("session_id").is_in(kept))
-    sessions = sessions.with_columns(n=pl.int_range(1, pl.len() + 1, dtype=sessions.schema["n"]).over("scope"))
+    sessions = sessions.with_columns(
+        n=pl.int_range(1, pl.len() + 1, dtype=sessions.schema["n"]).over("scope")
+    )
     turns = data.turns.filter(pl.col("session_id").is_in(kept))
     cited = pl.concat_list("evidence", pl.col("stale").fill_null([])).list
     inside = cited.set_difference(turns["turn_id"].implode()).list.len() == 0

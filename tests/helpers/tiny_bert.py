@@ -18,7 +18,12 @@ def save_bert(path: Path, *, kind: str = "BertModel", **options: Any) -> Path:
     import transformers
 
     torch.manual_seed(0)
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 64}
+    sizes = {
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+    }
     config = transformers.BertConfig(**sizes, initializer_range=0.5, **options)
     getattr(transformers, kind)(config).save_pretrained(path)
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"):
@@ -30,6 +35,10 @@ def change_weights(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Harm:
     def harm(path: Path) -> None:
         from safetensors.torch import load_file, save_file
 
-        save_file(change(load_file(path / "model.safetensors")), path / "model.safetensors", {"format": "pt"})
+        save_file(
+            change(load_file(path / "model.safetensors")),
+            path / "model.safetensors",
+            {"format": "pt"},
+        )
 
     return harm

@@ -1,7 +1,7 @@
 """The tiny stores in ``tests/store/data``.
 
-``python tests/helpers/tiny_store.py`` writes the one of this version: to be run, and its file added, by whoever raises
-``memlab.store.schemas.SCHEMA_VERSION``.
+``python tests/helpers/tiny_store.py`` writes the one of this version: to be run, and its file
+added, by whoever raises ``memlab.store.schemas.SCHEMA_VERSION``.
 """
 
 from __future__ import annotations
@@ -21,11 +21,23 @@ from memlab.store.schemas import SCHEMA_VERSION
 STORES = Path(__file__).parents[1] / "store" / "data"
 DATA = build(2, 1, 2, name="tiny")
 SESSIONS = DATA.sessions["session_id"].to_list()
-FACT = Fact("f", "scope-0", "Ann", "likes", "tea", "stated", ["scope-0/session_0/1"], NOW, session_id=SESSIONS[0])
+FACT = Fact(
+    "f",
+    "scope-0",
+    "Ann",
+    "likes",
+    "tea",
+    "stated",
+    ["scope-0/session_0/1"],
+    NOW,
+    session_id=SESSIONS[0],
+)
 
 
 def a_run() -> Run:
-    run = run_from_scores(np.array(["scope-0/q0"] * 2), np.array(["b", "a"]), np.array([2.0, 1.0]), level="turn", k=2)
+    run = run_from_scores(
+        np.array(["scope-0/q0"] * 2), np.array(["b", "a"]), np.array([2.0, 1.0]), level="turn", k=2
+    )
     return replace(run, name="made by hand")
 
 

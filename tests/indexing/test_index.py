@@ -21,7 +21,13 @@ from memlab.llm import track_spending
 from memlab.records import TIMESTAMP
 from memlab.store import MemoryStore
 
-SAID = ["I moved to Lisbon last week.", "Lovely.", "I work at Acme now.", "Do you need a desk?", "I drive a van."]
+SAID = [
+    "I moved to Lisbon last week.",
+    "Lovely.",
+    "I work at Acme now.",
+    "Do you need a desk?",
+    "I drive a van.",
+]
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 NAME = "talk"
 
@@ -51,12 +57,16 @@ def objects(store: MemoryStore) -> set[str]:
 
 
 def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore) -> None:
-    assert kinds(index(store, NAME, now=START + timedelta(days=2, minutes=9))) == {"created": 2}  # one is still open
+    assert kinds(index(store, NAME, now=START + timedelta(days=2, minutes=9))) == {
+        "created": 2
+    }  # one is still open
     assert kinds(index(store, NAME)) == {"created": 1}
     assert index(store, NAME).is_empty()
     store.ingest(talk(4))
     assert kinds(index(store, NAME)) == {"created": 1}
-    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [f"u/s{n}" for n in (1, 2, 3, 4)]
+    assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [
+        f"u/s{n}" for n in (1, 2, 3, 4)
+    ]
     assert {"Lisbon", "Acme"} <= objects(store)
     events = index(store, NAME, settings=IndexSettings(min_turns=9, version=2))
     assert kinds(events) == {"updated": 4}
@@ -64,7 +74,9 @@ def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore)
     assert store.knowledge.rows("summaries", NAME).is_empty()
 
 
-def test_a_fallback_is_due_again_when_the_service_is_there(store: MemoryStore, server: ModelServer) -> None:
+def test_a_fallback_is_due_again_when_the_service_is_there(
+    store: MemoryStore, server: ModelServer
+) -> None:
     server.modes, lab = [say('{"facts": 3}')], server.service(max_retries=0)
     events = index(store, NAME, service=lab)
     assert kinds(events) == {"fallback": 3}
@@ -88,13 +100,18 @@ def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_va
     server.modes, lab = [half], server.service(max_retries=0)
     events = index(store, NAME, service=lab)
     assert set(events.filter(kind="fallback")["service"]) == {"lab"}
-    assert sum("came in part from no model" in line for line in report_lines(store, NAME, events)) == 1
+    assert (
+        sum("came in part from no model" in line for line in report_lines(store, NAME, events)) == 1
+    )
     before = store.knowledge.rows("facts", NAME), store.knowledge.states(NAME)["generation"]
     server.modes = [send(500, {})]
-    assert kinds(index(store, NAME, service=lab, settings=IndexSettings(version=2))) == {"failed": 3}
+    assert kinds(index(store, NAME, service=lab, settings=IndexSettings(version=2))) == {
+        "failed": 3
+    }
     assert store.knowledge.rows("facts", NAME).equals(before[0])
     assert store.knowledge.states(NAME)["generation"].equals(before[1])
-    # What the recordings lack is no failure where a model made it, and the model is not asked again for it.
+    # What the recordings lack is no failure where a model made it, and the model is not asked again
+    # for it.
     server.modes = [fitting]
     index(store, NAME, service=lab)
     assert kinds(index(store, NAME, service="recorded")) == {"kept": 3}
@@ -116,13 +133,22 @@ def test_an_estimate_asks_and_writes_nothing_and_leaves_out_what_is_recorded(
     assert estimated() == {}
     index(store, NAME, service=lab)
     assert estimated(service=lab) == {}, "nothing is due"
-    assert estimated(service=lab, settings=IndexSettings(version=2)) == {"endings": 1}, "the first was asked nothing"
+    assert estimated(service=lab, settings=IndexSettings(version=2)) == {"endings": 1}, (
+        "the first was asked nothing"
+    )
 
 
-def test_a_service_that_fails_again_and_again_is_left_alone(store: MemoryStore, server: ModelServer) -> None:
+def test_a_service_that_fails_again_and_again_is_left_alone(
+    store: MemoryStore, server: ModelServer
+) -> None:
     server.modes = [send(500, {})]
     store.ingest(talk(28))
-    assert index(store, NAME, service=server.service(max_retries=0), settings=IndexSettings(batch=14)).height == 28
+    assert (
+        index(
+            store, NAME, service=server.service(max_retries=0), settings=IndexSettings(batch=14)
+        ).height
+        == 28
+    )
     assert len(server.requests) <= 30
 
 
@@ -140,7 +166,9 @@ def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_wi
     assert kinds(index(store, NAME, service="recorded")) == {"fallback": 3}
 
 
-def test_a_session_that_fails_fails_alone(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_fails_fails_alone(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = worker.extraction.extract
 
     def breaks(turns: pl.DataFrame, **options: Any) -> Any:
@@ -164,7 +192,9 @@ def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
 
     def overtaken(*args: Any) -> Any:
         monkeypatch.setattr(worker, "_index_sessions", make)
-        index(store, NAME)  # as another process would, between the reading and the writing of this one
+        index(
+            store, NAME
+        )  # as another process would, between the reading and the writing of this one
         raise ValueError("this one fails")
 
     monkeypatch.setattr(worker, "_index_sessions", overtaken)
@@ -186,10 +216,15 @@ def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) ->
     assert any("no longer said" in line for line in report_lines(store, NAME, index(store, NAME)))
 
 
-def test_what_has_no_time_is_ordered_by_its_session_also_when_that_is_read_again(store: MemoryStore) -> None:
+def test_what_has_no_time_is_ordered_by_its_session_also_when_that_is_read_again(
+    store: MemoryStore,
+) -> None:
     for said in ("I work at Acme now.", "I work at Acme, you know."):
         data, never = talk(2, s1=said, s2="I work at Bolt now."), pl.lit(None, TIMESTAMP)
-        turns, sessions = data.turns.with_columns(timestamp=never), data.sessions.with_columns(start=never, end=never)
+        turns, sessions = (
+            data.turns.with_columns(timestamp=never),
+            data.sessions.with_columns(start=never, end=never),
+        )
         store.ingest(memlab.Dataset(NAME, "chatlog", turns, sessions))
         assert not index(store, NAME).is_empty()
     assert "Bolt" in objects(store)
@@ -200,7 +235,10 @@ def test_why_there_is_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatc
     assert "not indexed" in empty_reason(store, NAME, "u")
     with monkeypatch.context() as patch:
         patch.setenv("MEMLAB_GAP_MINUTES", "5000000")
-        assert "still open" in report_lines(store, NAME, index(store, NAME, gap=timedelta(minutes=5e6)))[0]
+        assert (
+            "still open"
+            in report_lines(store, NAME, index(store, NAME, gap=timedelta(minutes=5e6)))[0]
+        )
         assert "still open" in empty_reason(store, NAME, "u")
     store.ingest(dialogue("== u 2025-03-01" + "\nAnn: Hm." * 5, NAME))
     events = index(store, NAME, encoder=HashingEncoder(64))

@@ -18,7 +18,15 @@ from scipy.stats import binom
 from memlab.errors import DataError
 from memlab.knowledge import tuning
 from memlab.knowledge.confidence import ConfidenceSettings, score
-from memlab.knowledge.decay import FAMILIES, AnyCurve, BaseLevel, Exponential, PlateauLinear, PowerLaw, Weibull
+from memlab.knowledge.decay import (
+    FAMILIES,
+    AnyCurve,
+    BaseLevel,
+    Exponential,
+    PlateauLinear,
+    PowerLaw,
+    Weibull,
+)
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -27,7 +35,9 @@ def facts(*rows: tuple[str, int, float | None, bool]) -> pl.DataFrame:
     """Rows of source, repetitions, age in days and whether superseded."""
     frame = pl.DataFrame(rows, schema=["source", "n_reinforced", "age", "superseded"], orient="row")
     ages = [None if age is None else NOW - timedelta(days=age) for *_, age, _ in rows]
-    return frame.drop("age").with_columns(last_access=pl.Series(ages, dtype=pl.Datetime("us", "UTC")))
+    return frame.drop("age").with_columns(
+        last_access=pl.Series(ages, dtype=pl.Datetime("us", "UTC"))
+    )
 
 
 def test_families_agree_with_scipys_survival_functions() -> None:
@@ -54,10 +64,21 @@ def test_it_is_the_product_clipped() -> None:
 
 
 @settings(max_examples=25)
-@given(age=st.floats(0, 40_000), more=st.floats(0, 5000), name=st.sampled_from(sorted(FAMILIES)), n=st.integers(0, 9))
-def test_it_falls_with_age_and_rises_with_repetition(age: float, more: float, name: str, n: int) -> None:
-    table = facts(("stated", n, age, False), ("stated", n, age + more, False), ("stated", n + 1, age, False))
-    young, old, repeated = score(table, now=NOW, settings=ConfidenceSettings(decay=FAMILIES[name]()))["confidence"]
+@given(
+    age=st.floats(0, 40_000),
+    more=st.floats(0, 5000),
+    name=st.sampled_from(sorted(FAMILIES)),
+    n=st.integers(0, 9),
+)
+def test_it_falls_with_age_and_rises_with_repetition(
+    age: float, more: float, name: str, n: int
+) -> None:
+    table = facts(
+        ("stated", n, age, False), ("stated", n, age + more, False), ("stated", n + 1, age, False)
+    )
+    young, old, repeated = score(
+        table, now=NOW, settings=ConfidenceSettings(decay=FAMILIES[name]())
+    )["confidence"]
     assert 0 <= old <= young <= repeated <= 1
 
 
@@ -67,15 +88,25 @@ def test_it_falls_with_age_and_rises_with_repetition(age: float, more: float, na
         ("reinforcement", {"reinforcement": 2}),
         ("base.stated", {"base": {"stated": 2}}),
         ("half_life", {"decay": {"family": "exponential", "half_life_days": 0}}),
-        ("plateau_days", {"decay": {"family": "plateau_linear", "plateau_days": 40, "end_days": 30}}),
+        (
+            "plateau_days",
+            {"decay": {"family": "plateau_linear", "plateau_days": 40, "end_days": 30}},
+        ),
         ("superseded", facts(("stated", 0, 0, False)).drop("superseded")),
         ("gossip", facts(("gossip", 0, 0, False))),
-        ("time zone", facts(("stated", 0, 0, False)).with_columns(pl.col("last_access").dt.replace_time_zone(None))),
+        (
+            "time zone",
+            facts(("stated", 0, 0, False)).with_columns(
+                pl.col("last_access").dt.replace_time_zone(None)
+            ),
+        ),
     ],
 )
 def test_what_is_wrong_is_named(word: str, wrong: Any) -> None:
     with pytest.raises(DataError, match=word):
-        score(wrong, now=NOW) if isinstance(wrong, pl.DataFrame) else ConfidenceSettings.from_table(wrong)
+        score(wrong, now=NOW) if isinstance(wrong, pl.DataFrame) else ConfidenceSettings.from_table(
+            wrong
+        )
 
 
 PLATEAU = PlateauLinear(30, 365, 0.5)
@@ -86,7 +117,9 @@ def simulated(curve: AnyCurve, *, n: int, seed: int = 0) -> pl.DataFrame:
     """Draw labels whose chance of "still true" is the curve."""
     rng = np.random.default_rng(seed)
     age = rng.uniform(0, 730, n)
-    frame = pl.DataFrame({"age_days": age, "still_true": rng.uniform(size=n) < curve.retention(age)})
+    frame = pl.DataFrame(
+        {"age_days": age, "still_true": rng.uniform(size=n) < curve.retention(age)}
+    )
     return frame.with_row_index("fact_id")
 
 

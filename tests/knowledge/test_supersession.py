@@ -25,7 +25,9 @@ def _facts(*rows: tuple, late: dict[int, int] | None = None) -> pl.DataFrame:
         said = DAY0 + timedelta(days=day)
         recorded = said + timedelta(days=(late or {}).get(i, 0))
         who = subject[0] if subject else "Ann"
-        made.append(Fact(f"f{i}", "u", who, predicate, obj, "stated", [f"u/s/{i}"], said, recorded, "Ann"))
+        made.append(
+            Fact(f"f{i}", "u", who, predicate, obj, "stated", [f"u/s/{i}"], said, recorded, "Ann")
+        )
     return frame(Fact, made)
 
 
@@ -40,30 +42,46 @@ def _status(resolved: Resolved) -> list[str]:
 
 def test_one_value_supersedes_and_the_same_reinforces_once_a_turn() -> None:
     facts = _facts(
-        (0, "works at", "Acme"), (9, "is working at", "the ACME"), (9, "works at", "Acme"), (20, "works at", "Bolt")
+        (0, "works at", "Acme"),
+        (9, "is working at", "the ACME"),
+        (9, "works at", "Acme"),
+        (20, "works at", "Bolt"),
     )
     # The third was read from the turn of the second, too.
-    facts = facts.with_columns(evidence=pl.Series([["u/s/0"], ["u/s/1"], ["u/s/1", "u/s/2"], ["u/s/3"]]))
+    facts = facts.with_columns(
+        evidence=pl.Series([["u/s/0"], ["u/s/1"], ["u/s/1", "u/s/2"], ["u/s/3"]])
+    )
     resolved = resolve(facts)
     assert _status(resolved) == [S, R, R, A]
     assert resolved.facts["n_reinforced"].to_list() == [1, 0, 0, 0]
     assert resolved.facts["last_access"][0] == DAY0 + timedelta(days=9)
     (closing,) = resolved.log.select("old", "new", "at", "evidence", "by").rows()
     assert closing == ("f0", "f3", DAY0 + timedelta(days=20), ["u/s/3"], "Ann")
-    both = _facts((0, "lives with", "Ann"), (0, "lives with", "Bo")).with_columns(evidence=pl.lit(["u/s/0"]))
+    both = _facts((0, "lives with", "Ann"), (0, "lives with", "Bo")).with_columns(
+        evidence=pl.lit(["u/s/0"])
+    )
     assert _status(resolve(both)) == [A, A]
-    jobs = _facts(*((day, "works at", name) for day, name in ((0, "Acme"), (0, "Bolt"), (9, "Bolt"), (20, "Cord"))))
+    jobs = _facts(
+        *(
+            (day, "works at", name)
+            for day, name in ((0, "Acme"), (0, "Bolt"), (9, "Bolt"), (20, "Cord"))
+        )
+    )
     jobs = jobs.with_columns(session_id=pl.Series(["u/s", "u/s", "u/t", "u/u"]))
     assert (_held(resolve(jobs), 10), _status(resolve(jobs))) == (["Acme", "Bolt"], [S, S, R, A])
     homes = jobs.with_columns(predicate=pl.lit("lives in"))
     assert _held(resolve(homes), 10) == ["Bolt"]
-    leaves = _facts((0, "works at", "Acme"), (9, "reports to", "Uma"), (9, "no longer works at", "Acme"))
+    leaves = _facts(
+        (0, "works at", "Acme"), (9, "reports to", "Uma"), (9, "no longer works at", "Acme")
+    )
     leaves = leaves.with_columns(session_id=pl.Series(["u/s", "u/t", "u/t"]))
     assert _status(resolve(leaves)) == [E, A, X]
 
 
 def test_a_late_older_statement_is_superseded_from_the_start() -> None:
-    facts = _facts((0, "works at", "Acme"), (50, "works at", "Bolt"), (20, "works at", "Cord"), late={2: 100})
+    facts = _facts(
+        (0, "works at", "Acme"), (50, "works at", "Bolt"), (20, "works at", "Cord"), late={2: 100}
+    )
     resolved = resolve(facts)
     assert (_held(resolved), _held(resolved, 30)) == (["Bolt"], ["Cord"])
     assert "arrived late" in resolved.log.filter(pl.col("old") == "f2")["rule"][0]
@@ -108,7 +126,9 @@ STORIES = {
 def test_a_story(story: str) -> None:
     statuses, text = STORIES[story]
     said = [re.fullmatch(r"(?:(.*): )?(.*) = (.*)", each).groups() for each in text.split("; ")]
-    facts = _facts(*((60 * n, predicate, obj, who or "Ann") for n, (who, predicate, obj) in enumerate(said)))
+    facts = _facts(
+        *((60 * n, predicate, obj, who or "Ann") for n, (who, predicate, obj) in enumerate(said))
+    )
     assert _status(resolve(facts)) == statuses
 
 
@@ -119,7 +139,11 @@ def test_a_correction_holds_in_the_past_too() -> None:
     assert resolved.facts["valid_from"][1] == DAY0
     assert active_facts(resolved, as_of=DAY0 + timedelta(days=1))["fact_id"].to_list() == ["f1"]
     assert _held(resolve(facts, as_of=DAY0 + timedelta(days=1))) == ["Oslo"]
-    ended = resolve(_facts((0, "works at", "Acme"), (5, "works at", "Cord"), (6, "works at", "not Acme but Bolt")))
+    ended = resolve(
+        _facts(
+            (0, "works at", "Acme"), (5, "works at", "Cord"), (6, "works at", "not Acme but Bolt")
+        )
+    )
     assert (_held(ended), _held(ended, 3)) == (["Cord"], ["not Acme but Bolt"])
 
 
@@ -133,12 +157,18 @@ def test_a_correction_holds_in_the_past_too() -> None:
         (["Oslo", "not Oslo but Bergen"], ("f0", "f1"), ["Oslo", "not Oslo but Bergen"]),
         # The correction is closed by what had closed the wrong value.
         (["Oslo", "Bergen", "not Oslo but Turku"], ("f2", "f1"), ["Bergen", "not Oslo but Turku"]),
-        # The value from before the wrong one goes on, and is closed by what had closed the wrong one.
+        # The value from before the wrong one goes on, and is closed by what had closed the wrong
+        # one.
         (["Oslo", "Bergen", "Turku", "not Bergen but Oslo"], ("f0", "f2"), ["Oslo", "Turku"]),
     ],
 )
-def test_an_undone_closing_does_not_count(values: list[str], undone: tuple[str, str], held: list[str]) -> None:
-    said = [("no longer works at", v[10:]) if v.startswith("no longer") else ("works at", v) for v in values]
+def test_an_undone_closing_does_not_count(
+    values: list[str], undone: tuple[str, str], held: list[str]
+) -> None:
+    said = [
+        ("no longer works at", v[10:]) if v.startswith("no longer") else ("works at", v)
+        for v in values
+    ]
     facts = _facts(*((day, *each) for day, each in enumerate(said)))
     back = resolve(facts, undone=[undone])
     assert _held(back) == held
@@ -155,7 +185,11 @@ def test_no_facts_resolve_and_bad_facts_are_refused() -> None:
     assert empty.facts.is_empty()
     assert empty.log.is_empty()
     undated = facts.with_columns(asserted_at=None, recorded_at=None)
-    for wrong, word in ((facts.drop("object"), "object"), (pl.concat([facts, facts]), "twice"), (undated, "no time")):
+    for wrong, word in (
+        (facts.drop("object"), "object"),
+        (pl.concat([facts, facts]), "twice"),
+        (undated, "no time"),
+    ):
         with pytest.raises(DataError, match=word):
             resolve(wrong)
 
@@ -175,8 +209,8 @@ def test_laws(rows: list[tuple], day: int) -> None:
     resolved = resolve(_facts(*rows))
     facts = resolved.facts
     assert facts["fact_id"].to_list() == [f"f{i}" for i in range(len(rows))]
-    # Nothing holds before it began, one employer holds at a time, each closing is logged once and closes something
-    # earlier.
+    # Nothing holds before it began, one employer holds at a time, each closing is logged once and
+    # closes something earlier.
     assert facts.filter(pl.col("valid_to") < pl.col("valid_from")).is_empty()
     held = active_facts(resolved, as_of=DAY0 + timedelta(days=day, hours=1))
     assert held.filter(pl.col("predicate").str.contains("works at")).height <= 1

@@ -31,14 +31,25 @@ class Gist(BaseModel):
 
 
 def request(text: str = "abc", **changes: Any) -> Request:
-    return Request(**{"task": "length", "version": 1, "about": (text,), "prompt": text, "shape": Length, **changes})
+    return Request(
+        **{
+            "task": "length",
+            "version": 1,
+            "about": (text,),
+            "prompt": text,
+            "shape": Length,
+            **changes,
+        }
+    )
 
 
 def measured(handler: Any, sent: dict) -> None:
     say(json.dumps({"n": len(sent["messages"][-1]["content"])}))(handler, sent)
 
 
-def test_answers_come_in_the_order_of_the_requests_and_equal_ones_are_asked_once(server: ModelServer) -> None:
+def test_answers_come_in_the_order_of_the_requests_and_equal_ones_are_asked_once(
+    server: ModelServer,
+) -> None:
     server.modes = [measured]
     texts = ["x" * (i % 9 + 1) for i in range(40)]
     answers = llm.ask([request(text) for text in texts], server.service(concurrency=3))
@@ -61,7 +72,10 @@ def test_what_is_sent_is_the_prompt_the_shape_and_nothing_that_was_not_named(
     assert sent["response_format"]["json_schema"]["schema"] == Length.model_json_schema()
     assert (headers["authorization"], headers["accept-encoding"]) == (f"Bearer {KEY}", "identity")
     server.modes = [send(200, completion('{"n": 1}'), Set_Cookie="leak=1; Path=/")]
-    llm.ask([request("b"), request("c")], server.service(api_key_env=None, max_output=None, concurrency=1))
+    llm.ask(
+        [request("b"), request("c")],
+        server.service(api_key_env=None, max_output=None, concurrency=1),
+    )
     assert "leak" not in str(server.headers)
     assert "max_tokens" not in server.requests[1]
 
@@ -74,10 +88,15 @@ def test_a_server_that_takes_no_schema_reads_it_below_the_prompt(server: ModelSe
     assert server.prompts[1].startswith("abc\n\nAnswer with JSON of this schema")
 
 
-def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_what_is_wrong(server: ModelServer) -> None:
+def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_what_is_wrong(
+    server: ModelServer,
+) -> None:
     usage = {"prompt_tokens": 5, "completion_tokens": 2}
     # Words and fences around the JSON are left out.
-    server.modes = [say('{"n": "many"}', usage=usage), say('<think>so</think>```json\n{"n": 4}\n```', usage=usage)]
+    server.modes = [
+        say('{"n": "many"}', usage=usage),
+        say('<think>so</think>```json\n{"n": 4}\n```', usage=usage),
+    ]
     (answer,) = llm.ask([request()], server.service())
     assert (answer.value, answer.tokens) == (Length(n=4), (10, 4))
     asked, shown, again = server.requests[1]["messages"]
@@ -86,22 +105,33 @@ def test_an_answer_that_does_not_fit_is_asked_for_once_more_with_what_is_wrong(s
 
 
 def test_passing_faults_are_retried_when_the_service_says(server: ModelServer) -> None:
-    server.modes = [UNUSABLE["dropped"], send(429, {}, Retry_After="1.1"), send(503, b"busy"), fitting]
+    server.modes = [
+        UNUSABLE["dropped"],
+        send(429, {}, Retry_After="1.1"),
+        send(503, b"busy"),
+        fitting,
+    ]
     (answer,) = llm.ask([request()], server.service(max_retries=3))
     assert (answer.value, answer.tokens) == (Length(n=1), (7, 3))
-    assert answer.seconds >= 1.6, "half a second after the lost connection, then as the service says"
+    assert answer.seconds >= 1.6, (
+        "half a second after the lost connection, then as the service says"
+    )
 
 
 def test_a_service_that_fails_over_and_over_is_left_alone(server: ModelServer) -> None:
     server.modes = [say("no JSON", usage={"prompt_tokens": 7, "completion_tokens": 3})]
     answers = llm.ask([request(str(i)) for i in range(9)], server.service(concurrency=1))
     assert [answer.tokens for answer in answers] == [(14, 6)] * 8 + [(0, 0)]
-    assert answers[-1].error.startswith("not asked after 8 failures in a row; the last: service 'lab'")
+    assert answers[-1].error.startswith(
+        "not asked after 8 failures in a row; the last: service 'lab'"
+    )
     assert "--service" not in llm.describe_unanswered(answers[-1:], "answers")
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)
-def test_a_fault_costs_its_request_and_one_line(server: ModelServer, caplog: Any, fault: str) -> None:
+def test_a_fault_costs_its_request_and_one_line(
+    server: ModelServer, caplog: Any, fault: str
+) -> None:
     server.modes = [UNUSABLE[fault]]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with caplog.at_level("DEBUG"):
@@ -149,7 +179,9 @@ def test_a_service_that_cannot_be_asked_is_an_error(
 ) -> None:
     monkeypatch.setenv("BROKEN_KEY", f"{KEY}\nX: y")
     monkeypatch.chdir(tmp_path)
-    Path("memlab.toml").write_text('[llm.services.lab]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n')
+    Path("memlab.toml").write_text(
+        '[llm.services.lab]\nbase_url = "http://127.0.0.1:1/v1"\nmodel = "m"\n'
+    )
     assert llm.configured_service("lab") == Service("lab", "http://127.0.0.1:1/v1", "m")
     for service, word in (
         ("nobody", r"have lab\).*\[llm.services.nobody\]"),
@@ -173,15 +205,29 @@ def test_answers_are_recorded_as_they_come_and_read_before_anything_is_asked(
     first = llm.ask([request("a"), request("bb"), request("ccc")], service)
     assert [answer.value and answer.value.n for answer in first] == [1, None, 3]
     again = llm.ask([request("a"), request("bb", prompt="in other words"), request("ccc")], service)
-    assert [(answer.value.n, answer.seconds == 0) for answer in again] == [(1, True), (14, False), (3, True)]
+    assert [(answer.value.n, answer.seconds == 0) for answer in again] == [
+        (1, True),
+        (14, False),
+        (3, True),
+    ]
     row = json.loads(file.read_text().splitlines()[0])
-    assert row == {"task": "length", "version": 1, "key": request("a").key, "answer": {"n": 1}, "tokens": [0, 0]}
-    # Without the network, by the settings; one that does not fit the shape any more is not recorded.
+    assert row == {
+        "task": "length",
+        "version": 1,
+        "key": request("a").key,
+        "answer": {"n": 1},
+        "tokens": [0, 0],
+    }
+    # Without the network, by the settings; one that does not fit the shape any more is not
+    # recorded.
     monkeypatch.chdir(tmp_path)
     Path("memlab.toml").write_text(f'[llm]\nrecordings = ["{file}"]\n')
     server.requests.clear()
     others = [request("dddd"), request("a", version=2), request("a", task="t")]
-    offline = [*llm.ask([request("a"), *others], "recorded"), *llm.ask([request("a", shape=Gist)], "recorded")]
+    offline = [
+        *llm.ask([request("a"), *others], "recorded"),
+        *llm.ask([request("a", shape=Gist)], "recorded"),
+    ]
     assert offline[0].value == Length(n=1)
     assert offline[1:] == [Answer(None, "not recorded")] * 4
     assert server.requests == []
@@ -195,8 +241,16 @@ def test_a_damaged_recording_costs_its_lines_and_a_full_disk_the_recording(
     service = server.service(record=str(file), concurrency=1)
     llm.ask(three, service)
     first, second, third = file.read_text().splitlines()
-    odd = [f'{{"key": "{request("bb").key}", "answer": ' + "[" * 100_000, "[1]", "{}", "\udcff", "9" * 5_000]
-    file.write_bytes("\n".join([first, *odd, third, second[:40]]).encode("utf-8", "surrogateescape"))
+    odd = [
+        f'{{"key": "{request("bb").key}", "answer": ' + "[" * 100_000,
+        "[1]",
+        "{}",
+        "\udcff",
+        "9" * 5_000,
+    ]
+    file.write_bytes(
+        "\n".join([first, *odd, third, second[:40]]).encode("utf-8", "surrogateescape")
+    )
     server.requests.clear()
     assert [answer.value.n for answer in llm.ask(three, service)] == [1, 2, 3]
     assert server.prompts == ["bb"]
@@ -214,7 +268,9 @@ def test_a_damaged_recording_costs_its_lines_and_a_full_disk_the_recording(
 
 def rows(*vectors: Any, index: bool = True) -> Any:
     """Answer with these vectors, in reverse where they have an index."""
-    listed = [{"embedding": vector, **({"index": i} if index else {})} for i, vector in enumerate(vectors)]
+    listed = [
+        {"embedding": vector, **({"index": i} if index else {})} for i, vector in enumerate(vectors)
+    ]
     return send(200, {"data": listed[::-1] if index else listed})
 
 
@@ -249,16 +305,23 @@ FAULTS: dict[str, Any] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_lasting_fault_is_one_clear_error(server: ModelServer, caplog: Any, fault: str) -> None:
     server.modes = [FAULTS[fault]]
-    with caplog.at_level("DEBUG"), pytest.raises(ModelError, match=r"service 'lab'.*model 'm'") as caught:
+    with (
+        caplog.at_level("DEBUG"),
+        pytest.raises(ModelError, match=r"service 'lab'.*model 'm'") as caught,
+    ):
         embed_texts(server.service(), ["abc", "d"])
     assert KEY[:12] not in "".join(traceback.format_exception(caught.value)) + caplog.text
 
 
-def test_a_width_that_changes_is_noticed_and_what_an_address_may_hide_is_not_shown(server: ModelServer) -> None:
+def test_a_width_that_changes_is_noticed_and_what_an_address_may_hide_is_not_shown(
+    server: ModelServer,
+) -> None:
     server.modes = [fitting, rows([1.0, 2.0, 3.0])]
     with pytest.raises(ModelError, match="widths"):
         embed_texts(server.service(), ["a"] * (BATCH + 1))
-    hidden = Service("off", f"http://me:{KEY}@127.0.0.1:9/v1?token={KEY}", "m", timeout=60, max_retries=0)
+    hidden = Service(
+        "off", f"http://me:{KEY}@127.0.0.1:9/v1?token={KEY}", "m", timeout=60, max_retries=0
+    )
     with pytest.raises(ModelError, match=r"\(http://127\.0\.0\.1:9/v1, model 'm'\)") as caught:
         embed_texts(hidden, ["a"])
     assert KEY not in str(caught.value)

@@ -20,7 +20,10 @@ from memlab.summaries import EXTRACTIVE, build_raptor_tree, rollup
 
 DAY = datetime(2026, 5, 1, 9, tzinfo=UTC)
 SAID = ("I bought an oak desk.", "How much?", "It was $210.", "Nice.", "It wobbles.")
-ROWS = [Turn(f"a/s.{n}", "a", "a/s", n + 1, "Ann", "user", SAID[n % len(SAID)], None, DAY) for n in range(9)]
+ROWS = [
+    Turn(f"a/s.{n}", "a", "a/s", n + 1, "Ann", "user", SAID[n % len(SAID)], None, DAY)
+    for n in range(9)
+]
 TURNS = frame(Turn, ROWS)
 
 
@@ -32,7 +35,9 @@ def address() -> Iterator[str]:
 
 def smol(address: str, *, max_output: int) -> Service:
     """Few tokens, so that it is quick on a busy machine; an answer that is cut has been held to its shape as well."""
-    return Service("smol", address, "smollm2", timeout=600, max_retries=0, max_output=max_output, concurrency=1)
+    return Service(
+        "smol", address, "smollm2", timeout=600, max_retries=0, max_output=max_output, concurrency=1
+    )
 
 
 class Verdict(BaseModel):
@@ -55,7 +60,10 @@ def test_it_keeps_to_the_schema(address: str) -> None:
 @pytest.mark.nightly
 def test_every_prompt_is_served(address: str) -> None:
     service = smol(address, max_output=4)
-    asked = frame(Question, [Question("q", "a", "What did the desk cost?", "$210", "single-hop", None, [], [])])
+    asked = frame(
+        Question,
+        [Question("q", "a", "What did the desk cost?", "$210", "single-hop", None, [], [])],
+    )
     contexts = pl.DataFrame({"query_id": ["q"], "text": ["Ann: The oak desk was $210."]})
     nodes = rollup(TURNS.head(3), service=service)
     clusters = build_raptor_tree(TURNS, encoder="hashing:64", service=service).nodes
@@ -64,7 +72,12 @@ def test_every_prompt_is_served(address: str) -> None:
     stated = extract(TURNS.head(1), service=service).outcomes
     made = rewrite(["And when was it bought?"], history=[[SAID[1], SAID[2]]], service=service)
     assert made["method"][0] in ("model", "refused", "appended")
-    assert extend_buffer(RollingBuffer(), [Message("user", text) for text in SAID], service=service).n_summarised == 1
+    assert (
+        extend_buffer(
+            RollingBuffer(), [Message("user", text) for text in SAID], service=service
+        ).n_summarised
+        == 1
+    )
     # Each was read to its end, and cut at the longest output or answered.
     extractive = pl.concat([nodes, clusters]).filter(service=EXTRACTIVE)
     reasons = [*answered["error"], *verdicts["error"], *stated["reason"], *extractive["reason"]]

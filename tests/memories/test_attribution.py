@@ -16,7 +16,10 @@ from memlab.records import Dataset
 
 
 def returned(texts: list[str], sources: list[list[str]] | None = None) -> ReturnedTexts:
-    rows = [("ann/q0", n, text, None, sources[n - 1] if sources else None, None) for n, text in enumerate(texts, 1)]
+    rows = [
+        ("ann/q0", n, text, None, sources[n - 1] if sources else None, None)
+        for n, text in enumerate(texts, 1)
+    ]
     return ReturnedTexts("mine", pl.DataFrame(rows, schema=RETURNED_SCHEMA, orient="row"))
 
 
@@ -43,7 +46,9 @@ def test_how_each_text_is_traced(data: Dataset) -> None:
     spans = attribute(returned([text for text, *_ in cases[:5]]), data, None)
     assert spans.equals(done.head(5))
     thanks = replace(data, turns=data.turns.with_columns(text=pl.lit("Thanks!")))
-    assert attribute(returned(["thanks"]), thanks, None)["turn_ids"].to_list() == [["ann/1.1"]], "no text is six turns"
+    assert attribute(returned(["thanks"]), thanks, None)["turn_ids"].to_list() == [["ann/1.1"]], (
+        "no text is six turns"
+    )
 
 
 def test_what_the_memory_names_is_taken_and_ranked_in_its_order(data: Dataset) -> None:
@@ -57,7 +62,9 @@ def test_what_the_memory_names_is_taken_and_ranked_in_its_order(data: Dataset) -
 
 def test_an_encoder_is_lent_as_mem0_calls_one() -> None:
     vectors = Embeddings(load("hashing:64"))
-    assert vectors.embed_batch(["tea", "coffee"], "add") == vectors.embed_documents(["tea", "coffee"])
+    assert vectors.embed_batch(["tea", "coffee"], "add") == vectors.embed_documents(
+        ["tea", "coffee"]
+    )
     assert vectors.embed("tea", memory_action="search") == vectors.embed_query("tea")
 
 
@@ -68,14 +75,31 @@ def test_observations_of_locomo_are_traced_as_the_docs_say(locomo_path: Path) ->
     page = (Path(__file__).parents[2] / "docs" / "memories.md").read_text(encoding="utf-8")
     for scopes in (data.scopes[:3], data.scopes[3:]):
         cited = data.annotations.filter(
-            (pl.col("kind") == "observation") & (pl.col("evidence").list.len() > 0) & pl.col("scope").is_in(scopes)
+            (pl.col("kind") == "observation")
+            & (pl.col("evidence").list.len() > 0)
+            & pl.col("scope").is_in(scopes)
         )
-        asked = replace(data.take(scopes), questions=cited.select("scope", query_id="annotation_id"))
-        blank = {"rank": pl.lit(1), "score": None, "source_ids": pl.lit(None, pl.List(pl.String)), "time": None}
-        rows = cited.select(pl.col("text"), query_id="annotation_id", **blank).select(*RETURNED_SCHEMA)
+        asked = replace(
+            data.take(scopes), questions=cited.select("scope", query_id="annotation_id")
+        )
+        blank = {
+            "rank": pl.lit(1),
+            "score": None,
+            "source_ids": pl.lit(None, pl.List(pl.String)),
+            "time": None,
+        }
+        rows = cited.select(pl.col("text"), query_id="annotation_id", **blank).select(
+            *RETURNED_SCHEMA
+        )
         done = attribute(ReturnedTexts("observations", rows), asked, load("minilm"))
-        both = done.join(cited.select(query_id="annotation_id", gold="evidence"), on="query_id", maintain_order="left")
-        right = both.select(pl.col("turn_ids").list.set_intersection("gold").list.len().sum()).item()
+        both = done.join(
+            cited.select(query_id="annotation_id", gold="evidence"),
+            on="query_id",
+            maintain_order="left",
+        )
+        right = both.select(
+            pl.col("turn_ids").list.set_intersection("gold").list.len().sum()
+        ).item()
         sizes = both.select(pl.col("turn_ids", "gold").list.len().sum()).row(0)
         values = ((done["how"] != "none").mean(), right / sizes[0], right / sizes[1])
         numbers = (f"{cited.height:,}", *(f"{value:.3f}".lstrip("0") for value in values))

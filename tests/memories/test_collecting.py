@@ -40,7 +40,9 @@ class Keeps:
 
     def search(self, scope: str, query: str, k: int) -> Any:
         self._call("search", scope)
-        return self.turns.head(k).select("text", source_ids=pl.concat_list("id"), score=-pl.int_range(pl.len()))
+        return self.turns.head(k).select(
+            "text", source_ids=pl.concat_list("id"), score=-pl.int_range(pl.len())
+        )
 
 
 def test_ids_tell_the_place_alone_and_turns_come_in_order_of_time(data: Dataset) -> None:
@@ -48,15 +50,23 @@ def test_ids_tell_the_place_alone_and_turns_come_in_order_of_time(data: Dataset)
         def search(self, scope: str, query: str, k: int, now: Any = None) -> Any:
             assert now is not None
             assert self.turns["id"].to_list() == [f"turn-{n}" for n in range(1, 7)]
-            assert self.turns["session"].unique(maintain_order=True).to_list() == ["session-1", "session-2"]
+            assert self.turns["session"].unique(maintain_order=True).to_list() == [
+                "session-1",
+                "session-2",
+            ]
             assert self.turns["time"].is_sorted()
             return super().search(scope, query, k)
 
     done = collect(Looks(), data, name="mine", k=2)
     assert done.problems.is_empty()
-    assert done.rows["source_ids"].explode().to_list() == ["ann/1.1", "ann/1.2"] * 2 + ["bo/1.1", "bo/1.2"] * 2
+    assert (
+        done.rows["source_ids"].explode().to_list()
+        == ["ann/1.1", "ann/1.2"] * 2 + ["bo/1.1", "bo/1.2"] * 2
+    )
     assert done.costs["n_turns"].to_list() == [6, 6]
-    assert done.costs["query_ms"].list.len().to_list() == done.costs["n_queries"].to_list() == [2, 2]
+    assert (
+        done.costs["query_ms"].list.len().to_list() == done.costs["n_queries"].to_list() == [2, 2]
+    )
 
 
 def test_what_fails_costs_its_scope_or_its_question(data: Dataset) -> None:
@@ -133,7 +143,9 @@ class Hostile(dict):
         ({"text": "a", "id": "turn-1"}, "again", 0),
     ],
 )
-def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem: str, kept: int) -> None:
+def test_a_row_that_cannot_be_used_costs_itself(
+    data: Dataset, row: Any, problem: str, kept: int
+) -> None:
     good = {"text": "My sister Ida adopted a grey cat named Muri.", "source_ids": ["turn-1"]}
     done = collect(lambda query: [good, row], data.take(["ann"]), name="mine")
     assert done.rows["query_id"].to_list() == sorted(["ann/q0", "ann/q1"] * (1 + kept))
@@ -142,14 +154,22 @@ def test_a_row_that_cannot_be_used_costs_itself(data: Dataset, row: Any, problem
     assert "bo/1.1" not in done.rows["source_ids"].explode().to_list()
 
 
-def test_an_answer_that_is_no_rows_costs_its_question_and_endless_rows_are_cut(data: Dataset) -> None:
+def test_an_answer_that_is_no_rows_costs_its_question_and_endless_rows_are_cut(
+    data: Dataset,
+) -> None:
     async def late() -> list[str]:
         return ["a"]
 
     for answer in (None, 7, "text", {"answer": []}, late):
 
         def search(query: str, answer: Any = answer) -> Any:
-            return ["a"] if "cat" in query or "cello" in query else answer() if answer is late else answer
+            return (
+                ["a"]
+                if "cat" in query or "cello" in query
+                else answer()
+                if answer is late
+                else answer
+            )
 
         done = collect(search, data, name="mine", k=4)
         assert done.failed == []
@@ -177,7 +197,10 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
         lambda query: ["one"],
         lambda query: ["two"],
     )
-    texts = [set(collect(each, data, name="mine", folder=tmp_path).rows["text"]) for each in (one, two, one)]
+    texts = [
+        set(collect(each, data, name="mine", folder=tmp_path).rows["text"])
+        for each in (one, two, one)
+    ]
     assert texts == [{"one"}, {"two"}, {"one"}], "code that changed is run again"
 
     class Gives:
@@ -190,12 +213,18 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
     stated = [Gives("a"), Gives("b"), partial(lambda text, query: [text], "c"), Gives(object())]
     for system in stated:
         collect(system, data, name="mine", folder=tmp_path / "state")
-    assert len([*(tmp_path / "state").iterdir()]) == 2 * 3, "a state that cannot be read is not recognised"
+    assert len([*(tmp_path / "state").iterdir()]) == 2 * 3, (
+        "a state that cannot be read is not recognised"
+    )
 
 
 @pytest.mark.parametrize(
     ("usage", "read"),
-    [({"bytes": 12, "tokens_read": 3}, [12, 3, None]), ({"bytes": 2**63}, [None] * 3), ({"bytes": "many"}, [None] * 3)],
+    [
+        ({"bytes": 12, "tokens_read": 3}, [12, 3, None]),
+        ({"bytes": 2**63}, [None] * 3),
+        ({"bytes": "many"}, [None] * 3),
+    ],
 )
 def test_what_a_memory_says_of_its_use(data: Dataset, usage: Any, read: list[int | None]) -> None:
     class Counting(Keeps):

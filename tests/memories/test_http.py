@@ -76,11 +76,21 @@ def test_over_http_as_here(data: Dataset) -> None:
 
 def test_the_contract() -> None:
     turns = [
-        {"id": "1", "session": "s", "speaker": "Ann", "time": "2024-05-01T10:00:00Z", "text": "My dentist is Dr. Lee."},
+        {
+            "id": "1",
+            "session": "s",
+            "speaker": "Ann",
+            "time": "2024-05-01T10:00:00Z",
+            "text": "My dentist is Dr. Lee.",
+        },
         {"id": "2", "session": "s", "speaker": "Bo", "time": None, "text": "Nice weather."},
     ]
     with serving(bm25()) as url:
-        for verb, body in (("reset", {"scope": "a"}), ("ingest", {"scope": "a", "turns": turns}), ("wait", {})):
+        for verb, body in (
+            ("reset", {"scope": "a"}),
+            ("ingest", {"scope": "a", "turns": turns}),
+            ("wait", {}),
+        ):
             assert post(url, f"/{verb}", json.dumps(body), JSON) == (200, {})
         asked = {"scope": "a", "queries": ["Who is the dentist?", "How is the weather?"], "k": 1}
         rows = post(url, "/search", json.dumps(asked), JSON)[1]["rows"]
@@ -92,7 +102,11 @@ def test_the_contract() -> None:
             ("search", "[" * 100_000, "RecursionError"),
             ("forget", "{}", "forget"),
             ("ingest", '{"scope": "a", "turns": [{"id": "1"}]}', "ValueError"),
-            ("ingest", '{"scope": "a", "turns": [{"id": "1", "text": "x", "time": "noon"}]}', "Error"),
+            (
+                "ingest",
+                '{"scope": "a", "turns": [{"id": "1", "text": "x", "time": "noon"}]}',
+                "Error",
+            ),
             ("search", '{"scope": "a", "queries": ["x"], "k": "many"}', "ValueError"),
         ):
             status, answer = post(url, f"/{path}", wrong, JSON)
@@ -124,7 +138,10 @@ def test_what_a_web_page_or_a_broken_client_sends_is_refused() -> None:
         ):
             assert post(url, "/reset", '{"scope": "a"}', headers)[0] == status, headers
         assert forgotten == []
-        for headers in (JSON | {"Host": "localhost:1"}, {"Content-Type": "application/json; charset=utf-8"}):
+        for headers in (
+            JSON | {"Host": "localhost:1"},
+            {"Content-Type": "application/json; charset=utf-8"},
+        ):
             assert post(url, "/reset", '{"scope": "a"}', headers)[0] == 200
     assert forgotten == ["a", "a"]
 
@@ -174,7 +191,10 @@ BAD = {
     "deep": (send(200, b"[" * 200_000), "no JSON"),
     "a large number": (send(200, b"1" * 9_000), "no JSON"),
     "gzip bomb": (UNUSABLE["gzip bomb"], "no JSON"),
-    "echoed key": (send(500, f"it is {KEY} that broke {KEY * 90}"), "answers 500: .it is ••• that broke"),
+    "echoed key": (
+        send(500, f"it is {KEY} that broke {KEY * 90}"),
+        "answers 500: .it is ••• that broke",
+    ),
     "endless": (UNUSABLE["endless"], "more than 16,000,000 bytes"),
     "dropped": (UNUSABLE["dropped"], "RemoteProtocolError"),
     "no HTTP": (lambda handler, _: handler.wfile.write(b"no HTTP\r\n\r\n"), "RemoteProtocolError"),

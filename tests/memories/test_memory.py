@@ -26,14 +26,21 @@ def shared(query: str, texts: list[str]) -> list[int]:
 
 
 def by_turns(turns: pl.DataFrame, query: str, k: int) -> pl.DataFrame:
-    return turns[shared(query, turns["text"].to_list())[:k]].select("text", source_ids=pl.concat_list("id"))
+    return turns[shared(query, turns["text"].to_list())[:k]].select(
+        "text", source_ids=pl.concat_list("id")
+    )
 
 
 def by_index(query: str, k: int) -> list[dict[str, Any]]:
     """Searches an index of its own, and names turns as the dataset does."""
-    texts = {"ann/1.1": "My sister Ida adopted a grey cat named Muri.", "bo/1.1": "I started to learn the cello"}
+    texts = {
+        "ann/1.1": "My sister Ida adopted a grey cat named Muri.",
+        "bo/1.1": "I started to learn the cello",
+    }
     who = "bo" if "cello" in query or "Sam" in query else "ann"
-    return [{"text": text, "source_ids": [turn]} for turn, text in texts.items() if turn.startswith(who)][:k]
+    return [
+        {"text": text, "source_ids": [turn]} for turn, text in texts.items() if turn.startswith(who)
+    ][:k]
 
 
 class Mem0Like:
@@ -44,11 +51,15 @@ class Mem0Like:
 
     def add(self, messages: list[dict[str, str]], *, user_id: str, metadata: Any = None) -> None:
         for message in messages:
-            self.kept.setdefault(user_id, []).append({"memory": message["content"], "metadata": metadata})
+            self.kept.setdefault(user_id, []).append(
+                {"memory": message["content"], "metadata": metadata}
+            )
 
     def search(self, query: str, *, user_id: str, limit: int = 9, **more: Any) -> dict[str, Any]:
         own = self.kept[user_id]
-        return {"results": [own[n] for n in shared(query, [each["memory"] for each in own])[:limit]]}
+        return {
+            "results": [own[n] for n in shared(query, [each["memory"] for each in own])[:limit]]
+        }
 
 
 class OfOne:
@@ -91,7 +102,9 @@ class Batches:
     def wait(self) -> None:
         self.waited = True
 
-    def search(self, scope: str, queries: list[str], k: int, now: list[Any]) -> list[dict[str, Any]]:
+    def search(
+        self, scope: str, queries: list[str], k: int, now: list[Any]
+    ) -> list[dict[str, Any]]:
         assert self.waited
         assert len(queries) == len(now) == 1
         return [row | {"query": 0} for row in by_turns(self.turns, queries[0], k).to_dicts()]
@@ -106,13 +119,18 @@ def test_every_shape_finds_the_same(data: Dataset) -> None:
     assert found == [("ann/q0", "ann/1.1"), ("bo/q0", "bo/1.1")] * len(shapes)
 
 
-def test_only_searching_is_enough_and_nothing_that_forgets_every_scope_is_called(data: Dataset) -> None:
+def test_only_searching_is_enough_and_nothing_that_forgets_every_scope_is_called(
+    data: Dataset,
+) -> None:
     class Alone:
         def search(self, query: str) -> list[str]:
             return ["a fact"]
 
     for alone in (Alone(), Alone):
-        assert collect(alone, data, name="alone").rows["text"].to_list() == ["a fact"] * data.questions.height
+        assert (
+            collect(alone, data, name="alone").rows["text"].to_list()
+            == ["a fact"] * data.questions.height
+        )
 
     class Careful(Mem0Like):
         def reset(self) -> None:
@@ -157,7 +175,9 @@ class NeedsKey(Mixes):
         ("http://host/\n", "no address"),
     ],
 )
-def test_what_is_none_is_refused(system: Any, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_none_is_refused(
+    system: Any, word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "broken_memory.py").write_text("raise SystemExit(3)\n")
     with pytest.raises(DataError, match=word):
@@ -173,7 +193,9 @@ def test_the_current_folder_is_read_only_for_what_is_named(data: Dataset, tmp_pa
     # As the installed command starts: without the current folder.
     start = "import sys; sys.path.remove(''); from memlab.cli import main; main()"
     command = (sys.executable, "-c", start, *arguments)
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 7, done.stderr
 
 
@@ -201,7 +223,10 @@ def test_retrievers_of_langchain_and_llamaindex(data: Dataset) -> None:
     scores = np.array(lent.embed_documents([text for _, text in turns])) @ lent.embed_query(query)
     expected = [turns[i] for i in np.argsort(-scores)[:2]]
     documents = [Document(text, id=turn) for turn, text in turns]
-    nodes = [TextNode(text=text, metadata={"id": turn}, excluded_embed_metadata_keys=["id"]) for turn, text in turns]
+    nodes = [
+        TextNode(text=text, metadata={"id": turn}, excluded_embed_metadata_keys=["id"])
+        for turn, text in turns
+    ]
     chain = InMemoryVectorStore.from_documents(documents, lent).as_retriever()
     index = VectorStoreIndex(nodes, embed_model=Hashed()).as_retriever()
     for ready in (chain, index):

@@ -14,9 +14,14 @@ from memlab.records import Dataset
 
 
 def test_ids_in_json_and_texts_in_json_lines(data: Dataset, tmp_path: Path) -> None:
-    (tmp_path / "theirs.json").write_text(json.dumps({"ann/q0": ["1.2", "ann/1.1", "1.2"], "bo/q0": ["1.1"]}))
+    (tmp_path / "theirs.json").write_text(
+        json.dumps({"ann/q0": ["1.2", "ann/1.1", "1.2"], "bo/q0": ["1.1"]})
+    )
     done = read_ranking(tmp_path / "theirs.json", data)
-    assert (done.name, done.rows["source_ids"].to_list()) == ("theirs", [["ann/1.2"], ["ann/1.1"], ["bo/1.1"]])
+    assert (done.name, done.rows["source_ids"].to_list()) == (
+        "theirs",
+        [["ann/1.2"], ["ann/1.1"], ["bo/1.1"]],
+    )
     assert "I started to learn the cello" in done.rows["text"][2]
     assert "again" in done.problems["problem"].item()
     assert read_ranking(tmp_path / "theirs.json", data, k=1).rows.height == 2
@@ -35,7 +40,14 @@ def test_ids_in_json_and_texts_in_json_lines(data: Dataset, tmp_path: Path) -> N
 
 def test_what_cannot_be_used_costs_itself(data: Dataset, tmp_path: Path) -> None:
     good = json.dumps({"query_id": "ann/q0", "source_ids": "1.1"})
-    bad = ["7", "{", '{"query_id": 5}', '{"query_id": "ann/q0"}', '{"query_id": "q9", "text": "x"}', "[" * 100_000]
+    bad = [
+        "7",
+        "{",
+        '{"query_id": 5}',
+        '{"query_id": "ann/q0"}',
+        '{"query_id": "q9", "text": "x"}',
+        "[" * 100_000,
+    ]
     (tmp_path / "half.jsonl").write_text("\n".join([good, *bad]))
     done = read_ranking(tmp_path / "half.jsonl", data)
     assert (done.rows.height, done.problems.height, done.failed) == (1, len(bad), [])

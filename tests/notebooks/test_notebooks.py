@@ -37,7 +37,9 @@ def cells(path: Path) -> list[dict[str, Any]]:
 
 def findings(text: str) -> list[str]:
     """The points of a text, each on one line."""
-    return [" ".join(point.split()) for point in re.findall(r"^- (.*(?:\n +.*)*)", text, re.MULTILINE)]
+    return [
+        " ".join(point.split()) for point in re.findall(r"^- (.*(?:\n +.*)*)", text, re.MULTILINE)
+    ]
 
 
 def exported(path: Path) -> set[str]:
@@ -50,13 +52,20 @@ def test_its_pair_says_the_same_without_outputs_in_short_cells(path: Path) -> No
     book, script = jupytext.read(path), jupytext.read(path.with_suffix(".py"))
     assert "ipynb,py:percent" in book.metadata["jupytext"]["formats"]
     assert book.metadata["kernelspec"] == script.metadata["kernelspec"]
-    pair = [[(c.cell_type, c.source, c.metadata.get("tags", [])) for c in each.cells] for each in (book, script)]
+    pair = [
+        [(c.cell_type, c.source, c.metadata.get("tags", [])) for c in each.cells]
+        for each in (book, script)
+    ]
     assert pair[0] == pair[1], "run: jupytext --sync notebooks/*.py"
     for cell in cells(path):
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
         assert not set(cell["metadata"]) - {"tags", "lines_to_next_cell"}
-    lines = [sum(bool(line.strip()) for line in c["source"]) for c in cells(path) if c["cell_type"] == "code"]
+    lines = [
+        sum(bool(line.strip()) for line in c["source"])
+        for c in cells(path)
+        if c["cell_type"] == "code"
+    ]
     assert max(lines) <= 10
     assert sum(lines) <= 80
 
@@ -75,10 +84,16 @@ def test_it_asks_takes_parameters_defines_nothing_and_answers(path: Path) -> Non
     names = {node.targets[0].id for node in given if isinstance(node, ast.Assign)}  # type: ignore[attr-defined]
     assert {"seed", "store", "figures"} <= names
     assert len(names) == len(given), "nothing but parameters"
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     assert names <= read, "a parameter that nothing reads"
     prose = "\n".join("".join(cell["source"]) for cell in found if cell["cell_type"] == "markdown")
-    assert re.search("answer|finding", re.findall(r"^#+ .*", prose, re.MULTILINE)[-1], re.IGNORECASE)
+    assert re.search(
+        "answer|finding", re.findall(r"^#+ .*", prose, re.MULTILINE)[-1], re.IGNORECASE
+    )
     assert "Markdown" in "".join(found[-1]["source"])
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
     if path.stem != "07_your_memory":  # there the reader writes a memory
@@ -90,12 +105,20 @@ def assert_finished(executed: Path, figures: Path) -> None:
     """An executed notebook has run to its end, answers in words, and left its figures."""
     book = cells(executed)
     assert all(cell["execution_count"] for cell in book if cell["cell_type"] == "code")
-    answers = [o["data"]["text/markdown"] for o in book[-1]["outputs"] if "text/markdown" in o.get("data", {})]
+    answers = [
+        o["data"]["text/markdown"]
+        for o in book[-1]["outputs"]
+        if "text/markdown" in o.get("data", {})
+    ]
     answer = "".join(answers[-1])
     assert re.search(r"\d", answer)
     assert not re.search(r"\b(nan|None|inf)\b", answer)
     assert len(re.findall(r"^- ", answer, re.MULTILINE)) <= 7
-    pages = ["".join(o.get("data", {}).get("text/html", "")) for cell in book for o in cell.get("outputs", [])]
+    pages = [
+        "".join(o.get("data", {}).get("text/html", ""))
+        for cell in book
+        for o in cell.get("outputs", [])
+    ]
     for table in (page for page in pages if "<table" in page):
         assert table.partition("</thead>")[0].count("<th>") <= 8, table
         assert "<small>" not in table, "polars' own: call evaluate.show_tables()"
@@ -112,10 +135,18 @@ def run(dataset: Path, folder: Path, *, only: str = "", jobs: int = 1, **paramet
     figures, out, source = folder / "figures", folder / "out", folder / "notebooks"
     shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns(".*"))
     kept = {path.name: path.read_bytes() for path in source.iterdir()}
-    chosen = {"dataset": str(dataset), "store": str(folder / "store"), "figures": str(figures), "seed": 0, **parameters}
+    chosen = {
+        "dataset": str(dataset),
+        "store": str(folder / "store"),
+        "figures": str(figures),
+        "seed": 0,
+        **parameters,
+    }
     executed = [path for path, _ in run_notebooks(source, out, chosen, only=only, jobs=jobs)]
     assert {path.name: path.read_bytes() for path in source.iterdir()} == kept
-    assert sorted(path.stem for path in executed) == [p.stem for p in NOTEBOOKS if fnmatch(p.stem, f"*{only}*")]
+    assert sorted(path.stem for path in executed) == [
+        p.stem for p in NOTEBOOKS if fnmatch(p.stem, f"*{only}*")
+    ]
     for path in executed:
         assert_finished(path, figures)
 
@@ -127,11 +158,15 @@ frame = pl.DataFrame({"cause": ["a", "b"], "group": "all", "n": [1, n], "share":
 """
 
 
-def write_notebook(folder: Path, name: str, *codes: str, plot: str = PLOT, kernel: str = "python3") -> None:
+def write_notebook(
+    folder: Path, name: str, *codes: str, plot: str = PLOT, kernel: str = "python3"
+) -> None:
     cells = [nbformat.v4.new_code_cell("figures = 'x'\nn = 1", metadata={"tags": ["parameters"]})]
     cells += [nbformat.v4.new_code_cell(plot + code) for code in codes]
     about = {"kernelspec": {"name": kernel, "display_name": "Python 3", "language": "python"}}
-    (folder / name).write_text(nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=about)))
+    (folder / name).write_text(
+        nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=about))
+    )
 
 
 @pytest.mark.slow
@@ -140,17 +175,25 @@ def test_a_cell_that_fails_is_named_and_a_figure_is_made_again_from_its_sidecar(
 ) -> None:
     """With its parameters, as far as the figure; what else the notebook exports stays as it was."""
     monkeypatch.chdir(tmp_path)
-    first, wanted = (f'export(bars.share_bars(frame), "{name}", directory=figures)' for name in ("first", "wanted"))
+    first, wanted = (
+        f'export(bars.share_bars(frame), "{name}", directory=figures)'
+        for name in ("first", "wanted")
+    )
     places = 'display({"text/html": f"<td>{figures}</td>", "application/json": {"in": [figures]}}, raw=True)'
     write_notebook(tmp_path, "00_a.ipynb", f"{first}\n{places}", wanted, "1 / (n - n)")
     target = tmp_path / "figures"
-    with pytest.raises(ExportError, match=r"00_a\.ipynb: cell 4 failed: ZeroDivisionError: division by zero"):
+    with pytest.raises(
+        ExportError, match=r"00_a\.ipynb: cell 4 failed: ZeroDivisionError: division by zero"
+    ):
         list(run_notebooks(".", "out", {"figures": str(target), "n": 3}))
     partial = (tmp_path / "out" / "00_a.ipynb").read_text()
     assert "<td>figures</td>" in partial, "what was run so far is kept"
     assert not [place for place in (tmp_path, ROOT, Path.home()) if f"{place}/" in partial]
     known = json.loads((target / "wanted.json").read_text())
-    assert (known["made_by"]["notebook"], known["made_by"]["parameters"]) == ("00_a.ipynb", {"n": 3})
+    assert (known["made_by"]["notebook"], known["made_by"]["parameters"]) == (
+        "00_a.ipynb",
+        {"n": 3},
+    )
     before = {path.name: path.read_bytes() for path in target.iterdir()}
     (target / "wanted.column.svg").write_text("spoilt")
     assert remake_figure("wanted", target, source=".") == (["wanted.column.svg"], False)
@@ -182,7 +225,8 @@ def test_the_demo_ran_it_on_the_sample_and_found_what_its_opening_says(path: Pat
     assert not [name for name in exported(path) if f'id="{name}"' not in gallery]
     answer = "".join(cells(executed)[-1]["outputs"][-1]["data"]["text/markdown"])
     stated, computed = (
-        {n.strip(",") for n in re.findall(NUMBER, text)} for text in ("\n".join(findings(sources[0])), answer)
+        {n.strip(",") for n in re.findall(NUMBER, text)}
+        for text in ("\n".join(findings(sources[0])), answer)
     )
     near = _near if path.stem in BY_UMAP else operator.eq
     missing = {number for number in stated if not any(near(number, other) for other in computed)}
@@ -198,27 +242,58 @@ def _near(number: str, other: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "only", [pytest.param("0[0257]", marks=pytest.mark.slow), pytest.param("0[13]", marks=pytest.mark.nightly)]
+    "only",
+    [
+        pytest.param("0[0257]", marks=pytest.mark.slow),
+        pytest.param("0[13]", marks=pytest.mark.nightly),
+    ],
 )
-def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(tmp_path: Path, only: str) -> None:
+def test_they_run_on_a_log_without_times_where_no_question_spans_sessions(
+    tmp_path: Path, only: str
+) -> None:
     """A person's own log with a few questions of one evidence item each; 04 and 06 would run on the sample."""
     records: list[dict[str, Any]] = [
-        {"scope": "me", "session": f"s{n // 8}", "sender": "Ann", "text": f"Note {n} on {topic} and the {thing}."}
-        for n, (topic, thing) in enumerate([(t, o) for t in ("cooking", "trains", "music") for o in THINGS])
+        {
+            "scope": "me",
+            "session": f"s{n // 8}",
+            "sender": "Ann",
+            "text": f"Note {n} on {topic} and the {thing}.",
+        }
+        for n, (topic, thing) in enumerate(
+            [(t, o) for t in ("cooking", "trains", "music") for o in THINGS]
+        )
     ]
-    records += [{"scope": "me", "question": f"What about the {o}?", "evidence": ["s0/1"]} for o in THINGS[:4]]
+    records += [
+        {"scope": "me", "question": f"What about the {o}?", "evidence": ["s0/1"]}
+        for o in THINGS[:4]
+    ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     run(tmp_path / "log.jsonl", tmp_path, only=only, jobs=2, n_seeds=1, timed=3)
 
 
-THINGS = ("garden", "piano", "ticket", "oven", "bridge", "letter", "window", "market", "river", "lamp")
+THINGS = (
+    "garden",
+    "piano",
+    "ticket",
+    "oven",
+    "bridge",
+    "letter",
+    "window",
+    "market",
+    "river",
+    "lamp",
+)
 
 
 @pytest.mark.slow
-def test_what_is_chosen_goes_before_what_is_set_and_what_did_not_change_is_kept(tmp_path: Path) -> None:
+def test_what_is_chosen_goes_before_what_is_set_and_what_did_not_change_is_kept(
+    tmp_path: Path,
+) -> None:
     write_notebook(tmp_path, "00_a.ipynb", "1 / (n - 2)", plot="")
     given = {"n": 3, "figures": str(tmp_path / "figures")}
-    [(path, seconds)] = run_notebooks(tmp_path, tmp_path / "out", given | {"n": 2}, chosen={"n": 3}, only="0[0-4]")
+    [(path, seconds)] = run_notebooks(
+        tmp_path, tmp_path / "out", given | {"n": 2}, chosen={"n": 3}, only="0[0-4]"
+    )
     assert (path.name, seconds > 0) == ("00_a.ipynb", True)
     assert list(run_notebooks(tmp_path, tmp_path / "out", given, again=False)) == [(path, 0.0)]
     assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given | {"n": 4})
@@ -235,7 +310,12 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
         (SOURCE, SOURCE, {}, "holds the notebooks themselves"),
         (SOURCE, out, {"only": "zz"}, "holds no notebook whose name holds 'zz'"),
         (SOURCE, tmp_path / "file" / "out", {}, "cannot be made"),
-        (tmp_path, out, {"chosen": {"y": 3}}, "no notebook that would run has a parameter 'y'; they have figures, n"),
+        (
+            tmp_path,
+            out,
+            {"chosen": {"y": 3}},
+            "no notebook that would run has a parameter 'y'; they have figures, n",
+        ),
         (tmp_path, out, {}, r"00_a\.ipynb: could not be run.*fortran"),
     ):
         with pytest.raises((DataError, ExportError), match=message):
@@ -258,9 +338,14 @@ def test_the_page_of_results_leads_to_what_was_found(tmp_path: Path) -> None:
     for name in ("aaa", "sample"):
         data = replace(memlab.sample(scopes=["owen"]), name=name)
         memlab.run(["bm25"], data, encoder=None, store=None, levels=["turn"]).export(made / name)
-    answer = nbformat.v4.new_output("execute_result", {"text/markdown": "- <b>Half</b> of it.\n- And more."})
+    answer = nbformat.v4.new_output(
+        "execute_result", {"text/markdown": "- <b>Half</b> of it.\n- And more."}
+    )
     book = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_markdown_cell("# How much?\n\nWords."), nbformat.v4.new_code_cell(outputs=[answer])]
+        cells=[
+            nbformat.v4.new_markdown_cell("# How much?\n\nWords."),
+            nbformat.v4.new_code_cell(outputs=[answer]),
+        ]
     )
     book.metadata["papermill"] = {"parameters": {"dataset": "../data/sample.jsonl"}}
     nbformat.write(book, made / "notebooks" / "00_a.ipynb")

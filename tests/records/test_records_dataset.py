@@ -13,12 +13,29 @@ from hypothesis import strategies as st
 
 import memlab
 from memlab.errors import DataError
-from memlab.records import Annotation, Dataset, Issue, Question, Session, Turn, concat, frame, schema
+from memlab.records import (
+    Annotation,
+    Dataset,
+    Issue,
+    Question,
+    Session,
+    Turn,
+    concat,
+    frame,
+    schema,
+)
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 TABLES = {"turns": Turn, "sessions": Session, "questions": Question, "annotations": Annotation}
-OTHER = {pl.String: "changed", pl.Int32: 77, pl.Boolean: True, pl.Datetime: datetime(2025, 5, 5, tzinfo=UTC)}
-ASKED = Question("q", "u", "Who?", "Mel", "t", DAY, ["u/s/1", "u/s/2"], ["u/s"], rubric=["Mel"], stale=["u/s/3"])
+OTHER = {
+    pl.String: "changed",
+    pl.Int32: 77,
+    pl.Boolean: True,
+    pl.Datetime: datetime(2025, 5, 5, tzinfo=UTC),
+}
+ASKED = Question(
+    "q", "u", "Who?", "Mel", "t", DAY, ["u/s/1", "u/s/2"], ["u/s"], rubric=["Mel"], stale=["u/s/3"]
+)
 SMALL = Dataset(
     "d",
     "chatlog",
@@ -37,13 +54,18 @@ def with_value(data: Dataset, table: str, column: str, value: object) -> Dataset
 
 def test_the_fingerprint_is_of_the_content_alone() -> None:
     same = SMALL.fingerprint()
-    for table, column in ((t, c) for t, row in TABLES.items() for c in schema(row) if (t, c) != ("sessions", "status")):
+    for table, column in (
+        (t, c) for t, row in TABLES.items() for c in schema(row) if (t, c) != ("sessions", "status")
+    ):
         dtype = getattr(SMALL, table).schema[column]
         lists = [None, [], [""], ["u/s/1\x1fu/s/2"]]
         values = lists if dtype == pl.List(pl.String) else [None, OTHER[dtype.base_type()]]
         prints = {with_value(SMALL, table, column, value).fingerprint() for value in values}
         assert len(prints | {same}) == len(values) + 1, (table, column)
-    assert replace(SMALL, name="other", issues=frame(Issue, [Issue("f", "x", "y")])).fingerprint() == same
+    assert (
+        replace(SMALL, name="other", issues=frame(Issue, [Issue("f", "x", "y")])).fingerprint()
+        == same
+    )
     assert with_value(SMALL, "sessions", "status", "summarized").fingerprint() == same
     assert replace(SMALL, turns=SMALL.turns.reverse()).fingerprint() != same
 
@@ -55,7 +77,9 @@ def test_parts_hold_their_scopes_and_join_to_the_whole() -> None:
     assert data.take([]).turns.schema == data.turns.schema
     some = data.take(data.scopes[1:])
     for table in TABLES:
-        assert getattr(some, table).equals(getattr(data, table).filter(pl.col("scope") != data.scopes[0]))
+        assert getattr(some, table).equals(
+            getattr(data, table).filter(pl.col("scope") != data.scopes[0])
+        )
     with pytest.raises(DataError, match=r"no scope 'nobody' in dataset 'sample'; it has \['nadia'"):
         data.take([data.scopes[0], "nobody"])
 

@@ -13,16 +13,31 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.records import RUN_SCHEMA, Question, Run, frame, make_strictly_decreasing, qrels, run_from_scores
+from memlab.records import (
+    RUN_SCHEMA,
+    Question,
+    Run,
+    frame,
+    make_strictly_decreasing,
+    qrels,
+    run_from_scores,
+)
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-AWKWARD = FINITE | st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1e-45, 1e300, -1e300, 3.5e38, -3.4028234e38])
+AWKWARD = FINITE | st.sampled_from(
+    [0.0, -0.0, 5e-324, -5e-324, 1e-45, 1e300, -1e300, 3.5e38, -3.4028234e38]
+)
 PAIRS = st.lists(st.tuples(st.sampled_from("abc"), AWKWARD), max_size=40)
 
 
 def ranked(pairs: Sequence[tuple[str, float]], k: int = 1000) -> Run:
-    queries, scores = np.array([q for q, _ in pairs]), np.array([s for _, s in pairs], dtype=np.float64)
-    return run_from_scores(queries, np.array([f"d{i}" for i in range(len(pairs))]), scores, level="turn", k=k)
+    queries, scores = (
+        np.array([q for q, _ in pairs]),
+        np.array([s for _, s in pairs], dtype=np.float64),
+    )
+    return run_from_scores(
+        queries, np.array([f"d{i}" for i in range(len(pairs))]), scores, level="turn", k=k
+    )
 
 
 @given(PAIRS, st.integers(1, 50))
@@ -33,7 +48,9 @@ def ranked(pairs: Sequence[tuple[str, float]], k: int = 1000) -> Run:
 def test_laws_of_a_ranking(pairs: list[tuple[str, float]], k: int) -> None:
     run = ranked(pairs).frame
     assert dict(run.schema) == RUN_SCHEMA
-    assert run["query_id"].rle().struct.field("value").to_list() == list(dict.fromkeys(q for q, _ in pairs))
+    assert run["query_id"].rle().struct.field("value").to_list() == list(
+        dict.fromkeys(q for q, _ in pairs)
+    )
     for (query,), rows in run.group_by("query_id"):
         # The independent ranking: Python's stable sort, best first.
         mine = [(f"d{i}", s) for i, (q, s) in enumerate(pairs) if q == query]
@@ -47,12 +64,19 @@ def test_laws_of_a_ranking(pairs: list[tuple[str, float]], k: int) -> None:
     assert ranked(pairs, k).frame.equals(ranked(pairs).top(k).frame)
 
 
-@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=True), max_size=30))
+@given(
+    st.lists(
+        st.floats(width=32, allow_nan=False, allow_infinity=False, allow_subnormal=True),
+        max_size=30,
+    )
+)
 def test_scores_are_lowered_no_more_than_needed(scores: list[float]) -> None:
     given_scores = np.array(sorted(scores, reverse=True), dtype=np.float64)
     got = make_strictly_decreasing(given_scores, np.zeros(len(scores)))
     previous = np.float32(np.inf)
-    for before, after in zip(np.maximum(given_scores, -(2.0**127)).astype(np.float32), got, strict=True):
+    for before, after in zip(
+        np.maximum(given_scores, -(2.0**127)).astype(np.float32), got, strict=True
+    ):
         previous = min(before, np.nextafter(previous, np.float32(-np.inf)))
         assert np.float32(after) == previous
 
@@ -72,12 +96,23 @@ def test_what_cannot_be_ranked(scores: list[float], k: int, message: str) -> Non
     ids = pl.Series(["q", "q"]), pl.Series(["a", "b"])
     with pytest.raises(DataError, match=message):
         run_from_scores(*ids, scores, level="turn", k=k)  # type: ignore[arg-type]
-    assert run_from_scores(*ids, pl.Series([1, 2]), level="turn", k=5).frame["doc_id"].to_list() == ["b", "a"]
+    assert run_from_scores(*ids, pl.Series([1, 2]), level="turn", k=5).frame[
+        "doc_id"
+    ].to_list() == ["b", "a"]
 
 
 def test_qrels_hold_each_evidence_item_once() -> None:
     rows = [
-        Question("many", "u", "?", "a", "t", None, ["u/s/2", "u/t%2F1/9", "u/s/2"], ["u/s", "u/t%2F1", "u/s"]),
+        Question(
+            "many",
+            "u",
+            "?",
+            "a",
+            "t",
+            None,
+            ["u/s/2", "u/t%2F1/9", "u/s/2"],
+            ["u/s", "u/t%2F1", "u/s"],
+        ),
         Question("gone", "u", "?", None, "t", None, ["u/s/1"], ["u/s"], abstention=True),
         Question("null", "u", "?", None, "t", None, None, None),  # type: ignore[arg-type]
         Question("hole", "u", "?", None, "t", None, [None, "u/s/1"], ["u/s", None]),  # type: ignore[list-item]

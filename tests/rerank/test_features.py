@@ -31,7 +31,15 @@ def column(bench: Bench, name: str) -> np.ndarray:
     return part.value(name)[0][np.argsort(part.at[0])]
 
 
-ODD = ["What did C++ (the [cat]) say?", "", "?!", "When was 31 February 2023?", "x" * 3000, "医生 👩‍⚕️", "\\d+ $^"]
+ODD = [
+    "What did C++ (the [cat]) say?",
+    "",
+    "?!",
+    "When was 31 February 2023?",
+    "x" * 3000,
+    "医生 👩‍⚕️",
+    "\\d+ $^",
+]
 
 
 @pytest.mark.parametrize("speaker", ["user", "", "C++ (x", "[a-", "医生", "\\d+ $^", "the"])
@@ -42,12 +50,17 @@ def test_odd_talk_gives_finite_numbers(speaker: str) -> None:
         "gaps": [[], ["hello there", "", "?"], [], ["hello there"] * 3, []],
         "odd": [ODD, ["C++ (the [cat]) said no"]],
     }
-    bench = talk(said, {scope: [*ODD, "hello"] for scope in said}, speakers=(speaker,), caption="a (photo")
+    bench = talk(
+        said, {scope: [*ODD, "hello"] for scope in said}, speakers=(speaker,), caption="a (photo"
+    )
     seen = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for part in candidate_features(bench, *best_candidate_places(bench, 200)):
-            assert (part.values.dtype, part.values.shape) == (np.float32, (*part.at.shape, len(set(part.names))))
+            assert (part.values.dtype, part.values.shape) == (
+                np.float32,
+                (*part.at.shape, len(set(part.names))),
+            )
             assert np.isfinite(part.values[part.mask]).all()
             seen += part.mask.sum(axis=1).tolist()
     assert len(seen) == bench.queries.height
@@ -55,7 +68,12 @@ def test_odd_talk_gives_finite_numbers(speaker: str) -> None:
 
 
 JULY = datetime(2023, 7, 15, 20, 30, tzinfo=UTC)
-STARTS = [JULY, datetime(2023, 7, 22, tzinfo=UTC), datetime(2022, 7, 15, tzinfo=UTC), datetime(2023, 8, 5, tzinfo=UTC)]
+STARTS = [
+    JULY,
+    datetime(2023, 7, 22, tzinfo=UTC),
+    datetime(2022, 7, 15, tzinfo=UTC),
+    datetime(2023, 8, 5, tzinfo=UTC),
+]
 WEEK, LONG, NONE = np.exp(-1), np.exp(-3), [0, 0, 0, 0]
 
 
@@ -80,7 +98,9 @@ def test_a_date_that_the_question_names(
     said = {"a": [["x"]], "u": [*([[]] * empty), *([f"a{i}", "b"] for i in range(4))]}
     bench = talk(said, {"a": [], "u": [question]}, starts=starts)
     for name, expected in (("month_named", month), ("date_near", near), ("date_before", before)):
-        np.testing.assert_allclose(column(bench, name), np.repeat(expected, 2), atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            column(bench, name), np.repeat(expected, 2), atol=1e-5, err_msg=name
+        )
 
 
 def test_words_neighbours_and_places() -> None:
@@ -105,28 +125,40 @@ def test_words_neighbours_and_places() -> None:
         "speaker_named": [0] * 5,
     }.items():
         np.testing.assert_allclose(column(bench, name), expected, atol=1e-6, err_msg=name)
-    named = talk({"u": [["hello", "hello"]]}, {"u": ["What did c++ (X say?"]}, speakers=("Ann", "C++ (x"))
+    named = talk(
+        {"u": [["hello", "hello"]]}, {"u": ["What did c++ (X say?"]}, speakers=("Ann", "C++ (x")
+    )
     for name, expected in (("speaker_named", [0, 1]), ("other_named", [1, 0]), ("n_named", [1, 1])):
         assert column(named, name).tolist() == expected
     for scorer in ("dense", "bm25", "late"):
         own = column(bench, f"{scorer}_z")
         np.testing.assert_allclose(own.mean(), 0, atol=1e-5)
-        np.testing.assert_allclose(column(bench, f"{scorer}_at-1"), [-3, own[0], own[1], -3, own[3]], atol=1e-6)
-        np.testing.assert_allclose(column(bench, f"{scorer}_at+2"), [own[2], -3, -3, -3, -3], atol=1e-6)
+        np.testing.assert_allclose(
+            column(bench, f"{scorer}_at-1"), [-3, own[0], own[1], -3, own[3]], atol=1e-6
+        )
+        np.testing.assert_allclose(
+            column(bench, f"{scorer}_at+2"), [own[2], -3, -3, -3, -3], atol=1e-6
+        )
 
 
 @pytest.mark.parametrize(
     ("speakers", "asked", "expected"),
     [
         (("Ann", "Bob"), "What did Ann buy for Bob's dog?", "What did I buy for my dog?"),
-        (("Ann", "Anna Lee"), "Did anna lee meet Annabel, Ann’s aunt, or Ann?", "Did I meet Annabel, my aunt, or I?"),
+        (
+            ("Ann", "Anna Lee"),
+            "Did anna lee meet Annabel, Ann’s aunt, or Ann?",
+            "Did I meet Annabel, my aunt, or I?",
+        ),
         (("C++ (x", "[a-"), "What do C++ (x and [a- like?", "What do I and I like?"),
         (("user", "assistant"), "What does the user like?", "What does the user like?"),
         (("", " "), "What does Ann like?", "What does Ann like?"),
         (("医生",), "医生 said what?", "I said what?"),
     ],
 )
-def test_questions_in_the_first_person(speakers: tuple[str, ...], asked: str, expected: str) -> None:
+def test_questions_in_the_first_person(
+    speakers: tuple[str, ...], asked: str, expected: str
+) -> None:
     bench = talk({"u": [["hello there", "hello there"]]}, {"u": [asked]}, speakers=speakers)
     other = rephrase_in_first_person(bench)
     assert other.queries["text"].to_list() == [expected]
@@ -136,14 +168,21 @@ def test_questions_in_the_first_person(speakers: tuple[str, ...], asked: str, ex
 
 def test_token_matches_by_hand() -> None:
     """Three tokens of one question, the rarest first, and four turns, the last of them alone in its session."""
-    best = np.array([[0.8, 0.1, 0.0, 0.7], [0.2, 0.9, 0.0, 0.1], [0.0, 0.0, 0.65, -0.2]], np.float32)
+    best = np.array(
+        [[0.8, 0.1, 0.0, 0.7], [0.2, 0.9, 0.0, 0.1], [0.0, 0.0, 0.65, -0.2]], np.float32
+    )
     weights = np.array([0.5, 0.3, 0.2], np.float32)
     tokens: Any = SimpleNamespace(best=lambda asked: best, weights=lambda asked: weights)
     asked = TokenVectors(np.arange(3), best, np.array([0, 3]))
     found = token_match_features(tokens, asked, np.array([0, 0, 0, 1]))
     expected = {
         "late": [0.46, 0.32, 0.13, 0.34],
-        "late_with_previous": [0.46, 0.67, 0.45, 0.38],  # without a neighbour a token matches at least 0
+        "late_with_previous": [
+            0.46,
+            0.67,
+            0.45,
+            0.38,
+        ],  # without a neighbour a token matches at least 0
         "late_with_next": [0.67, 0.45, 0.13, 0.38],
         "late_within_one": [0.67, 0.8, 0.45, 0.38],
         "late_with_two_before": [0.46, 0.67, 0.8, 0.38],
@@ -161,7 +200,10 @@ def test_token_matches_by_hand() -> None:
 
 
 def test_candidates_of_another_bench_are_refused(small: Dataset, bench: Bench) -> None:
-    frame, part = hybrid(bench, k=5).frame, Bench.of(small.take(small.scopes[:1]), encoder=StandIn())
+    frame, part = (
+        hybrid(bench, k=5).frame,
+        Bench.of(small.take(small.scopes[:1]), encoder=StandIn()),
+    )
     for rows, where in ((frame, part), (frame.with_columns(query_id=pl.lit("nobody")), bench)):
         with pytest.raises(DataError, match="is not in this bench"):
             ranking_to_places(rows, where)

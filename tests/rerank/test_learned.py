@@ -21,7 +21,15 @@ from talk import ranking
 import memlab
 from memlab import DataError, ModelError
 from memlab.records import Dataset
-from memlab.rerank import BUNDLED_MODEL, Model, bundled_model_fits, cross_validate, learned, train, training_lists
+from memlab.rerank import (
+    BUNDLED_MODEL,
+    Model,
+    bundled_model_fits,
+    cross_validate,
+    learned,
+    train,
+    training_lists,
+)
 from memlab.rerank.learned import score_candidates
 from memlab.rerank.model import BATCH, fit, predict, scope_fingerprints
 from memlab.rerank.training import TrainingLists
@@ -48,7 +56,9 @@ def folder(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory)
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], model: str) -> None:
     trained, found = Model.load(model), lists[0].candidates
     turns = np.where(found.mask, np.exp(predict(trained.sessions, found.values)), 0)
-    sums = (turns[:, :, None] * (found.session[:, :, None] == np.arange(found.n_sessions))).sum(axis=1)
+    sums = (turns[:, :, None] * (found.session[:, :, None] == np.arange(found.n_sessions))).sum(
+        axis=1
+    )
     ours = np.exp(score_candidates(trained, found, level="session"))
     theirs = sums / sums.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(ours / ours.sum(axis=1, keepdims=True), theirs, atol=1e-6)
@@ -58,10 +68,16 @@ def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Trainin
     data = replace(small, questions=small.questions.clear())
     missed = [replace(one, turns=np.zeros_like(one.turns)) for one in lists]
     for learn, said in (
-        (lambda: training_lists(Bench.of(data, encoder=StandIn()), data), "names a turn as evidence"),
+        (
+            lambda: training_lists(Bench.of(data, encoder=StandIn()), data),
+            "names a turn as evidence",
+        ),
         (lambda: train([]), "no questions to learn from"),
         (lambda: train(missed), "no question has its evidence among its candidates"),
-        (lambda: training_lists(Bench.of(small, encoder="hashing:32"), small), "needs token embeddings"),
+        (
+            lambda: training_lists(Bench.of(small, encoder="hashing:32"), small),
+            "needs token embeddings",
+        ),
     ):
         with pytest.raises(DataError, match=said):
             learn()
@@ -76,27 +92,37 @@ def test_labels_of_a_conversation_do_not_reach_its_own_ranking(
     last, wrong = small.turns.filter(scope=scope).row(-1, named=True), pl.col("scope") == scope
     questions = small.questions.with_columns(
         evidence=pl.when(wrong).then(pl.lit([last["turn_id"]])).otherwise("evidence"),
-        evidence_sessions=pl.when(wrong).then(pl.lit([last["session_id"]])).otherwise("evidence_sessions"),
+        evidence_sessions=pl.when(wrong)
+        .then(pl.lit([last["session_id"]]))
+        .otherwise("evidence_sessions"),
     )
     other = Bench.of(data := replace(small, questions=questions), encoder=StandIn())
     misled = cross_validate(training_lists(other, data), tmp_path / "folds")
     scopes = small.questions.select("query_id", "scope")
     for level in ("turn", "session"):
         one, two = (
-            learned(hybrid(b), b, model=str(f), level=level).frame.join(scopes, on="query_id", maintain_order="left")
+            learned(hybrid(b), b, model=str(f), level=level).frame.join(
+                scopes, on="query_id", maintain_order="left"
+            )
             for b, f in ((bench, folder), (other, misled))
         )
         assert one.filter(wrong).equals(two.filter(wrong))
         assert not one.filter(~wrong).equals(two.filter(~wrong))
 
 
-def test_a_conversation_that_all_models_learned_from_is_refused(bench: Bench, model: str, tmp_path: Path) -> None:
+def test_a_conversation_that_all_models_learned_from_is_refused(
+    bench: Bench, model: str, tmp_path: Path
+) -> None:
     (tmp_path / "fold-0.safetensors").write_bytes(Path(model).read_bytes())
-    with pytest.raises(DataError, match=r"each of 1 models .* learned from scope .*\(3 such scopes\)"):
+    with pytest.raises(
+        DataError, match=r"each of 1 models .* learned from scope .*\(3 such scopes\)"
+    ):
         learned(hybrid(bench), bench, model=str(tmp_path))
 
 
-def change(tensors: Callable[[dict[str, Any]], Any] = lambda held: None, **about: Any) -> Callable[[Path], None]:
+def change(
+    tensors: Callable[[dict[str, Any]], Any] = lambda held: None, **about: Any
+) -> Callable[[Path], None]:
     """Change the tensors of a file, and what it says about itself."""
 
     def harm(path: Path) -> None:
@@ -114,13 +140,27 @@ def change(tensors: Callable[[dict[str, Any]], Any] = lambda held: None, **about
     [
         (lambda p: p.unlink(), "no model .* memlab train DATASET"),
         (lambda p: p.write_bytes(p.read_bytes()[:-1000]), "cannot be read"),
-        (lambda p: save_file({"weight": np.ones(3)}, p), "cannot be read .*expected what memlab train writes"),
-        (lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": '{"format": 2}'}), "lacks a part; train it again"),
+        (
+            lambda p: save_file({"weight": np.ones(3)}, p),
+            "cannot be read .*expected what memlab train writes",
+        ),
+        (
+            lambda p: save_file({"weight": np.ones(3)}, p, {"memlab": '{"format": 2}'}),
+            "lacks a part; train it again",
+        ),
         (change(format=1), "another version of memlab"),
         (change(sum={"turn": 1.0, "session": float("nan")}), "lacks a part"),
         (change(lambda held: held.pop("sessions.weight_1")), "lacks a part"),
-        (change(lambda held: held.update({"sessions.mean": np.ones(3, np.float32)})), "lacks a part"),
-        (change(lambda held: np.multiply(held["turns.weight_0"], np.nan, held["turns.weight_0"])), "lacks a part"),
+        (
+            change(lambda held: held.update({"sessions.mean": np.ones(3, np.float32)})),
+            "lacks a part",
+        ),
+        (
+            change(
+                lambda held: np.multiply(held["turns.weight_0"], np.nan, held["turns.weight_0"])
+            ),
+            "lacks a part",
+        ),
         (change(encoder="other"), "was trained with encoder 'other'"),
         (change(features=["a"]), "trained with other features"),
     ],
@@ -142,7 +182,9 @@ def test_the_candidates_are_those_of_the_run_and_all_evidence_is_marked(
 ) -> None:
     run = hybrid(bench, k=20)
     before, after = ranking(run), ranking(learned(run, bench, model=model))
-    assert {query: set(turns) for query, turns in before.items()} == {q: set(turns) for q, turns in after.items()}
+    assert {query: set(turns) for query, turns in before.items()} == {
+        q: set(turns) for q, turns in after.items()
+    }
     assert after != before
     ids = bench.documents("turn").ids
     for one in lists:
@@ -161,7 +203,9 @@ def test_an_encoder_is_known_by_its_weights_and_not_by_its_name(bench: Bench, mo
     assert learned(run, moved, model=model).frame.equals(learned(run, bench, model=model).frame)
     with pytest.raises(ModelError, match="was trained with encoder"):
         learned(run, changed, model=model)
-    with pytest.raises(ModelError, match=r"comes with memlab was trained with .*minilm.*: take the same"):
+    with pytest.raises(
+        ModelError, match=r"comes with memlab was trained with .*minilm.*: take the same"
+    ):
         learned(run, bench)
 
 
@@ -171,7 +215,10 @@ Lists = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def planted(n: int, *, seed: int = 0) -> Lists:
     """Make lists of four groups: the positive item is the only one of its group, all of which share a mark."""
     rng = np.random.default_rng(seed)
-    values, group = rng.normal(size=(n, 12, 3)).astype(np.float32), np.tile(np.repeat(np.arange(4), 3), (n, 1))
+    values, group = (
+        rng.normal(size=(n, 12, 3)).astype(np.float32),
+        np.tile(np.repeat(np.arange(4), 3), (n, 1)),
+    )
     wanted = rng.integers(0, 4, n)
     values[..., 0] += 3 * (group == wanted[:, None])
     positive = np.zeros((n, 12), bool)
@@ -220,11 +267,17 @@ def test_it_learned_from_the_talk_that_is_here_by_features_that_are_still_comput
         [memlab.datasets.load(file) for file in sorted(Path(folder).glob("*.jsonl"))]
         for folder in ("data/train", "data/heldout")
     )
-    assert box.about["data"] == [{"name": data.name, "fingerprint": data.fingerprint()} for data in talk]
-    scopes = {mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()}
+    assert box.about["data"] == [
+        {"name": data.name, "fingerprint": data.fingerprint()} for data in talk
+    ]
+    scopes = {
+        mark for data in talk for mark in scope_fingerprints(data.turns, data.scopes).values()
+    }
     assert set(box.about["scopes"]) == scopes
     assert box.about["questions"] == sum((~data.questions["abstention"]).sum() for data in talk)
-    assert not any(scopes & set(scope_fingerprints(data.turns, data.scopes).values()) for data in held_out)
+    assert not any(
+        scopes & set(scope_fingerprints(data.turns, data.scopes).values()) for data in held_out
+    )
     assert box.about["features"] == list(lists[0].candidates.names)
 
 
@@ -232,7 +285,9 @@ def test_it_learned_from_the_talk_that_is_here_by_features_that_are_still_comput
 def test_the_untrained_sum_tempers_it(box: Model, lists: list[TrainingLists], level: str) -> None:
     part = lists[0].candidates
     alone, half, nearly_all = (
-        score_candidates(replace(box, about={**box.about, "sum": {level: weight}}), part, level=level)
+        score_candidates(
+            replace(box, about={**box.about, "sum": {level: weight}}), part, level=level
+        )
         for weight in (0.0, 0.5, 1e6)
     )
     for other in (half, nearly_all):
@@ -245,7 +300,9 @@ def test_the_untrained_sum_tempers_it(box: Model, lists: list[TrainingLists], le
 
 @pytest.mark.nightly
 def test_it_completes_more_answers_than_the_untrained_sum() -> None:
-    done = memlab.run(["best", "best | learned"], memlab.sample(), encoder="minilm", levels=["turn"])
+    done = memlab.run(
+        ["best", "best | learned"], memlab.sample(), encoder="minilm", levels=["turn"]
+    )
     untrained, learned = (report.per_query["recall_all@10"].mean() for report in done.reports)
     assert learned > untrained
 
@@ -255,10 +312,16 @@ def test_it_is_compared_where_it_fits_and_nothing_can_be_trained(
 ) -> None:
     assert not bundled_model_fits(StandIn(), ())
     assert not bundled_model_fits(memlab.embed.load("minilm"), ("weather",))
-    assert all(bundled_model_fits(memlab.embed.load(same), ()) for same in ("minilm", "minilm:bf16"))
-    monkeypatch.setattr("memlab.experiments.running.bundled_model_fits", lambda encoder, header: True)
+    assert all(
+        bundled_model_fits(memlab.embed.load(same), ()) for same in ("minilm", "minilm:bf16")
+    )
     monkeypatch.setattr(
-        sys.modules["memlab.rerank.learned"], "_load_fitting_model", lambda path, bench: Model.load(BUNDLED_MODEL)
+        "memlab.experiments.running.bundled_model_fits", lambda encoder, header: True
+    )
+    monkeypatch.setattr(
+        sys.modules["memlab.rerank.learned"],
+        "_load_fitting_model",
+        lambda path, bench: Model.load(BUNDLED_MODEL),
     )
     done = memlab.run(None, small.take(small.scopes[:1]), encoder=StandIn(), levels=["turn"])
     assert done.cells["pipeline"].to_list() == ["bm25", "dense", "hybrid", "best", "best | learned"]

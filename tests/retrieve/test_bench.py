@@ -28,12 +28,17 @@ def counting() -> Remembering:
 def test_the_evidence_is_out_of_reach(odd: Bench) -> None:
     assert odd.queries.columns == ["query_id", "scope", "text", "timestamp"]
     public = [getattr(odd, f.name) for f in fields(Bench) if not f.name.startswith("_")]
-    columns = {column for value in public if isinstance(value, pl.DataFrame) for column in value.columns}
+    columns = {
+        column for value in public if isinstance(value, pl.DataFrame) for column in value.columns
+    }
     assert not columns & {"evidence", "evidence_sessions", "answer", "question_type"}
 
 
 def test_documents_are_grouped_by_scope_in_order_of_time(world: Dataset) -> None:
-    bench = Bench.of(replace(world, turns=world.turns.sample(fraction=1.0, shuffle=True, seed=0)), encoder="hashing:32")
+    bench = Bench.of(
+        replace(world, turns=world.turns.sample(fraction=1.0, shuffle=True, seed=0)),
+        encoder="hashing:32",
+    )
     turns, sessions = bench.documents("turn"), bench.documents("session")
     assert turns.ids.tolist() == world.turns["turn_id"].to_list()
     assert turns.texts == turn_texts(world.turns)
@@ -52,8 +57,14 @@ def test_documents_are_grouped_by_scope_in_order_of_time(world: Dataset) -> None
 def test_what_cannot_be_a_bench(world: Dataset) -> None:
     for change, said in (
         ({"turns": world.turns.head(0)}, "'world' holds no turns"),
-        ({"sessions": world.sessions.filter(pl.col("session_id") != "ann/s3")}, "'ann/s3/1' belongs to session"),
-        ({"turns": world.turns.filter(pl.col("scope") != "bob")}, "scope 'bob' has questions but no turns"),
+        (
+            {"sessions": world.sessions.filter(pl.col("session_id") != "ann/s3")},
+            "'ann/s3/1' belongs to session",
+        ),
+        (
+            {"turns": world.turns.filter(pl.col("scope") != "bob")},
+            "scope 'bob' has questions but no turns",
+        ),
     ):
         with pytest.raises(DataError, match=said):
             bm25(Bench.of(replace(world, **change), encoder=None))
@@ -74,11 +85,16 @@ def test_nothing_is_encoded_before_a_stage_reads_vectors_and_nothing_twice_with_
     for memory in (None, store):
         encoder = counting()
         bench = Bench.of(world, encoder=encoder, store=memory, progress=False)
-        pipeline("bm25 | light | fill_sessions | decompose(retriever='bm25')").run(bench.with_rows(np.array([1, 0])))
+        pipeline("bm25 | light | fill_sessions | decompose(retriever='bm25')").run(
+            bench.with_rows(np.array([1, 0]))
+        )
         assert encoder.asked == []
         versions = bench.provenance.get("versions")
         assert dense(bench).frame.equals(dense(bench.with_queries(bench.queries)).frame)
-        assert {text for _, text in encoder.asked} == {*bench.documents("turn").texts, *bench.queries["text"]}
+        assert {text for _, text in encoder.asked} == {
+            *bench.documents("turn").texts,
+            *bench.queries["text"],
+        }
         assert bench.provenance.get("versions") == (memory and memory.versions())
         assert memory is None or versions != memory.versions()
     again = counting()
@@ -95,14 +111,19 @@ def test_a_part_of_what_the_store_holds(talk: Dataset, store: MemoryStore) -> No
     dense(Bench.of(talk, encoder="hashing:64", store=store, progress=False))
     encoder, fewer = counting(), replace(talk, turns=talk.turns.filter(pl.col("n") > 1))
     for part in (talk.take(talk.scopes[1:2]), talk.take(talk.scopes[::2]), fewer):
-        plain, bench = Bench.of(part, encoder="hashing:64"), Bench.of(part, encoder=encoder, store=store)
+        plain, bench = (
+            Bench.of(part, encoder="hashing:64"),
+            Bench.of(part, encoder=encoder, store=store),
+        )
         np.testing.assert_array_equal(bench.turn_vectors, plain.turn_vectors)
         assert hybrid(bench).frame.equals(hybrid(plain).frame)
     assert encoder.asked == []
 
 
 def test_other_questions(odd: Bench) -> None:
-    asked = pl.DataFrame({"scope": ["cyd", "ann"], "text": ["roses roses doctor", "How many doctors did I see?"]})
+    asked = pl.DataFrame(
+        {"scope": ["cyd", "ann"], "text": ["roses roses doctor", "How many doctors did I see?"]}
+    )
     other, whole = odd.with_queries(asked), hybrid(odd).frame
     assert other.queries.schema == odd.queries.schema
     assert other.documents("turn") is odd.documents("turn")
@@ -121,14 +142,26 @@ LARGE, N = "scope-0", 480
 def data() -> Dataset:
     """Give one scope of 480 turns, some of them long, and one of 24, with questions in the words of their evidence."""
     talk = concat([build(1, 24, 20, seed=1), build(2, 3, 8).take(["scope-1"])])
-    long = pl.when(pl.col("n") == 20).then(pl.concat_str(["text"] * 10, separator=". ")).otherwise("text")
+    long = (
+        pl.when(pl.col("n") == 20)
+        .then(pl.concat_str(["text"] * 10, separator=". "))
+        .otherwise("text")
+    )
     asked = [
         Question(f"{scope}/q{i}", scope, text, "1", "other", None, [turn], [session])
         for i, (scope, text, turn, session) in enumerate(
-            talk.turns.gather_every(34, offset=20).select("scope", "text", "turn_id", "session_id").iter_rows()
+            talk.turns.gather_every(34, offset=20)
+            .select("scope", "text", "turn_id", "session_id")
+            .iter_rows()
         )
     ]
-    return Dataset("large", "chatlog", talk.turns.with_columns(text=long), talk.sessions, frame(Question, asked))
+    return Dataset(
+        "large",
+        "chatlog",
+        talk.turns.with_columns(text=long),
+        talk.sessions,
+        frame(Question, asked),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +194,9 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
         assert part.sessions["weight"].sum() == pytest.approx(24)
         assert candidates.divide_bench(part) is None
         first = part.documents("turn").ids.tolist()
-        assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], "in order of time"
+        assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], (
+            "in order of time"
+        )
     assert candidates.divide_bench(large.but(store=None)) is None
     assert candidates.divide_bench(large.but(header=("date",))) is None
 
@@ -172,7 +207,10 @@ def test_the_first_ten_are_nearly_those_of_exact_search(
 ) -> None:
     run = pipeline(text).run(large, level=level)
     assert run.provenance["path"] == "candidates"
-    assert run.frame["query_id"].unique(maintain_order=True).to_list() == large.queries["query_id"].to_list()
+    assert (
+        run.frame["query_id"].unique(maintain_order=True).to_list()
+        == large.queries["query_id"].to_list()
+    )
     monkeypatch.setattr(candidates, "LARGE", 10**9)
     exact = pipeline(text).run(large, level=level)
     assert "path" not in exact.provenance
@@ -180,11 +218,18 @@ def test_the_first_ten_are_nearly_those_of_exact_search(
     assert same / exact.top(10).frame.height > 0.85
 
 
-def test_questions_are_taken_some_at_a_time_and_rank_as_together(large: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_questions_are_taken_some_at_a_time_and_rank_as_together(
+    large: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(candidates, "LARGE", 10**9)
     together = pipeline("combsum | mmr").run(large)
     monkeypatch.setattr(candidates, "PAIRS", 10 * N)
-    assert max(part.queries.filter(scope=LARGE).height for part in candidates.divide_bench(large) or ()) == 10
+    assert (
+        max(
+            part.queries.filter(scope=LARGE).height for part in candidates.divide_bench(large) or ()
+        )
+        == 10
+    )
     apart = pipeline("combsum | mmr").run(large)
     assert apart.frame.equals(together.frame)
     assert apart.provenance == together.provenance
@@ -203,6 +248,8 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
     assert {kind for kind, *_ in encoder.asked} == {"query"}
 
 
-def test_models_of_folds_are_refused_where_their_scope_cannot_be_told(large: Bench, tmp_path: Path) -> None:
+def test_models_of_folds_are_refused_where_their_scope_cannot_be_told(
+    large: Bench, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match="cross-validated"):
         pipeline(f"combsum | learned(model={str(tmp_path)!r})").run(large.with_rows(np.array([0])))

@@ -27,7 +27,9 @@ from memlab.text.questions import split_question
 
 def asking(bench: Bench, *texts: str) -> Bench:
     ids = [f"new-{i}" for i in range(len(texts))]
-    return bench.with_queries(pl.DataFrame({"query_id": ids, "scope": ["ann"] * len(ids), "text": list(texts)}))
+    return bench.with_queries(
+        pl.DataFrame({"query_id": ids, "scope": ["ann"] * len(ids), "text": list(texts)})
+    )
 
 
 def test_each_side_of_a_pair_gets_its_turn_to_the_front(odd: Bench) -> None:
@@ -77,12 +79,32 @@ def test_a_language_model_splits_the_questions(odd: Bench, played: dict[str, Any
 
 PARTS = [
     ("What do Ann and Bob both like?", "What do {} like", "Ann; Bob"),
-    ("What will Al do with Scout, Toby, and Buddy?", "What will Al do with {}", "Scout; Toby; Buddy"),
-    ("How many kitchen items did I replace or fix?", "How many kitchen items did I {}", "replace; fix"),
-    ("How much more did I spend in Hawaii compared to Tokyo?", "How much more did I spend in {}", "Hawaii; Tokyo"),
-    ("Which did I wash first, the bike or the car?", "Which did I wash first {}", "the bike; the car"),
+    (
+        "What will Al do with Scout, Toby, and Buddy?",
+        "What will Al do with {}",
+        "Scout; Toby; Buddy",
+    ),
+    (
+        "How many kitchen items did I replace or fix?",
+        "How many kitchen items did I {}",
+        "replace; fix",
+    ),
+    (
+        "How much more did I spend in Hawaii compared to Tokyo?",
+        "How much more did I spend in {}",
+        "Hawaii; Tokyo",
+    ),
+    (
+        "Which did I wash first, the bike or the car?",
+        "Which did I wash first {}",
+        "the bike; the car",
+    ),
     ("What passed between my trip and the show?", "What passed between {}", "my trip; the show"),
-    ("How often did I play before? How often do I play now?", "How often {}", "did I play before; do I play now"),
+    (
+        "How often did I play before? How often do I play now?",
+        "How often {}",
+        "did I play before; do I play now",
+    ),
     ("How many tops have I bought from H&M so far?", "", ""),
     ('What does "Salt and Pepper" mean to Tim?', "", ""),
     ("Where did I go and why?", "", ""),
@@ -92,7 +114,9 @@ PARTS = [
 
 @pytest.mark.parametrize(("text", "pattern", "members"), PARTS)
 def test_parts(text: str, pattern: str, members: str) -> None:
-    assert split_question(text) == [pattern.format(member) for member in members.split("; ") if member]
+    assert split_question(text) == [
+        pattern.format(member) for member in members.split("; ") if member
+    ]
 
 
 @given(st.text(max_size=60) | st.sampled_from(["Ann and Bob", "the a, the b, and", "'x' and 'y'?"]))
@@ -103,15 +127,32 @@ def test_parts_are_texts_of_their_own(text: str) -> None:
     assert all(part.strip() for part in parts)
 
 
-def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(caplog: pytest.LogCaptureFixture) -> None:
-    said = ["Wir haben zwei Wohnungen besichtigt.", "Die Ärzte geben mir frei.", "Die Hunde bellen jede Nacht."]
-    asked = ["Welche Wohnung hat Anna besichtigt?", "Welcher Arzt gab Anna frei?", "Wessen Hund und Nacht?"]
-    rows = [{"scope": "x", "sender": "Anna", "text": text, "id": f"m{n}"} for n, text in enumerate(said)]
-    rows += [{"question": text, "scope": "x", "evidence": [f"m{n}"]} for n, text in enumerate(asked)]
+def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    said = [
+        "Wir haben zwei Wohnungen besichtigt.",
+        "Die Ärzte geben mir frei.",
+        "Die Hunde bellen jede Nacht.",
+    ]
+    asked = [
+        "Welche Wohnung hat Anna besichtigt?",
+        "Welcher Arzt gab Anna frei?",
+        "Wessen Hund und Nacht?",
+    ]
+    rows = [
+        {"scope": "x", "sender": "Anna", "text": text, "id": f"m{n}"} for n, text in enumerate(said)
+    ]
+    rows += [
+        {"question": text, "scope": "x", "evidence": [f"m{n}"]} for n, text in enumerate(asked)
+    ]
     bench = Bench.of(replace(chatlog.dataset(rows, "german"), language="de"), encoder="hashing:64")
     english_rules_apply.cache_clear()
     with caplog.at_level(logging.WARNING, "memlab"):
-        runs = [pipeline(f"bm25{after}").run(bench) for after in ("", " | decompose(retriever='bm25')", " | coverage")]
+        runs = [
+            pipeline(f"bm25{after}").run(bench)
+            for after in ("", " | decompose(retriever='bm25')", " | coverage")
+        ]
     assert runs[0].frame.filter(rank=1)["doc_id"].to_list() == ["x/m0", "x/m1", "x/m2"]
     assert runs[1].frame["doc_id"].equals(runs[0].frame["doc_id"])
     assert runs[0].provenance["language"] == "de"
@@ -152,6 +193,9 @@ def test_a_question_without_an_answer_keeps_its_ranking_and_the_first_places_are
 def test_prf_finds_what_shares_words_with_the_first_results(odd: Bench) -> None:
     asked = asking(odd.but(encoder=None), "planted roses")
     documents, run = asked.documents("turn"), bm25(asked, k=1)
-    first, then = ([documents.texts[i] for i in documents.at(r.frame["doc_id"])] for r in (run, prf(run, asked)))
+    first, then = (
+        [documents.texts[i] for i in documents.at(r.frame["doc_id"])]
+        for r in (run, prf(run, asked))
+    )
     assert first == ["we planted roses and tulips"]
     assert "tulips need water" in then[:3]

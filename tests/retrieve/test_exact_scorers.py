@@ -42,7 +42,9 @@ def test_dense_is_the_brute_force_product(some: Bench, level: Level) -> None:
     for i, (query, scope) in enumerate(some.queries.select("query_id", "scope").iter_rows()):
         scores = (wide @ some.query_vectors[i].astype(np.float64)).astype(np.float32)
         if level == "session":
-            scores = np.array([scores[turns.session == s].max(initial=-1) for s in range(len(documents.ids))])
+            scores = np.array(
+                [scores[turns.session == s].max(initial=-1) for s in range(len(documents.ids))]
+            )
         own = range(*documents.spans[scope])
         best = sorted(own, key=lambda at: (-scores[at], documents.lot[at]))
         assert got[query] == documents.ids[best].tolist()
@@ -68,7 +70,10 @@ def test_bm25_is_lucenes(some: Bench, level: Level, k1: float | None, b: float |
 def test_equal_vectors_tie_exactly_whatever_the_batch() -> None:
     rng = np.random.default_rng(0)
     for dim, n in ((64, 40), (384, 700), (100, 17)):
-        base, queries = rng.standard_normal((n // 4, dim)), rng.standard_normal((33, dim)).astype(np.float32)
+        base, queries = (
+            rng.standard_normal((n // 4, dim)),
+            rng.standard_normal((33, dim)).astype(np.float32),
+        )
         group = rng.integers(0, len(base), n)
         documents = (base / np.linalg.norm(base, axis=1, keepdims=True)).astype(np.float32)[group]
         many = cosines(queries, documents)
@@ -77,11 +82,15 @@ def test_equal_vectors_tie_exactly_whatever_the_batch() -> None:
             assert (many[part] == cosines(queries[part], documents)).all()
 
 
-@pytest.mark.parametrize(("weights", "expected"), [((2, 1), "cabd"), ((0, 1), "cdab"), ((0, 0), "abcd")])
+@pytest.mark.parametrize(
+    ("weights", "expected"), [((2, 1), "cabd"), ((0, 1), "cdab"), ((0, 0), "abcd")]
+)
 def test_rankings_are_fused_by_reciprocal_ranks(weights: tuple[int, int], expected: str) -> None:
     """What a run lists at no positive score gains nothing from it."""
     lists = (("abcd", [3.0, 2.0, 1.0, 0.0]), ("cd", [2.0, 1.0]))
-    runs = [run_from_scores(["q"] * len(ids), [*ids], held, level="turn", k=9) for ids, held in lists]
+    runs = [
+        run_from_scores(["q"] * len(ids), [*ids], held, level="turn", k=9) for ids, held in lists
+    ]
     assert "".join(rrf(runs, weights=weights).frame["doc_id"]) == expected
 
 
@@ -104,9 +113,13 @@ def test_rankings_that_cannot_be_fused(odd: Bench) -> None:
 def test_sessions_rank_by_their_best_turn(chat: Bench) -> None:
     of_turn = dict(chat.turns.select("turn_id", "session_id").iter_rows())
     for run in (dense(chat, k=7), bm25(chat)):
-        expected = {q: list(dict.fromkeys(of_turn[d] for d in ids)) for q, ids in ranking(run).items()}
+        expected = {
+            q: list(dict.fromkeys(of_turn[d] for d in ids)) for q, ids in ranking(run).items()
+        }
         assert ranking(sessions_from_turns(run, chat)) == expected
-        assert ranking(sessions_from_turns(run, chat, k=2)) == {q: ids[:2] for q, ids in expected.items()}
+        assert ranking(sessions_from_turns(run, chat, k=2)) == {
+            q: ids[:2] for q, ids in expected.items()
+        }
     with pytest.raises(DataError, match="the run ranks sessions"):
         sessions_from_turns(sessions_from_turns(run, chat), chat)
 
@@ -119,7 +132,9 @@ def test_a_question_without_a_match_finds_the_oldest_as_often_as_chance_does(lev
     run = pipeline("bm25").run(Bench.of(ties, encoder=None), level=level)
     assert 0 < run.frame.filter(rank=1)["doc_id"].str.contains("session_0").sum() < 12
     assert run.frame.equals(pipeline("bm25").run(Bench.of(ties, encoder=None), level=level).frame)
-    assert evaluate(run, ties).provenance["ties"] == (20 if level == "turn" else 0), "all sessions are evidence"
+    assert evaluate(run, ties).provenance["ties"] == (20 if level == "turn" else 0), (
+        "all sessions are evidence"
+    )
 
 
 SUMMARIES = {
@@ -132,7 +147,9 @@ SUMMARIES = {
 def summed(world: Dataset) -> Bench:
     """The small world, some of whose sessions have a summary; that of the empty session is a question word by word."""
     summary = pl.col("session_id").replace_strict(SUMMARIES, default=None, return_dtype=pl.String)
-    return Bench.of(replace(world, sessions=world.sessions.with_columns(summary=summary)), encoder="hashing:64")
+    return Bench.of(
+        replace(world, sessions=world.sessions.with_columns(summary=summary)), encoder="hashing:64"
+    )
 
 
 @pytest.mark.parametrize("name", ["odd", "summed", "chat"])
@@ -143,15 +160,22 @@ def test_turns_of_the_first_sessions_come_first_and_all_others_follow(
     bench: Bench = request.getfixturevalue(name)
     home = dict(bench.turns.select("turn_id", "session_id").iter_rows())
     sessions = ranking(two_stage(bench, level="session", k=999))
-    for query, turns in ranking(two_stage(bench, k=999, sessions=n_sessions, turns=n_turns)).items():
+    for query, turns in ranking(
+        two_stage(bench, k=999, sessions=n_sessions, turns=n_turns)
+    ).items():
         sizes = Counter(home[turn] for turn in turns)
         assert sizes.total() == len(set(turns)), "every turn of the scope, once"
         # A session without turns has nothing to give.
-        chosen = {each: min(n_turns, sizes[each]) for each in [s for s in sessions[query] if s in sizes][:n_sessions]}
+        chosen = {
+            each: min(n_turns, sizes[each])
+            for each in [s for s in sessions[query] if s in sizes][:n_sessions]
+        }
         assert Counter(home[turn] for turn in turns[: sum(chosen.values())]) == chosen
 
 
-def test_summaries_are_a_further_key_and_other_sessions_fall_back_to_their_document(odd: Bench, summed: Bench) -> None:
+def test_summaries_are_a_further_key_and_other_sessions_fall_back_to_their_document(
+    odd: Bench, summed: Bench
+) -> None:
     documents, vectors = summed.documents("session"), summary_vectors(summed)
     assert vectors is not None
     for at, session in enumerate(documents.ids):
@@ -172,7 +196,10 @@ SAID = (
 def test_what_the_assistant_said_is_first_only_where_that_is_asked_or_nobody_else_speaks(
     other: str, held_back: list[int]
 ) -> None:
-    rows = [{"scope": "u", "role": (other, "assistant")[i % 2], "text": text} for i, text in enumerate(SAID)]
+    rows = [
+        {"scope": "u", "role": (other, "assistant")[i % 2], "text": text}
+        for i, text in enumerate(SAID)
+    ]
     asked = ("What is my kitchen budget?", "What did you suggest about the kitchen budget?")
     data = chatlog.dataset([*rows, *({"scope": "u", "question": text} for text in asked)], "log")
     bench = Bench.of(data, encoder="hashing")
@@ -184,4 +211,9 @@ def test_what_the_assistant_said_is_first_only_where_that_is_asked_or_nobody_els
 def test_what_is_asked_of_the_assistant() -> None:
     of_it = ["Which hotel did you recommend?", "What was the third title on the list you gave me?"]
     of_user = ["Can you tell me where I live?", "Which hotel did I book?"]
-    assert pl.Series(of_it + of_user).str.contains(ASKS_ASSISTANT).to_list() == [True, True, False, False]
+    assert pl.Series(of_it + of_user).str.contains(ASKS_ASSISTANT).to_list() == [
+        True,
+        True,
+        False,
+        False,
+    ]

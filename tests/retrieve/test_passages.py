@@ -30,7 +30,13 @@ ADVICE = (
 )
 FACT = "The clinic that you asked about is run by Dr. Okonkwo, and it opens at seven on Thursdays."
 LONG_ANSWER = ADVICE * 4 + FACT + " " + ADVICE * 5
-TALK = ["I slept badly, what now?", LONG_ANSWER, "Thanks, and how are you?", "Doctors are busy people.", "Bread then."]
+TALK = [
+    "I slept badly, what now?",
+    LONG_ANSWER,
+    "Thanks, and how are you?",
+    "Doctors are busy people.",
+    "Bread then.",
+]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +47,9 @@ def bench(world: Dataset) -> Bench:
 def told(texts: list[str], speaker: str = "user") -> Dataset:
     """One session in one scope, and a question about the fact."""
     said = [f"{speaker}: {text}" for text in texts]
-    return dialogue("\n".join(["== u 2026-05-01", *said, "? fact: When does Dr. Okonkwo's clinic open? < 1.2"]))
+    return dialogue(
+        "\n".join(["== u 2026-05-01", *said, "? fact: When does Dr. Okonkwo's clinic open? < 1.2"])
+    )
 
 
 def late_by_hand(bench: Bench, scope: str, asked: str) -> np.ndarray:
@@ -57,7 +65,10 @@ def late_by_hand(bench: Bench, scope: str, asked: str) -> np.ndarray:
     question = encoder.encode_tokens([asked], kind="query")
     frequency = np.sum([np.isin(question.ids, document.ids) for document in documents], axis=0)
     rarity = np.log(1 + (len(turns) - frequency + 0.5) / (frequency + 0.5))
-    best = [token_cosines(question.vectors, d.vectors).max(axis=1) if len(d.ids) else 0 * rarity for d in documents]
+    best = [
+        token_cosines(question.vectors, d.vectors).max(axis=1) if len(d.ids) else 0 * rarity
+        for d in documents
+    ]
     return np.array(best) @ rarity / max(rarity.sum(), 1e-9)
 
 
@@ -78,11 +89,19 @@ def test_late_interaction_by_hand_and_no_other_session_is_read_before_a_turn(ben
 def test_equal_turns_tie_and_stand_by_lot(bench: Bench) -> None:
     turns, span = bench.documents("turn"), slice(*bench.documents("turn").spans["ann"])
     ranked = ranking(late(bench))
-    assert set(ranked["ann/q4"][:2]) == {"ann/s1/2", "ann/s3/3"}  # the one question that is said, twice
-    assert ranked["ann/q3"] == turns.ids[span][np.argsort(turns.lot[span])].tolist(), "an empty question: all tie"
+    assert set(ranked["ann/q4"][:2]) == {
+        "ann/s1/2",
+        "ann/s3/3",
+    }  # the one question that is said, twice
+    assert ranked["ann/q3"] == turns.ids[span][np.argsort(turns.lot[span])].tolist(), (
+        "an empty question: all tie"
+    )
 
 
-@given(text=st.text(st.sampled_from("ab .!?\n,é医"), max_size=300) | st.text(max_size=80), size=st.integers(1, 12))
+@given(
+    text=st.text(st.sampled_from("ab .!?\n,é医"), max_size=300) | st.text(max_size=80),
+    size=st.integers(1, 12),
+)
 def test_parts_are_small_and_lose_nothing_but_white_space(text: str, size: int) -> None:
     parts = split_text(text, size)
     assert "".join("".join(parts).split()) == "".join(text.split())
@@ -103,7 +122,9 @@ def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
 def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
     encoder = load("hashing:64")
     bench = Bench.of(told(TALK, speaker="Ann"), encoder=encoder, header=header)
-    vectors = encoder.encode(turn_texts(told(split_text(LONG_ANSWER), speaker="Ann").turns, header=header))
+    vectors = encoder.encode(
+        turn_texts(told(split_text(LONG_ANSWER), speaker="Ann").turns, header=header)
+    )
     ((_, _, scores),) = dense_scores(bench, level="turn")
     np.testing.assert_allclose(scores[0, 1], (vectors @ bench.query_vectors[0]).max(), atol=1e-6)
 

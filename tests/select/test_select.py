@@ -39,7 +39,9 @@ def random_run(
     data = world({"u": [["word " * (i % 7) for i in range(n)]]}, {"u": ["?"] * queries})
     bench = replace(Bench.of(data, encoder="hashing"), vectors=vectors)
     ids, asked = bench.documents("turn").ids, bench.queries["query_id"]
-    pairs = [(query, ids[d]) for q, query in enumerate(asked) for d in rng.permutation(n)[: n - 5 * q]]
+    pairs = [
+        (query, ids[d]) for q, query in enumerate(asked) for d in rng.permutation(n)[: n - 5 * q]
+    ]
     scores = rng.integers(0, levels, len(pairs)) if levels else rng.standard_normal(len(pairs))
     columns = [np.array(c, dtype=object) for c in zip(*pairs, strict=True)]
     return run_from_scores(*columns, scores.astype(float), level="turn", k=n), bench
@@ -50,14 +52,19 @@ def random_run(
     seed=st.integers(0, 1000), copies=st.sampled_from([1, 4]), levels=st.sampled_from([0, 1, 3]),
     diversity=st.floats(0, 1), k=st.integers(1, 45),
 )  # fmt: skip
-def test_diversity_keeps_the_first_and_the_rest(seed: int, copies: int, levels: int, diversity: float, k: int) -> None:
+def test_diversity_keeps_the_first_and_the_rest(
+    seed: int, copies: int, levels: int, diversity: float, k: int
+) -> None:
     run, bench = random_run(30, 2, seed=seed, copies=copies, levels=levels)
     for stage in (mmr, dpp, msd):
         strength = {"lambda_": 1 - diversity} if stage is mmr else {"diversity": diversity}
         got = stage(run, bench, k=k, **strength).frame
         assert got.select("query_id", "rank").equals(run.frame.select("query_id", "rank"))
         for (query,), rows in got.group_by("query_id"):
-            before, after = run.frame.filter(query_id=query)["doc_id"].to_list(), rows["doc_id"].to_list()
+            before, after = (
+                run.frame.filter(query_id=query)["doc_id"].to_list(),
+                rows["doc_id"].to_list(),
+            )
             assert sorted(after) == sorted(before)
             assert after[0] == before[0]
             assert after[k:] == [d for d in before if d in set(after[k:])]
@@ -75,7 +82,9 @@ def test_copies_come_last() -> None:
 @given(seed=st.integers(0, 100), tokens=st.integers(1, 140))
 def test_a_budget_keeps_the_longest_beginning_that_fits(seed: int, tokens: int) -> None:
     run, bench = random_run(40, 3, seed=seed)
-    length = dict(zip(bench.documents("turn").ids, bench.documents("turn").n_tokens.tolist(), strict=True))
+    length = dict(
+        zip(bench.documents("turn").ids, bench.documents("turn").n_tokens.tolist(), strict=True)
+    )
     got = budget(run, bench, tokens=tokens)
     for (query,), rows in run.frame.group_by("query_id"):
         kept = got.frame.filter(query_id=query)
@@ -100,7 +109,9 @@ def test_new_sessions_come_in_one_walk_down_the_ranking(sessions: int, candidate
 
 @few
 @given(similarity=st.floats(-1, 1), candidates=st.integers(1, 30))
-def test_of_similar_turns_of_one_speaker_the_later_is_first(similarity: float, candidates: int) -> None:
+def test_of_similar_turns_of_one_speaker_the_later_is_first(
+    similarity: float, candidates: int
+) -> None:
     ranked = current(PLAIN, BENCH, similarity=similarity, candidates=candidates).frame
     documents, turns = BENCH.documents("turn"), BENCH.turns.rename({"turn_id": "doc_id"})
     for (query,), rows in ranked.group_by("query_id"):
@@ -109,7 +120,9 @@ def test_of_similar_turns_of_one_speaker_the_later_is_first(similarity: float, c
         assert first.sort().equals(before[:candidates].sort())
         vectors = documents.vectors()[documents.at(first)].astype(np.float64)
         about = pl.DataFrame({"doc_id": first}).join(turns, on="doc_id", maintain_order="left")
-        speaker, session, time = (about[c].to_numpy() for c in ("speaker", "session_id", "timestamp"))
+        speaker, session, time = (
+            about[c].to_numpy() for c in ("speaker", "session_id", "timestamp")
+        )
         above, below = np.triu_indices(len(first), 1)
         same = (vectors @ vectors.T).round(6)[above, below] >= similarity
         same &= (speaker[above] == speaker[below]) & (session[above] != session[below])
@@ -128,12 +141,20 @@ def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
 def test_a_part_that_is_covered_lets_another_through() -> None:
     """A run ranks all in the order of the conversation."""
     said = ["the piano again", "nothing", "piano lessons", "a piano concert", "we sold the car"]
-    bench = Bench.of(world({"u": [said]}, {"u": ["Did we sell the car or the piano?"]}), encoder="hashing:32")
+    bench = Bench.of(
+        world({"u": [said]}, {"u": ["Did we sell the car or the piano?"]}), encoder="hashing:32"
+    )
     ids = bench.documents("turn").ids
     run = run_from_scores(["u/q0"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
     # In the third place what both choices cover counts no more.
     both, late, none = [0, 4, 1, 2, 3], [0, 1, 4, 2, 3], [0, 1, 2, 3, 4]
-    for k, lambda_, expected in ((2, 0.2, both), (5, 0.2, both), (2, 0.3, none), (5, 0.3, late), (5, 1.0, none)):
+    for k, lambda_, expected in (
+        (2, 0.2, both),
+        (5, 0.2, both),
+        (2, 0.3, none),
+        (5, 0.3, late),
+        (5, 1.0, none),
+    ):
         got = coverage(run, bench, k=k, lambda_=lambda_).frame
         assert bench.documents("turn").at(got["doc_id"]).tolist() == expected
 
@@ -149,7 +170,10 @@ def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]
 
 @pytest.mark.parametrize(
     ("clustering", "group"),
-    [("kmeans", np.arange(40) % 4), ("hdbscan", np.r_[np.zeros(10, int), np.ones(10, int), np.arange(2, 22)])],
+    [
+        ("kmeans", np.arange(40) % 4),
+        ("hdbscan", np.r_[np.zeros(10, int), np.ones(10, int), np.arange(2, 22)]),
+    ],
 )
 def test_the_best_of_each_clear_group_come_first(clustering: str, group: np.ndarray) -> None:
     """Four groups; or two tight ones among twenty loners, each of which is a cluster of its own."""
@@ -174,6 +198,10 @@ def test_whole_clusters_follow_the_seeds(clustering: str, size: int, seeds: int)
         before = run.frame.filter(query_id=query)["doc_id"].to_list()
         first = before[:seeds]
         wanted = {d for d in group if group[d] in {group[s] for s in first}}
-        outside = sorted(wanted - set(before), key=lambda d: -max(vectors[d] @ vectors[s] for s in first))
+        outside = sorted(
+            wanted - set(before), key=lambda d: -max(vectors[d] @ vectors[s] for s in first)
+        )
         inside = [d for d in before[seeds:] if d in wanted]
-        assert rows["doc_id"].to_list() == first + inside + outside + [d for d in before if d not in wanted]
+        assert rows["doc_id"].to_list() == first + inside + outside + [
+            d for d in before if d not in wanted
+        ]

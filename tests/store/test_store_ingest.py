@@ -33,18 +33,32 @@ def test_a_dataset_comes_out_as_it_went_in(store: MemoryStore) -> None:
     assert_same(store.dataset(data.name), data)
     row = store.datasets().row(0, named=True)
     assert row["fingerprint"] == data.fingerprint()
-    assert (row["name"], row["format"], row["complete"], row["ingested_at"]) == (data.name, data.format, True, NOW)
+    assert (row["name"], row["format"], row["complete"], row["ingested_at"]) == (
+        data.name,
+        data.format,
+        True,
+        NOW,
+    )
     assert (row["turns"], row["questions"]) == (data.turns.height, data.questions.height)
     for scope in data.scopes:
-        assert_frame_equal(store.turns(data.name, scopes=[scope]), data.turns.filter(pl.col("scope") == scope))
-    assert store.turns(data.name, scopes=["'; --", "%", "' OR 1=1 --"])["scope"].to_list() == ["'; --"]
+        assert_frame_equal(
+            store.turns(data.name, scopes=[scope]), data.turns.filter(pl.col("scope") == scope)
+        )
+    assert store.turns(data.name, scopes=["'; --", "%", "' OR 1=1 --"])["scope"].to_list() == [
+        "'; --"
+    ]
     assert store.turns(data.name, scopes=[]).height == 0
-    assert store.sessions(data.name, columns=["participants"])["participants"].to_list()[:2] == [["'; --", "é"], []]
+    assert store.sessions(data.name, columns=["participants"])["participants"].to_list()[:2] == [
+        ["'; --", "é"],
+        [],
+    ]
     with pytest.raises(StoreError, match="no column 'nope'; it has key"):
         store.turns(data.name, columns=["nope"])
 
 
-def test_writing_twice_is_writing_once_and_a_changed_row_is_rewritten_alone(store: MemoryStore) -> None:
+def test_writing_twice_is_writing_once_and_a_changed_row_is_rewritten_alone(
+    store: MemoryStore,
+) -> None:
     data = build()
     store.ingest(data, now=NOW)
     versions = store.versions()
@@ -73,7 +87,10 @@ def test_identical_copies_are_one_row_and_different_ones_an_error(store: MemoryS
     store.ingest(replace(data, turns=pl.concat([data.turns, data.turns.head(2)])))
     assert_same(store.dataset("small"), data)
     clash = data.turns.head(1).with_columns(text=pl.lit("other"))
-    with pytest.raises(StoreError, match=r"dataset 'b', table turns: id 'scope-0/session_0/1' stands for 2 different"):
+    with pytest.raises(
+        StoreError,
+        match=r"dataset 'b', table turns: id 'scope-0/session_0/1' stands for 2 different",
+    ):
         store.ingest(replace(data, name="b", turns=pl.concat([data.turns, clash])))
     assert "b" not in store.datasets()["name"]
 
@@ -110,20 +127,30 @@ def test_a_stored_store_opens_and_is_read_and_written(tmp_path: Path) -> None:
     assert store.at(run.provenance["versions"]).dataset("tiny").fingerprint() == DATA.fingerprint()
     assert store.knowledge.rows("facts", "tiny")["fact_id"].to_list() == [FACT.fact_id]
     assert store.knowledge.states("tiny")["session_id"].to_list() == SESSIONS[:1]
-    assert MemoryStore.open(store.uri).table("store").version == version, "opening again writes nothing"
+    assert MemoryStore.open(store.uri).table("store").version == version, (
+        "opening again writes nothing"
+    )
     store.ingest(build(name="another"))
     store.optimize()
-    assert MemoryStore.open(store.uri, create=False).datasets()["name"].to_list() == ["another", "tiny"]
+    assert MemoryStore.open(store.uri, create=False).datasets()["name"].to_list() == [
+        "another",
+        "tiny",
+    ]
 
 
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     number = SCHEMA_VERSION + 1
     write_store_note(MemoryStore.open(tmp_path).database, schema=str(number), memlab="9.8")
-    with pytest.raises(StoreError, match=rf"schema version {number}, written by memlab 9.8; .*ingest the files again"):
+    with pytest.raises(
+        StoreError,
+        match=rf"schema version {number}, written by memlab 9.8; .*ingest the files again",
+    ):
         MemoryStore.open(tmp_path)
 
 
 def test_what_the_schema_version_covers_is_written_down() -> None:
     """Whoever changes a table raises the version, adds the store of it (see tiny_store.py), and this number."""
-    described = repr([(name, table.columns, table.role, table.id) for name, table in TABLES.items()])
+    described = repr(
+        [(name, table.columns, table.role, table.id) for name, table in TABLES.items()]
+    )
     assert (SCHEMA_VERSION, schemas.text_hashes([described])[0][:8]) == (9, "4ef20de4")

@@ -21,7 +21,11 @@ def a_run(store: MemoryStore, *, name: str = "dense", seed: int = 0) -> Run:
     rng = np.random.default_rng(seed)
     queries, documents = np.repeat(["b'q", "a"], 5), np.tile([f"d{i}/'" for i in range(5)], 2)
     run = run_from_scores(queries, documents, rng.random(10), level="turn", k=4)
-    provenance = {"versions": store.versions(), "seed": np.int64(seed), "dataset": {"fingerprint": "é"}}
+    provenance = {
+        "versions": store.versions(),
+        "seed": np.int64(seed),
+        "dataset": {"fingerprint": "é"},
+    }
     return replace(run, name=name, provenance=provenance)
 
 
@@ -31,12 +35,24 @@ def test_a_run_comes_back_as_it_was_and_is_kept_once(store: MemoryStore) -> None
     got = store.runs.load(run_id)
     assert got.frame.equals(run.frame)
     assert (got.name, got.level) == ("dense", "turn")
-    assert got.provenance == {"versions": store.versions(), "seed": 0, "dataset": {"fingerprint": "é"}}
+    assert got.provenance == {
+        "versions": store.versions(),
+        "seed": 0,
+        "dataset": {"fingerprint": "é"},
+    }
     assert store.runs.save(a_run(store), now=NOW + timedelta(days=1)) == run_id
-    assert run_id not in (store.runs.save(a_run(store, seed=1)), store.runs.save(a_run(store, name="bm25")))
+    assert run_id not in (
+        store.runs.save(a_run(store, seed=1)),
+        store.runs.save(a_run(store, name="bm25")),
+    )
     store.runs.save(a_run(store), measures={"mrr": 1.0}, now=NOW + timedelta(days=2))
     row = store.runs.listing().filter(run_id=run_id).row(0, named=True)
-    assert (row["queries"], row["rows"], row["measures"], row["saved_at"]) == (2, 8, '{"mrr": 1.0}', NOW)
+    assert (row["queries"], row["rows"], row["measures"], row["saved_at"]) == (
+        2,
+        8,
+        '{"mrr": 1.0}',
+        NOW,
+    )
     assert store.runs.listing().height == 3
     assert store.table("rankings").count_rows() == 6
     empty = replace(run, frame=run.frame.clear())
@@ -59,7 +75,9 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
         "sweep": lambda: view.knowledge.sweep("small"),
     }
     for name, write in writes.items():
-        with pytest.raises(StoreError, match=f"^{name}: this is a view on versions .* open the store itself"):
+        with pytest.raises(
+            StoreError, match=f"^{name}: this is a view on versions .* open the store itself"
+        ):
             write()
     assert view.encode(encoder, ["a"]).shape == view.encode(encoder, ["a"]).shape == (1, 8)
     assert len(encoder.asked) == 2, "a view remembers nothing"
@@ -71,7 +89,9 @@ def test_a_view_is_read_only_and_stays_where_it_is(store: MemoryStore) -> None:
             store.at(wrong)
 
 
-def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimizing_keeps_what_tags_and_runs_need(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(opening, "_MARGIN", timedelta(seconds=0.1))
     data, encoder = build(4), FakeEncoder()
     store.ingest(data.take(data.scopes[:1]))
@@ -86,7 +106,10 @@ def test_optimizing_keeps_what_tags_and_runs_need(store: MemoryStore, monkeypatc
     turns = report.filter(table="turns").row(0, named=True)
     assert turns["versions_after"] < turns["versions_before"]
     assert "embeddings_fake_8" in report["table"]
-    assert store.at(store.runs.load(run_id).provenance["versions"]).dataset("small").fingerprint() == seen
+    assert (
+        store.at(store.runs.load(run_id).provenance["versions"]).dataset("small").fingerprint()
+        == seen
+    )
     with pytest.raises(StoreError, match="was cleaned up"):
         store.at(early)
     assert store.dataset("small").fingerprint() == data.fingerprint()
@@ -105,15 +128,25 @@ def indexed(store: MemoryStore) -> MemoryStore:
 
 
 def commit(store: MemoryStore, sessions: list[str], generation: str, value: str) -> None:
-    states = [IndexState(s, SCOPES[s], "indexed", "1", "d", generation, 1, None, "extractive", NOW) for s in sessions]
-    events = [IndexEvent(f"{s}@{generation}", s, SCOPES[s], "created", NOW, 0.1, None, "1") for s in sessions]
+    states = [
+        IndexState(s, SCOPES[s], "indexed", "1", "d", generation, 1, None, "extractive", NOW)
+        for s in sessions
+    ]
+    events = [
+        IndexEvent(f"{s}@{generation}", s, SCOPES[s], "created", NOW, 0.1, None, "1")
+        for s in sessions
+    ]
     said = ("Ann", "likes", value, "stated")
     facts = [Fact(f"{s}/f", SCOPES[s], *said, [f"{s}/1"], NOW, session_id=s) for s in sessions]
     parts = {"facts": frame(Fact, facts)}
-    store.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events))
+    store.knowledge.commit(
+        DATA.name, parts=parts, states=frame(IndexState, states), events=frame(IndexEvent, events)
+    )
 
 
-def test_rows_without_their_state_are_not_seen(indexed: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_without_their_state_are_not_seen(
+    indexed: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit(indexed, SESSIONS[:1], "g1", "tea")
     write = Database.write
 
@@ -130,7 +163,9 @@ def test_rows_without_their_state_are_not_seen(indexed: MemoryStore, monkeypatch
     assert indexed.knowledge.states(DATA.name)["generation"].to_list() == ["g1"]
     # What another worker is still writing is not swept; what was left behind long ago is.
     assert indexed.knowledge.sweep(DATA.name) == 0
-    assert indexed.knowledge.sweep(DATA.name, now=datetime.now(UTC) + timedelta(days=2)) == len(SESSIONS)
+    assert indexed.knowledge.sweep(DATA.name, now=datetime.now(UTC) + timedelta(days=2)) == len(
+        SESSIONS
+    )
     assert indexed.knowledge.rows("facts", DATA.name)["object"].to_list() == ["tea"]
 
 
@@ -150,14 +185,40 @@ def test_what_stands_on_a_changed_message_is_not_read(indexed: MemoryStore, chan
     ids = [line.rpartition(" ")[0] for line in lines]
     rows = [Fact(f"{one}/f{i}", SCOPES[one], "Ann", "likes", "tea", "stated", [turn], NOW, session_id=one)
             for i, turn in enumerate(ids)]  # fmt: skip
-    state = IndexState(one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "extractive", NOW, lines)
-    about = ("Tea.", ["Tea."], [ids[1:2]], [], ["Tea."], [ids[:1]], [], [], [], [], [], NOW, NOW, [], 2, "x")
-    parts = {"facts": frame(Fact, rows), "summaries": frame(Summary, [Summary(one, SCOPES[one], *about)])}
-    indexed.knowledge.commit(DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent))
+    state = IndexState(
+        one, SCOPES[one], "indexed", "1", "d", "g", 1, None, "extractive", NOW, lines
+    )
+    about = (
+        "Tea.",
+        ["Tea."],
+        [ids[1:2]],
+        [],
+        ["Tea."],
+        [ids[:1]],
+        [],
+        [],
+        [],
+        [],
+        [],
+        NOW,
+        NOW,
+        [],
+        2,
+        "x",
+    )
+    parts = {
+        "facts": frame(Fact, rows),
+        "summaries": frame(Summary, [Summary(one, SCOPES[one], *about)]),
+    }
+    indexed.knowledge.commit(
+        DATA.name, parts=parts, states=frame(IndexState, [state]), events=frame(IndexEvent)
+    )
     assert indexed.knowledge.rows("facts", DATA.name).height == len(ids)
     assert indexed.knowledge.rows("summaries", DATA.name).height == 1
     without = replace(DATA, turns=DATA.turns.filter(pl.col("turn_id") != ids[0]))
     indexed.ingest(edited(DATA, ids[0], text="Hm") if change == "edited" else without)
     left = indexed.knowledge.rows("facts", DATA.name)
     assert left["evidence"].to_list() == [[turn] for turn in ids[1:]]
-    assert indexed.knowledge.rows("summaries", DATA.name).is_empty()  # a decision of it stands on that message
+    assert indexed.knowledge.rows(
+        "summaries", DATA.name
+    ).is_empty()  # a decision of it stands on that message

@@ -25,7 +25,9 @@ def test_the_cache_gives_what_the_encoder_gave(store: MemoryStore) -> None:
     assert (again.dtype, again.flags.c_contiguous) == (np.float32, True)
 
 
-def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_encoding_goes_on_where_it_stopped(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(vectors, "CACHE_CHUNK", 5)
     store.ingest(build())
     encoder = FakeEncoder()
@@ -41,7 +43,9 @@ def test_an_interrupted_encoding_goes_on_where_it_stopped(store: MemoryStore, mo
     assert store.versions()["turns"] == version
 
 
-def test_a_changed_turn_loses_its_vectors_and_so_do_those_whose_header_it_changes(store: MemoryStore) -> None:
+def test_a_changed_turn_loses_its_vectors_and_so_do_those_whose_header_it_changes(
+    store: MemoryStore,
+) -> None:
     data, header = build(), ("participants",)
     store.ingest([build(name="another", seed=9), data])
     one, two = FakeEncoder(), FakeEncoder(name="other")
@@ -51,8 +55,16 @@ def test_a_changed_turn_loses_its_vectors_and_so_do_those_whose_header_it_change
     changed = edited(data, "scope-1/session_0/2", text="now it says this", speaker="Carla")
     store.ingest(changed)
     columns = [store.vectors.column(e) for e in (one, two)]
-    raw = store.table("turns").search().where("dataset = 'small'").select(["turn_id", *columns]).to_arrow()
-    without = [raw["turn_id"][i].as_py() for i in range(len(raw)) if raw[columns[0]][i].as_py() is None]
+    raw = (
+        store.table("turns")
+        .search()
+        .where("dataset = 'small'")
+        .select(["turn_id", *columns])
+        .to_arrow()
+    )
+    without = [
+        raw["turn_id"][i].as_py() for i in range(len(raw)) if raw[columns[0]][i].as_py() is None
+    ]
     assert without == ["scope-1/session_0/2"]
     assert raw[columns[1]].null_count == 1
     assert store.vectors.backfill(one, "small", progress=False) == 1
@@ -66,7 +78,9 @@ def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore) ->
     store.ingest(build())
     encoder = FakeEncoder()
     for encoder.spoil in (np.nan, -np.inf):
-        with pytest.raises(StoreError, match=r"encoder fake_8: row 1 holds NaN or infinity \(1 of 24 rows\)"):
+        with pytest.raises(
+            StoreError, match=r"encoder fake_8: row 1 holds NaN or infinity \(1 of 24 rows\)"
+        ):
             store.vectors.backfill(encoder, "small", progress=False)
     encoder.spoil = None
     assert store.vectors.backfill(encoder, "small", progress=False) == 24
@@ -97,12 +111,18 @@ def test_a_second_call_encodes_nothing(store: MemoryStore, monkeypatch: pytest.M
     assert again.asked == []
 
 
-def test_other_words_before_another_kind_and_another_encoder_are_other_keys(store: MemoryStore) -> None:
+def test_other_words_before_another_kind_and_another_encoder_are_other_keys(
+    store: MemoryStore,
+) -> None:
     encoder, other = Words(), Words(name="other")
     alone = store.tokens.encode(encoder, ["hi"])
     after = store.tokens.encode(encoder, ["hi", "hi"], before=["", "we met"])
     store.tokens.encode(encoder, ["hi"], kind="query")
-    assert [asked for _, asked in encoder.asked] == ["document:|hi", "document:we met|hi", "query:|hi"]
+    assert [asked for _, asked in encoder.asked] == [
+        "document:|hi",
+        "document:we met|hi",
+        "query:|hi",
+    ]
     assert_equal(after.take(np.array([0])), alone)
     assert not np.array_equal(after.vectors[0], after.vectors[1])
     store.tokens.encode(other, ["hi"])
@@ -120,10 +140,21 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
 
 def assert_agree(store: MemoryStore, scopes: list[str], k: int) -> None:
     """Compare with every vector of the scope by matrix product, best first, ties in the dataset's order."""
-    queries, column = FakeEncoder().encode([f"q{i}" for i in range(5)]), store.vectors.column(FakeEncoder())
+    queries, column = (
+        FakeEncoder().encode([f"q{i}" for i in range(5)]),
+        store.vectors.column(FakeEncoder()),
+    )
     found = store.search.by_vector(queries, column=column, dataset="small", scopes=scopes, k=k)
-    assert found.schema == {"query": pl.Int32, "doc_id": pl.String, "session_id": pl.String, "score": pl.Float64}
-    turns, vectors = store.turns("small", columns=["turn_id", "scope"]), store.vectors.read(FakeEncoder(), "small")
+    assert found.schema == {
+        "query": pl.Int32,
+        "doc_id": pl.String,
+        "session_id": pl.String,
+        "score": pl.Float64,
+    }
+    turns, vectors = (
+        store.turns("small", columns=["turn_id", "scope"]),
+        store.vectors.read(FakeEncoder(), "small"),
+    )
     for row, scope in enumerate(scopes):
         own = np.flatnonzero(turns["scope"] == scope)
         scores, got = vectors[own] @ queries[row], found.filter(query=row)
@@ -135,12 +166,16 @@ def assert_agree(store: MemoryStore, scopes: list[str], k: int) -> None:
 def test_search_agrees_with_the_product_and_indexes_are_made_once(
     filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(StoreError, match=r"no full-text index; run store.search.create_indexes\(\)"):
+    with pytest.raises(
+        StoreError, match=r"no full-text index; run store.search.create_indexes\(\)"
+    ):
         filled.search.by_text(["dentist"], dataset="small", scopes=["scope-0"], k=3)
     for k in (1, 10, 500):
         assert_agree(filled, ["scope-2", "scope-0", "scope-2", "scope-3", "scope-2"], k)
     made = filled.search.create_indexes(FakeEncoder())
-    assert made["made"].to_list() == ["made"] * 4 + ["left out: the largest scope has 100 turns, it pays from 100,000"]
+    assert made["made"].to_list() == ["made"] * 4 + [
+        "left out: the largest scope has 100 turns, it pays from 100,000"
+    ]
     monkeypatch.setattr(search, "INDEXED_SCOPE", 50)
     assert filled.search.create_indexes(FakeEncoder())["made"].to_list() == ["there"] * 4 + ["made"]
     # One partition at this size, so the index misses nothing and its distances are exact.
@@ -154,21 +189,51 @@ def test_queries_that_cannot_be_compared(filled: MemoryStore) -> None:
         (np.ones((2, 8)), "2 queries have 1 scopes"),
     ):
         with pytest.raises(StoreError, match=message):
-            filled.search.by_vector(asked, column="vector_fake_8", dataset="small", scopes=["scope-0"], k=3)
+            filled.search.by_vector(
+                asked, column="vector_fake_8", dataset="small", scopes=["scope-0"], k=3
+            )
 
 
-def test_text_search_finds_words_in_their_scope_and_signs_are_only_text(filled: MemoryStore) -> None:
+def test_text_search_finds_words_in_their_scope_and_signs_are_only_text(
+    filled: MemoryStore,
+) -> None:
     filled.search.create_indexes()
     turns = filled.turns("small", columns=["turn_id", "scope", "text", "content_hash"])
-    for word, query, scope in (("dentist", "the dentists", "scope-1"), ("guitar", "guitar", "scope-3")):
+    for word, query, scope in (
+        ("dentist", "the dentists", "scope-1"),
+        ("guitar", "guitar", "scope-3"),
+    ):
         got = filled.search.by_text([query], dataset="small", scopes=[scope], k=1000)
-        said = turns.filter((pl.col("scope") == scope) & pl.col("text").str.contains(word))["turn_id"]
+        said = turns.filter((pl.col("scope") == scope) & pl.col("text").str.contains(word))[
+            "turn_id"
+        ]
         assert set(got["doc_id"]) == set(said) != set()
-        placed = got.join(turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left")
-        assert placed.equals(placed.sort("score", "content_hash", descending=[True, False], maintain_order=True))
-    texts = ["", " ", "\x00", '"', "'; --", "💥", "(((", "the", "dentist", "dentist AND (", "+dentist -", "dentist~2 *"]
+        placed = got.join(
+            turns, left_on="doc_id", right_on="turn_id", how="left", maintain_order="left"
+        )
+        assert placed.equals(
+            placed.sort("score", "content_hash", descending=[True, False], maintain_order=True)
+        )
+    texts = [
+        "",
+        " ",
+        "\x00",
+        '"',
+        "'; --",
+        "💥",
+        "(((",
+        "the",
+        "dentist",
+        "dentist AND (",
+        "+dentist -",
+        "dentist~2 *",
+    ]
     texts += ["\x00dentist\x00", '"dentist"^3', "NOT dentist", "-dentist"]
     found = filled.search.by_text(texts, dataset="small", scopes=["scope-0"] * len(texts), k=1000)
-    said = turns.filter((pl.col("scope") == "scope-0") & pl.col("text").str.contains("dentist"))["turn_id"]
+    said = turns.filter((pl.col("scope") == "scope-0") & pl.col("text").str.contains("dentist"))[
+        "turn_id"
+    ]
     for row, text in enumerate(texts):
-        assert set(found.filter(query=row)["doc_id"]) == (set(said) if "dentist" in text else set()), text
+        assert set(found.filter(query=row)["doc_id"]) == (
+            set(said) if "dentist" in text else set()
+        ), text

@@ -37,8 +37,14 @@ def log(path: Path, ids: range) -> Path:
 def test_what_another_writer_adds_to_a_scope_between_reading_and_writing_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place: dict[str, Any] = {"store": str(tmp_path / "store"), "encoder": "hashing:64", "into": "log"}
-    first, mine, others = (log(tmp_path / f"{i}.jsonl", range(10 * i, 10 * i + 10)) for i in range(3))
+    place: dict[str, Any] = {
+        "store": str(tmp_path / "store"),
+        "encoder": "hashing:64",
+        "into": "log",
+    }
+    first, mine, others = (
+        log(tmp_path / f"{i}.jsonl", range(10 * i, 10 * i + 10)) for i in range(3)
+    )
     ingest(first, **place)
     read, began = MemoryStore.dataset, list[threading.Thread]()
 
@@ -76,7 +82,9 @@ def test_writers_of_the_same_new_keys_make_no_copies(store: MemoryStore) -> None
 def test_without_locks_one_of_two_writers_is_told(
     store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(databases, "lock_path", lambda *_, **__: files.lock_path(tmp_path / "no" / "folder"))
+    monkeypatch.setattr(
+        databases, "lock_path", lambda *_, **__: files.lock_path(tmp_path / "no" / "folder")
+    )
     store.ingest(build())
     with store.alone("small"):
         there = store.dataset("small")
@@ -101,7 +109,9 @@ def test_readers_see_the_last_finished_state_during_an_ingest_and_after_an_inter
             seen.append(reader.dataset("small").fingerprint())
             if not broken:
                 assert_frame_equal(reader.turns("small"), before.turns)
-                bench = Bench.of(before, encoder=encoder, store=reader, ingest=False, progress=False)
+                bench = Bench.of(
+                    before, encoder=encoder, store=reader, ingest=False, progress=False
+                )
                 assert bench.turn_vectors.shape == (before.turns.height, 64)
         if broken:
             raise StoreError("stopped")
@@ -119,12 +129,16 @@ def test_readers_see_the_last_finished_state_during_an_ingest_and_after_an_inter
 
 def test_two_ingests_of_several_datasets_do_not_wait_for_each_other(store: MemoryStore) -> None:
     one, two = build(name="one"), build(name="two")
-    waiting = threading.Thread(target=MemoryStore.open(store.uri).ingest, args=([two, one],), daemon=True)
+    waiting = threading.Thread(
+        target=MemoryStore.open(store.uri).ingest, args=([two, one],), daemon=True
+    )
     with store.alone("one"):
         waiting.start()
         waiting.join(0.3)
         assert waiting.is_alive()
-        ingest_two = threading.Thread(target=MemoryStore.open(store.uri).ingest, args=(two,), daemon=True)
+        ingest_two = threading.Thread(
+            target=MemoryStore.open(store.uri).ingest, args=(two,), daemon=True
+        )
         ingest_two.start()
         ingest_two.join(20)
         assert not ingest_two.is_alive()
@@ -133,9 +147,13 @@ def test_two_ingests_of_several_datasets_do_not_wait_for_each_other(store: Memor
 
 
 @pytest.mark.slow
-def test_a_killed_ingest_run_again_ends_in_the_same_tables(store: MemoryStore, tmp_path: Path) -> None:
+def test_a_killed_ingest_run_again_ends_in_the_same_tables(
+    store: MemoryStore, tmp_path: Path
+) -> None:
     written, at = multiprocessing.Pipe()
-    worker = multiprocessing.get_context("spawn").Process(target=ingest_slowly, args=(store.uri, at))
+    worker = multiprocessing.get_context("spawn").Process(
+        target=ingest_slowly, args=(store.uri, at)
+    )
     worker.start()
     at.close()
     for _ in range(4):
@@ -180,11 +198,15 @@ def test_a_full_disk(little_disk: Path, caplog: pytest.LogCaptureFixture) -> Non
     turns = store.versions()["turns"]
     with pytest.raises(StoreError, match="the disk is full: free some space, then run it again"):
         store.ingest(large)
-    assert store.encode(FakeEncoder(256), [f"text {i}" for i in range(500)], progress=False).shape == (500, 256)
+    assert store.encode(
+        FakeEncoder(256), [f"text {i}" for i in range(500)], progress=False
+    ).shape == (500, 256)
     assert "the disk is full" in caplog.text, "a cache that cannot be written is a warning"
     assert store.versions()["turns"] == turns
     with pytest.raises(StoreError, match="the disk is full"):
-        store.vectors.backfill(FakeEncoder(4096), "small", progress=False)  # its column may be there, empty
+        store.vectors.backfill(
+            FakeEncoder(4096), "small", progress=False
+        )  # its column may be there, empty
     assert store.dataset("small").fingerprint() == build().fingerprint()
     assert store.vectors.read(FakeEncoder(), "small").shape == (24, 8)
     ballast.unlink()
@@ -192,7 +214,9 @@ def test_a_full_disk(little_disk: Path, caplog: pytest.LogCaptureFixture) -> Non
     assert store.dataset("large").fingerprint() == large.fingerprint()
 
 
-def test_a_place_that_cannot_be_written(little_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_place_that_cannot_be_written(
+    little_disk: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     MemoryStore.open(little_disk / "store").ingest(build())
     subprocess.run(["mount", "-o", "remount,ro", str(little_disk)], check=True)
     again = MemoryStore.open(little_disk / "store")
@@ -200,7 +224,10 @@ def test_a_place_that_cannot_be_written(little_disk: Path, caplog: pytest.LogCap
     assert again.ingest(build())["inserted"].sum() == 0, "nothing new needs no write"
     assert again.encode(FakeEncoder(), ["a"]).shape == (1, 8)
     assert "cannot be written" in caplog.text, "a cache that cannot be written is a warning"
-    with pytest.raises(StoreError, match="cannot be written: correct its permissions or credentials, or name another"):
+    with pytest.raises(
+        StoreError,
+        match="cannot be written: correct its permissions or credentials, or name another",
+    ):
         again.ingest(build(name="more"))
     with pytest.raises(StoreError, match="cannot be written"):
         MemoryStore.open(little_disk / "other")

@@ -25,14 +25,19 @@ THINGS = ("boat", "piano", "lease", "tulips", "marathon", "dentist")
 
 
 def talked(n: int, scope: str = "u") -> list[Turn]:
-    said = [f"I paid ${n % 90 + 5} for the {THINGS[n * n % 6]} and the {THINGS[n % 5]}, visit {n}." for n in range(n)]
+    said = [
+        f"I paid ${n % 90 + 5} for the {THINGS[n * n % 6]} and the {THINGS[n % 5]}, visit {n}."
+        for n in range(n)
+    ]
     ids = [(f"{scope}/{i // 10}", i, text) for i, text in enumerate(said)]
     return [Turn(f"{at}/{i}", scope, at, i % 10, "Mel", "user", text) for at, i, text in ids]
 
 
 def bench_of(turns: list[Turn], encoder: str | None = "hashing:64") -> Bench:
     rows = frame(Turn, turns)
-    bench = Bench.of(Dataset("made", "made", rows, sessions_of(rows)), encoder=encoder, progress=False)
+    bench = Bench.of(
+        Dataset("made", "made", rows, sessions_of(rows)), encoder=encoder, progress=False
+    )
     about = [f"What did the {thing} cost at visit {7 * n}?" for n, thing in enumerate(THINGS)]
     asked = [(scope, text) for scope in rows["scope"].unique(maintain_order=True) for text in about]
     return bench.with_queries(pl.DataFrame(asked, schema=["scope", "text"], orient="row"))
@@ -63,8 +68,12 @@ def check(nodes: pl.DataFrame, turns: pl.DataFrame) -> None:
 @given(st.integers(1, 40), st.integers(0, 3), st.booleans())
 def test_every_input_ends_in_a_tree(n: int, seed: int, equal: bool) -> None:
     turns = frame(Turn, talked(n))
-    vectors = np.random.default_rng(seed).normal(scale=not equal, size=(n, 64)).astype(np.float32) + equal
-    made = build_raptor_tree(turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1)[:, None])
+    vectors = (
+        np.random.default_rng(seed).normal(scale=not equal, size=(n, 64)).astype(np.float32) + equal
+    )
+    made = build_raptor_tree(
+        turns, encoder="hashing:64", vectors=vectors / np.linalg.norm(vectors, axis=1)[:, None]
+    )
     assert made.nodes.is_empty() == (n <= MAX_TOP_NODES)
     assert made.nodes["level"].max() in (None, *range(1, MAX_LAYERS + 1))
     assert len(made.vectors) == made.nodes.height
@@ -85,24 +94,39 @@ def test_a_model_writes_clusters_of_clusters_and_recorded_trees_are_the_same_eve
         with path.open("a") as out:
             print(json.dumps(row), file=out)
     monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (path,))
-    # Other vectors, as another machine has them, would make other groups; none are computed where all are recorded.
+    # Other vectors, as another machine has them, would make other groups; none are computed where
+    # all are recorded.
     monkeypatch.setattr("memlab.summaries.raptor.mixture_memberships", None)
     other = np.random.default_rng(0).normal(size=(60, 64)).astype(np.float32)
-    again = build_raptor_tree(turns, encoder="hashing:64", vectors=other, service=llm.RECORDED).nodes
+    again = build_raptor_tree(
+        turns, encoder="hashing:64", vectors=other, service=llm.RECORDED
+    ).nodes
     assert again.drop("service").equals(nodes.drop("service"))
     assert again["service"].unique().to_list() == ["recorded"]
 
 
 @pytest.mark.parametrize(("over", "turns", "k"), [("weeks", 2, 999), ("both", 10**6, 7)])
-def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: str, turns: int, k: int) -> None:
-    run, documents, made = tree(bench, over=over, turns=turns, k=k), bench.documents("turn"), summary_tree(bench, over)
+def test_turns_are_ranked_by_the_best_node_that_gives_them(
+    bench: Bench, over: str, turns: int, k: int
+) -> None:
+    run, documents, made = (
+        tree(bench, over=over, turns=turns, k=k),
+        bench.documents("turn"),
+        summary_tree(bench, over),
+    )
     check(made.nodes.filter(kind="cluster"), bench.turns)
     nearest = nearest_summaries(bench, over=over, k=2)
     for asked, (query, scope) in zip(
         bench.query_vectors, bench.queries.select("query_id", "scope").rows(), strict=True
     ):
         span = slice(*documents.spans[scope])
-        own = dict(zip(documents.ids[span].tolist(), (documents.vectors()[span] @ asked).tolist(), strict=True))
+        own = dict(
+            zip(
+                documents.ids[span].tolist(),
+                (documents.vectors()[span] @ asked).tolist(),
+                strict=True,
+            )
+        )
         best, summaries = dict(own), dict[str, float]()
         for row, vector in zip(made.nodes.iter_rows(named=True), made.vectors, strict=True):
             if row["scope"] == scope:
@@ -118,7 +142,12 @@ def test_turns_are_ranked_by_the_best_node_that_gives_them(bench: Bench, over: s
 def test_what_the_stage_cannot_use(bench: Bench) -> None:
     with pytest.warns(UserWarning, match="not recorded"):
         tree(bench, over="weeks", service=llm.RECORDED)
-    for wrong in ({"over": "months"}, {"turns": 0}, {"k": 0}, {"over": "weeks", "tz": "Mars/North"}):
+    for wrong in (
+        {"over": "months"},
+        {"turns": 0},
+        {"k": 0},
+        {"over": "weeks", "tz": "Mars/North"},
+    ):
         with pytest.raises(DataError):
             tree(bench, **wrong)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="encoder"):

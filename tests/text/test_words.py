@@ -27,20 +27,38 @@ TEXTS = st.text(alphabet=st.sampled_from("abZé19 .,'’-_\n!%$ß漢कि") | s
 
 
 SPLIT = [
-    (words, "I don't think so, Mel’s well-known dog's", ["i", "don't", "think", "so", "mel", "well", "known", "dog"]),
+    (
+        words,
+        "I don't think so, Mel’s well-known dog's",
+        ["i", "don't", "think", "so", "mel", "well", "known", "dog"],
+    ),
     (words, "$1,250.50 at 3pm, a_b 'quoted'", ["1,250.50", "at", "3pm", "a", "b", "quoted"]),
     (words, "Zoë की किताब ?!", ["zoë", "की", "किताब"]),
-    (sentences, "I met Dr. Lee at 3 p.m. today. Fine!", ["I met Dr. Lee at 3 p.m. today.", "Fine!"]),
-    (sentences, "See https://a.b/c?d=1.5&e=2 now... Bye.", ["See https://a.b/c?d=1.5&e=2 now...", "Bye."]),
+    (
+        sentences,
+        "I met Dr. Lee at 3 p.m. today. Fine!",
+        ["I met Dr. Lee at 3 p.m. today.", "Fine!"],
+    ),
+    (
+        sentences,
+        "See https://a.b/c?d=1.5&e=2 now... Bye.",
+        ["See https://a.b/c?d=1.5&e=2 now...", "Bye."],
+    ),
     (sentences, "Buy:\n- Milk\n- Two eggs", ["Buy:", "- Milk", "- Two eggs"]),
-    (sentences, "```\nx = 1. \nY. Z\n``` Done. Next.", ["```\nx = 1. \nY. Z\n```", "Done.", "Next."]),
+    (
+        sentences,
+        "```\nx = 1. \nY. Z\n``` Done. Next.",
+        ["```\nx = 1. \nY. Z\n```", "Done.", "Next."],
+    ),
     (sentences, "今日は。元気ですか？はい！", ["今日は。", "元気ですか？", "はい！"]),
     (sentences, " \n ", []),
 ]
 
 
 @pytest.mark.parametrize(("split", "text", "expected"), SPLIT)
-def test_what_a_word_and_what_a_sentence_is(split: Callable[[str], list[str]], text: str, expected: list[str]) -> None:
+def test_what_a_word_and_what_a_sentence_is(
+    split: Callable[[str], list[str]], text: str, expected: list[str]
+) -> None:
     assert split(text) == expected
 
 
@@ -55,20 +73,43 @@ def test_places_hold_the_words_and_leave_no_letter_out(text: str) -> None:
 
 
 def test_words_are_written_as_they_are_compared() -> None:
-    sets = {name: value for name, value in vars(classes).items() if name.isupper() and name[0] != "_"}
+    sets = {
+        name: value for name, value in vars(classes).items() if name.isupper() and name[0] != "_"
+    }
     assert len(sets) > 20
     for name, members in sets.items():
-        assert all(normalize_word(word) == word and word.strip() == word and word for word in members), name
+        assert all(
+            normalize_word(word) == word and word.strip() == word and word for word in members
+        ), name
 
 
 def test_every_language_has_a_stemmer() -> None:
-    texts = ["Did you call about the fire?", "doctor's DOCTOR!", "how what did", "", "?!", "naïve 漢字 x 42"]
-    assert tokenize(texts) == [["call", "fire"], ["doctor", "doctor"], [], [], [], ["naïv", "漢字", "42"]]
+    texts = [
+        "Did you call about the fire?",
+        "doctor's DOCTOR!",
+        "how what did",
+        "",
+        "?!",
+        "naïve 漢字 x 42",
+    ]
+    assert tokenize(texts) == [
+        ["call", "fire"],
+        ["doctor", "doctor"],
+        [],
+        [],
+        [],
+        ["naïv", "漢字", "42"],
+    ]
     assert len(LANGUAGES) > 30
     assert all(tokenize(["Oslo 2024", ""], language=language)[1] == [] for language in LANGUAGES)
     without = {language for language in LANGUAGES if not stop_words(language)}
     assert without == {"fa", "ne", "sr", "ta", "yi"}
-    assert {language for language in LANGUAGES if len(stop_words(language)) < 30} - without == {"el", "fi", "hu", "id"}
+    assert {language for language in LANGUAGES if len(stop_words(language)) < 30} - without == {
+        "el",
+        "fi",
+        "hu",
+        "id",
+    }
     with pytest.raises(DataError, match=r"choose from .*de \(German\)"):
         check_language("klingon")
 
@@ -90,7 +131,11 @@ EXAMPLES = [
     ("What is the order of the three trips, from earliest to latest?", "list", True),
     ("Which  classical musicians does Melanie enjoy?", "list", True),
     ("Which popular composer's tunes does Tim play?", "which", False),
-    ("You gave me a list of 100 jobs. Can you remind me what was the 7th job in that list?", "what", False),
+    (
+        "You gave me a list of 100 jobs. Can you remind me what was the 7th job in that list?",
+        "what",
+        False,
+    ),
     ("WHEN did she move?", "when", False),
     ("I mentioned an event two weeks ago. Where was that event held at?", "where", False),
     ("For the ratio, did I switch to more water, or less?", "yes-no", False),
@@ -125,7 +170,9 @@ def test_sentences_tile_the_text(text: str) -> None:
     assert not text[at:].strip()
 
 
-def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     texts = memlab.sample(turns=600).turns["text"].to_list()
     texts += ["".join(texts[i : i + 5]) for i in range(0, len(texts), 5)]
     quick = [sentence_spans(text) for text in texts]
@@ -133,10 +180,14 @@ def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(monkey
     assert quick == [sentence_spans(text) for text in texts]
 
 
-PHRASES = [line.split("\t") for line in (Path(__file__).parent / "dates.tsv").read_text().splitlines()]
+PHRASES = [
+    line.split("\t") for line in (Path(__file__).parent / "dates.tsv").read_text().splitlines()
+]
 
 
-@pytest.mark.parametrize(("text", "now", "expected"), PHRASES, ids=[f"{i}" for i in range(1, len(PHRASES) + 1)])
+@pytest.mark.parametrize(
+    ("text", "now", "expected"), PHRASES, ids=[f"{i}" for i in range(1, len(PHRASES) + 1)]
+)
 def test_phrase(text: str, now: str, expected: str) -> None:
     rows = dates(text, date.fromisoformat(now) if now else None)
     assert " ".join(row.value for row in rows) == expected
@@ -145,13 +196,19 @@ def test_phrase(text: str, now: str, expected: str) -> None:
 
 
 def test_what_is_written_behind_a_date() -> None:
-    day, same = date(2023, 5, 8), "yesterday's news of last week of May, the day before 9 June 2023, today"
+    day, same = (
+        date(2023, 5, 8),
+        "yesterday's news of last week of May, the day before 9 June 2023, today",
+    )
     written = "last week (the week before 8 May 2023) and next month (June 2023)"
     assert annotate_dates("last week and next month", day) == written
     assert annotate_dates(same, day) == same
 
 
-@given(st.dates(date(1900, 1, 1), date(2100, 1, 1)), st.sampled_from(["day", "week", "weekend", "month", "year"]))
+@given(
+    st.dates(date(1900, 1, 1), date(2100, 1, 1)),
+    st.sampled_from(["day", "week", "weekend", "month", "year"]),
+)
 def test_a_step_back_and_one_ahead_lie_around_the_day(day: date, unit: str) -> None:
     both = ("yesterday", "tomorrow") if unit == "day" else (f"last {unit}", f"next {unit}")
     (first, last), (start, end) = (date_range(dates(text, day)[0].value) or () for text in both)

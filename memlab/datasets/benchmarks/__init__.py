@@ -1,7 +1,8 @@
 """Benchmarks as they are published: one module each, with ``records(source)``.
 
-``KEYS`` of a module are those by which the first record of a file is known, ``FILES`` patterns of the files that it
-reads out of a folder. The records are those of :mod:`memlab.datasets.chatlog`, by place.
+``KEYS`` of a module are those by which the first record of a file is known, ``FILES`` patterns of
+the files that it reads out of a folder. The records are those of :mod:`memlab.datasets.chatlog`, by
+place.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """BEAM (Tavakoli et al., 2025): chats of 100 thousand to 10 million tokens, with probing questions of ten abilities.
 
-What is read: ``chats/<size>/<n>``, a folder of such folders, one ``chat.json`` (with ``probing_questions/`` beside
-it), or the published table as Parquet or JSON (a row a chat). A scope is a chat, a session a batch (``batch_3``; in the
-largest chats ``plan-2.batch_3``), a turn a message. A time anchor stands for the messages from it to the next one of
-its batch. Messages of the user end in a marker of the plan, ``->-> 1,2``, which is cut: the plan is what questions are
-made from. ``source_chat_ids``, in whatever lists and objects, are the evidence; those of a knowledge update include the
-value before. Abilities are the kinds of questions, with hyphens; the rubric is kept.
+What is read: ``chats/<size>/<n>``, a folder of such folders, one ``chat.json`` (with
+``probing_questions/`` beside it), or the published table as Parquet or JSON (a row a chat). A scope
+is a chat, a session a batch (``batch_3``; in the largest chats ``plan-2.batch_3``), a turn a
+message. A time anchor stands for the messages from it to the next one of its batch. Messages of the
+user end in a marker of the plan, ``->-> 1,2``, which is cut: the plan is what questions are made
+from. ``source_chat_ids``, in whatever lists and objects, are the evidence; those of a knowledge
+update include the value before. Abilities are the kinds of questions, with hyphens; the rubric is
+kept.
 """
 
 from __future__ import annotations
@@ -45,12 +47,22 @@ def records(source: Source) -> Iterator[Record]:
                 if name in seen:
                     raise BadField("conversation_id", f"{name!r} again", "an id of its own")
                 seen.add(name)
-                plans = [Record(plan, f"plans[{k}]") for k, plan in enumerate(row.take("plans", fields.check_list, []))]
-                written = [{f"plan-{k}": plan.take("chat", fields.check_list)} for k, plan in enumerate(plans, 1)]
+                plans = [
+                    Record(plan, f"plans[{k}]")
+                    for k, plan in enumerate(row.take("plans", fields.check_list, []))
+                ]
+                written = [
+                    {f"plan-{k}": plan.take("chat", fields.check_list)}
+                    for k, plan in enumerate(plans, 1)
+                ]
                 chat = written or row.take("chat", fields.check_list)
                 yield from _read_chat(file, name, chat, _parse_question_literal(raw))
         if batches:
-            name = file.stem.removesuffix("/chat") if "/" in file.name else file.path.resolve().parent.name
+            name = (
+                file.stem.removesuffix("/chat")
+                if "/" in file.name
+                else file.path.resolve().parent.name
+            )
             with file.record(name, None):
                 yield from _read_chat(file, name, batches, _read_probing_questions(file))
 
@@ -89,10 +101,16 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
                 record, evidence = Record(raw), list[str]()
                 if ability != "abstention":
                     numbers = _flatten_numbers(record.get("source_chat_ids"), "source_chat_ids")
-                    evidence = _resolve_evidence(file, [*numbers], places, f"{where}: source_chat_ids")
+                    evidence = _resolve_evidence(
+                        file, [*numbers], places, f"{where}: source_chat_ids"
+                    )
                 answered = next((key for key in ANSWERS if record.get(key) is not None), "answer")
                 answer = record.take(answered, fields.check_answer, None)
-                more: dict[str, Any] = {"answer": answer, "abstention": ability == "abstention", "evidence": evidence}
+                more: dict[str, Any] = {
+                    "answer": answer,
+                    "abstention": ability == "abstention",
+                    "evidence": evidence,
+                }
                 more["rubric"] = record.take("rubric", fields.check_rubric, None)
                 text, kind = record.take("question", fields.check_name), ability.replace("_", "-")
                 asked.append(question_record(name, q, text, type=kind, **more))
@@ -100,7 +118,9 @@ def _read_chat(file: Source, name: str, chat: list[Any], probing: Any) -> Iterat
     yield from (*turns, *asked)
 
 
-def _read_turns(file: Source, name: str, chat: list[Any], places: dict[int, list[str]]) -> Iterator[Record]:
+def _read_turns(
+    file: Source, name: str, chat: list[Any], places: dict[int, list[str]]
+) -> Iterator[Record]:
     """Read the messages of the batches.
 
     :param places: filled with the turns of each message id; a few ids of BEAM stand twice.
@@ -109,13 +129,19 @@ def _read_turns(file: Source, name: str, chat: list[Any], places: dict[int, list
     for part, batch, anchors, messages in _iterate_batches(chat):
         label, time = f"{name}: {part}{batch}", None
         with file.record(label, anchors):
-            time = next((parse_date(anchor, "time_anchor") for anchor in anchors if anchor is not None), None)
+            time = next(
+                (parse_date(anchor, "time_anchor") for anchor in anchors if anchor is not None),
+                None,
+            )
         if time is None:
             file.note(label, "no time anchor", "kept without a time")
         for n, raw in enumerate(messages, 1):
             with file.record(f"{label}[{n - 1}]", raw):
                 message = Record(raw)
-                number, role = message.take("id", fields.check_integer), message.take("role", fields.check_name)
+                number, role = (
+                    message.take("id", fields.check_integer),
+                    message.take("role", fields.check_name),
+                )
                 text = _MARKER.sub("", message.take("content", fields.check_text))
                 time = message.take("time_anchor", parse_date, time)
                 if part != plan:  # BEAM's own script numbers a plan on from the one before
@@ -126,7 +152,9 @@ def _read_turns(file: Source, name: str, chat: list[Any], places: dict[int, list
                 yield said
 
 
-def _resolve_evidence(file: Source, numbers: list[int], places: dict[int, list[str]], where: str) -> list[str]:
+def _resolve_evidence(
+    file: Source, numbers: list[int], places: dict[int, list[str]], where: str
+) -> list[str]:
     """Give the turns that a question cites; an id that no message has, or several have, is no evidence."""
     turns: list[str] = []
     for number in dict.fromkeys(numbers):
@@ -146,20 +174,35 @@ def _flatten_numbers(value: Any, where: str) -> Iterator[int]:
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _flatten_numbers(inner, f"{where}[{key}]")
     elif value is not None:
-        yield int(value) if isinstance(value, str) and value.strip().isdecimal() else fields.check_integer(value, where)
+        yield (
+            int(value)
+            if isinstance(value, str) and value.strip().isdecimal()
+            else fields.check_integer(value, where)
+        )
 
 
-def _iterate_batches(chat: list[Any], part: str = "") -> Iterator[tuple[str, str, list[Any], list[Any]]]:
+def _iterate_batches(
+    chat: list[Any], part: str = ""
+) -> Iterator[tuple[str, str, list[Any], list[Any]]]:
     """Give plan, name, time anchors and messages of each batch, in whichever of its forms."""
     for number, raw in enumerate(chat, 1):
         if isinstance(raw, dict) and "turns" not in raw:
             for plan, inner in raw.items():
                 if inner is not None:  # a table gives every row the columns of all
-                    yield from _iterate_batches(fields.check_list(inner, plan), f"{fields.check_name(plan, 'plan')}.")
+                    yield from _iterate_batches(
+                        fields.check_list(inner, plan), f"{fields.check_name(plan, 'plan')}."
+                    )
             continue
-        batch = Record(raw if isinstance(raw, dict) else {"turns": fields.check_list(raw, f"batch {number}")})
+        batch = Record(
+            raw if isinstance(raw, dict) else {"turns": fields.check_list(raw, f"batch {number}")}
+        )
         turns = batch.take("turns", fields.check_list)
-        messages = [message for turn in turns for message in (turn if isinstance(turn, list) else [turn])]
+        messages = [
+            message for turn in turns for message in (turn if isinstance(turn, list) else [turn])
+        ]
         name = fields.check_name(batch.get("batch_number", number), "batch_number")
-        anchors = [*(m.get("time_anchor") for m in messages if isinstance(m, dict)), batch.get("time_anchor")]
+        anchors = [
+            *(m.get("time_anchor") for m in messages if isinstance(m, dict)),
+            batch.get("time_anchor"),
+        ]
         yield part, f"batch_{name}", anchors, messages

@@ -1,9 +1,10 @@
 """LoCoMo (Maharana et al., ACL 2024): ten long conversations between two people, with questions and annotations.
 
-A scope is a conversation, a session what the file calls ``session_<k>``, and ``D<k>:<n>`` is its n-th turn. Both
-speakers are people and get the role ``user``. A turn's time is its session's date, read as UTC. Adversarial questions
-(category 5) keep their evidence and are not marked as abstention, because the reference protocol ranks for them too;
-their answer is null, since the one that the file gives them is the trap.
+A scope is a conversation, a session what the file calls ``session_<k>``, and ``D<k>:<n>`` is its
+n-th turn. Both speakers are people and get the role ``user``. A turn's time is its session's date,
+read as UTC. Adversarial questions (category 5) keep their evidence and are not marked as
+abstention, because the reference protocol ranks for them too; their answer is null, since the one
+that the file gives them is the trap.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ from memlab.records import encode_id_part
 KEYS = {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 """Category number to its name; several projects swap them, these are the paper's."""
-parse_date = fields.make_date_parser("%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023")
+parse_date = fields.make_date_parser(
+    "%I:%M %p on %d %B, %Y", "%I:%M %p on %d %B %Y", example="1:56 pm on 8 May, 2023"
+)
 _ID = r"D\s*:?\s*(\d{1,9})\s*[:;.]\s*"
-_CITED = re.compile(rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE)
+_CITED = re.compile(
+    rf"{_ID}(\d{{1,9}})(?!\d)(?:\s*(?:[-–]|to)\s*(?:{_ID})?(\d{{1,9}})(?![\d:]))?", re.IGNORECASE
+)
 _LONGEST = 100  # turns of a range; more is a fault of typing
 _LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
@@ -39,10 +44,15 @@ def records(source: Source) -> Iterator[Record]:
             with file.record(chat.name, raw):
                 if chat.name in seen:
                     raise BadField("sample_id", f"{chat.name!r} again", "an id of its own")
-                talk, asked = Record(record.take("conversation", Record)), record.take("qa", fields.check_list)
+                talk, asked = (
+                    Record(record.take("conversation", Record)),
+                    record.take("qa", fields.check_list),
+                )
                 seen.add(chat.name)
                 turns = chat.sessions(talk, _read_turns, "conversation")
-                if idle := [key for key in talk if key.endswith("_date_time") and key[:-10] not in talk]:
+                if idle := [
+                    key for key in talk if key.endswith("_date_time") and key[:-10] not in talk
+                ]:
                     dates = f"{len(idle)} dates of sessions that are not there ({idle[0][:-10]} … {idle[-1][:-10]})"
                     chat.note("session_date_time", dates, "ignored")
                 yield from (*turns, *chat.questions(asked), *chat.statements(record))
@@ -82,7 +92,10 @@ class ConversationReader:
         self.source.note(f"{self.name}: {where}", found, action)
 
     def sessions(
-        self, talk: Record, read: Callable[[ConversationReader, Record, str], Iterator[Record]], where: str = ""
+        self,
+        talk: Record,
+        read: Callable[[ConversationReader, Record, str], Iterator[Record]],
+        where: str = "",
     ) -> list[Record]:
         """Read the turns of the sessions in order of their numbers."""
         turns: list[Record] = []
@@ -111,14 +124,20 @@ class ConversationReader:
                 record = Record(raw)
                 category = record.take("category", fields.check_integer)
                 if category not in self.categories:
-                    raise BadField("category", describe_value(category), f"a number from 1 to {max(self.categories)}")
+                    raise BadField(
+                        "category",
+                        describe_value(category),
+                        f"a number from 1 to {max(self.categories)}",
+                    )
                 text = record.take("question", fields.check_name)
                 answer = record.take("answer", fields.check_answer, None)
                 if answer is None and category != 5:
                     self.note(f"qa[{i}]: answer", "nothing", "kept without an answer")
                 evidence = self.evidence(record.get("evidence", []), f"qa[{i}]")
                 kind = self.categories[category]
-                yield question_record(self.name, i, text, answer=answer, type=kind, evidence=evidence)
+                yield question_record(
+                    self.name, i, text, answer=answer, type=kind, evidence=evidence
+                )
 
     def evidence(self, raw: Any, where: str) -> list[str]:
         """Read turn ids, repair what is clearly meant, and drop what cites no turn, with an issue each."""
@@ -128,7 +147,9 @@ class ConversationReader:
         for i, entry in enumerate([raw] if isinstance(raw, str) else raw):
             text, at = fields.check_text(entry, f"evidence[{i}]"), f"{where}: evidence[{i}]"
             if len(text) > _LONGEST_CITED:
-                raise BadField(f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}")
+                raise BadField(
+                    f"evidence[{i}]", f"{len(text):,} characters", f"at most {_LONGEST_CITED:,}"
+                )
             numbers = parse_citations(text)
             if not numbers:
                 self.note(at, describe_value(text), "dropped evidence")
@@ -138,7 +159,9 @@ class ConversationReader:
                 if (k, n) in self.turn_ids:
                     turns.append(self.turn_ids[k, n])
                 else:
-                    self.note(at, f"D{k}:{n}, which is no turn of the conversation", "dropped evidence")
+                    self.note(
+                        at, f"D{k}:{n}, which is no turn of the conversation", "dropped evidence"
+                    )
         return list(dict.fromkeys(turns))
 
     def statements(self, record: Record) -> Iterator[Record]:
@@ -156,7 +179,9 @@ class ConversationReader:
                         about = {"scope": self.name, "session": found[0]}
                         if part != "session_summary":
                             kind = "event" if part == "event_summary" else part
-                            yield from self._annotations(about | {"kind": kind}, Record(said[key], f"{part}.{key}"))
+                            yield from self._annotations(
+                                about | {"kind": kind}, Record(said[key], f"{part}.{key}")
+                            )
                         elif fields.check_text(said[key], f"{part}.{key}").strip():
                             yield Record(about | {"summary": said[key]})
 
@@ -170,7 +195,9 @@ class ConversationReader:
                 for i, raw in enumerate(said.take(speaker, fields.check_list)):
                     with self.source.record(f"{self.name}: {where}[{i}]", raw):
                         if kind != "event" and (not isinstance(raw, list) or len(raw) != 2):
-                            raise BadField("", describe_value(raw), "a list of a text and its evidence")
+                            raise BadField(
+                                "", describe_value(raw), "a list of a text and its evidence"
+                            )
                         text, evidence = (raw, []) if kind == "event" else raw
                         turns = self.evidence(evidence, f"{where}[{i}]")
                         if fields.check_text(text, "text").strip():
@@ -195,7 +222,14 @@ def _read_turns(chat: ConversationReader, talk: Record, key: str) -> Iterator[Re
             said = Record(raw)
             k, n = read_dia_id(said)
             if f"session_{k}" != key or n < 1:
-                raise BadField("dia_id", describe_value(said["dia_id"]), f'"{key.replace("session_", "D")}:<n>"')
-            speaker, text = said.take("speaker", fields.check_name), said.take("text", fields.check_text)
+                raise BadField(
+                    "dia_id",
+                    describe_value(said["dia_id"]),
+                    f'"{key.replace("session_", "D")}:<n>"',
+                )
+            speaker, text = (
+                said.take("speaker", fields.check_name),
+                said.take("text", fields.check_text),
+            )
             caption = said.take("blip_caption", fields.check_text, None)
             yield chat.turn((k, n), key, n, text, sender=speaker, caption=caption, timestamp=time)

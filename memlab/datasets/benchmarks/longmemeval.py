@@ -1,7 +1,7 @@
 """LongMemEval (Wu et al., ICLR 2025): oracle, S and M layouts.
 
-A file is a list of questions; each brings its own haystack of sessions, so a scope is a question. The three layouts
-differ only in how many sessions that is. A turn's time is its session's date.
+A file is a list of questions; each brings its own haystack of sessions, so a scope is a question.
+The three layouts differ only in how many sessions that is. A turn's time is its session's date.
 """
 
 from __future__ import annotations
@@ -16,8 +16,16 @@ from memlab.datasets.identity import question_record, turn_id, turn_record
 from memlab.datasets.reading import Source
 from memlab.records import encode_id_part
 
-KEYS = {"question_id", "question_type", "haystack_sessions", "haystack_session_ids", "haystack_dates"}
-parse_date = fields.make_date_parser("%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21")
+KEYS = {
+    "question_id",
+    "question_type",
+    "haystack_sessions",
+    "haystack_session_ids",
+    "haystack_dates",
+}
+parse_date = fields.make_date_parser(
+    "%Y/%m/%d (%a) %H:%M", "%Y/%m/%d %H:%M", example="2023/05/20 (Sat) 02:21"
+)
 _Haystack = dict[str, tuple[datetime, list[Any], str]]
 
 
@@ -53,7 +61,9 @@ def _read_haystack(record: Record, file: Source, label: str) -> _Haystack:
         name, turns = fields.check_name(raw_name, place), fields.check_list(raw_turns, where)
         date = parse_date(raw_date, f"haystack_dates[{i}]")
         if not turns:
-            file.note(f"{label}: {where}", f"session {name!r} without turns", "dropped empty session")
+            file.note(
+                f"{label}: {where}", f"session {name!r} without turns", "dropped empty session"
+            )
         elif name not in haystack:
             haystack[name] = (date, turns, where)
         elif haystack[name][1] != turns:
@@ -70,7 +80,10 @@ def _read_turns(scope: str, haystack: _Haystack, evidence: list[str]) -> Iterato
     for session, (date, turns, where) in haystack.items():
         for n, raw in enumerate(turns, 1):
             said = Record(raw, f"{where}[{n - 1}]")
-            role, text = said.take("role", fields.check_name), said.take("content", fields.check_text)
+            role, text = (
+                said.take("role", fields.check_name),
+                said.take("content", fields.check_text),
+            )
             given = turn_record(scope, session, n, role, text, timestamp=date)
             if said.take("has_answer", fields.check_flag, False):
                 evidence.append(turn_id(given))
@@ -82,9 +95,20 @@ def _read_question(record: Record, scope: str, haystack: _Haystack, evidence: li
     if unknown := [name for name in answers if name not in haystack]:
         what = f"{unknown[0]!r}, which the haystack does not hold"
         raise BadField("answer_session_ids", what, "haystack_session_ids")
-    text, kind = record.take("question", fields.check_name), record.take("question_type", fields.check_name)
-    answer, time = record.take("answer", fields.check_answer), record.take("question_date", parse_date)
+    text, kind = (
+        record.take("question", fields.check_name),
+        record.take("question_type", fields.check_name),
+    )
+    answer, time = (
+        record.take("answer", fields.check_answer),
+        record.take("question_date", parse_date),
+    )
     sessions = [f"{encode_id_part(scope)}/{encode_id_part(name)}" for name in answers]
-    more: dict[str, Any] = {"type": kind, "answer": answer, "timestamp": time, "abstention": scope.endswith("_abs")}
+    more: dict[str, Any] = {
+        "type": kind,
+        "answer": answer,
+        "timestamp": time,
+        "abstention": scope.endswith("_abs"),
+    }
     more |= {"query_id": encode_id_part(scope), "evidence": evidence, "evidence_sessions": sessions}
     return question_record(scope, 0, text, **more)

@@ -1,10 +1,11 @@
 """REALTALK (Lee et al., 2025): ten chats of two people each over three weeks, with questions; LoCoMo's layout, nearly.
 
-What is read: ``Chat_<n>_<a>_<b>.json``, or the folder of them. A scope is a file, a session what it calls
-``session_<k>``, a turn a message in its place there. Both speakers are people and get the role ``user``; a turn has its
-own time, read as UTC. Evidence cites ``dia_id``, whose session numbers do not follow the sessions of the file in half
-of the chats, so that it is resolved through the messages; ranges are taken as all of their messages, what is clearly
-meant is repaired, and the rest is dropped, with an issue each. Event annotations are passed over.
+What is read: ``Chat_<n>_<a>_<b>.json``, or the folder of them. A scope is a file, a session what it
+calls ``session_<k>``, a turn a message in its place there. Both speakers are people and get the
+role ``user``; a turn has its own time, read as UTC. Evidence cites ``dia_id``, whose session
+numbers do not follow the sessions of the file in half of the chats, so that it is resolved through
+the messages; ranges are taken as all of their messages, what is clearly meant is repaired, and the
+rest is dropped, with an issue each. Event annotations are passed over.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ parse_date = fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
 def records(source: Source) -> Iterator[Record]:
     """Read chats: their messages and questions."""
     for file, number, raw in source.member_values():
-        chat = ConversationReader(file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES)
+        chat = ConversationReader(
+            file, file.stem + (f"-{number - 1}" if number > 1 else ""), CATEGORIES
+        )
         with file.record(chat.name, raw):
             record = Record(raw)
             asked = record.take("qa", fields.check_list)
@@ -44,5 +47,10 @@ def _read_messages(chat: ConversationReader, talk: Record, key: str) -> Iterator
             caption = message.take("blip_caption", fields.check_text, None)
             if text is None and caption is None:
                 chat.note(f"{key}[{n - 1}]: clean_text", "nothing", "kept without a text")
-            sender, time = message.take("speaker", fields.check_name), message.take("date_time", parse_date, day)
-            yield chat.turn(cited, key, n, text or "", sender=sender, caption=caption, timestamp=time)
+            sender, time = (
+                message.take("speaker", fields.check_name),
+                message.take("date_time", parse_date, day),
+            )
+            yield chat.turn(
+                cited, key, n, text or "", sender=sender, caption=caption, timestamp=time
+            )

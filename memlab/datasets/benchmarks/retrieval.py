@@ -9,11 +9,12 @@
 ``candidates.jsonl``  where there is one: ``scene_id`` and ``candidate_doc_ids``; beside the corpus or the questions
 ====================  ================================================================================================
 
-A scope is the documents that a question is asked of: those of its scene, else the whole corpus. A question's scene has
-its id, or as in LMEB the first two parts of it (``a_b`` of ``a_b_7``). A document that stands in several scopes becomes
-a turn of each. A scope is one session, unless a document says more: that
-writer puts ``scope``, ``session``, ``speaker``, ``role``, ``timestamp`` and ``caption`` beside the fields of the
-layout, and questions get ``scope``, ``answer`` and ``type``.
+A scope is the documents that a question is asked of: those of its scene, else the whole corpus. A
+question's scene has its id, or as in LMEB the first two parts of it (``a_b`` of ``a_b_7``). A
+document that stands in several scopes becomes a turn of each. A scope is one session, unless a
+document says more: that writer puts ``scope``, ``session``, ``speaker``, ``role``, ``timestamp``
+and ``caption`` beside the fields of the layout, and questions get ``scope``, ``answer`` and
+``type``.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def records(source: Source) -> Iterator[Record]:
     folder = source if source.path.is_dir() else replace(source, path=source.path.parent)
     file = _find_file("corpus.jsonl", folder, replace(folder, path=folder.path.resolve().parent))
     if file is None:
-        folder.fail("holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one")
+        folder.fail(
+            "holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one"
+        )
     corpus = {_read_id(record): record for _, record in _stream_unique_records(file)}
     of_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
@@ -61,7 +64,9 @@ def records(source: Source) -> Iterator[Record]:
     for file in folder.files(*FILES):
         _add_questions(folder, file, of_scope, scopes)
     if scopes.keys() & of_scope.keys():  # a memory of which nothing is asked is one still
-        scopes |= {scope: _Scope(of_scope[scope]) for scope in of_scope if scope and scope not in scopes}
+        scopes |= {
+            scope: _Scope(of_scope[scope]) for scope in of_scope if scope and scope not in scopes
+        }
     for name, about in scopes.items():
         turns, counts = dict[str, Record](), Counter[str]()
         for doc_id in corpus if about.documents is None else about.documents:
@@ -77,17 +82,32 @@ def records(source: Source) -> Iterator[Record]:
                 if lost := [doc_id for doc_id in cited if doc_id not in turns]:
                     what = f"{lost[0]!r}, which its scope does not hold"
                     folder.note(f"qrels: {query}", what, "dropped evidence")
-                evidence = [turns[doc_id]["id"] or turn_id(turns[doc_id]) for doc_id in cited if doc_id in turns]
+                evidence = [
+                    turns[doc_id]["id"] or turn_id(turns[doc_id])
+                    for doc_id in cited
+                    if doc_id in turns
+                ]
                 text = record.take("text", fields.check_name)
-                said = {"scope": name, "query_id": record["query_id"], "question": text, "evidence": evidence}
+                said = {
+                    "scope": name,
+                    "query_id": record["query_id"],
+                    "question": text,
+                    "evidence": evidence,
+                }
                 yield Record(said | {key: record[key] for key in _KEPT if key in record})
 
 
-def _add_questions(folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: dict[str, _Scope]) -> None:
+def _add_questions(
+    folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: dict[str, _Scope]
+) -> None:
     """Add the questions of a file to their scopes; a folder within names their kind."""
     own = replace(file, path=file.path.parent)
     kind = "" if own.path == folder.path else own.path.name
-    evidence, scenes, names = _read_qrels(own), _read_scenes(own, folder), dict[tuple[str, ...], str]()
+    evidence, scenes, names = (
+        _read_qrels(own),
+        _read_scenes(own, folder),
+        dict[tuple[str, ...], str](),
+    )
     for scene, members in scenes.items():
         names.setdefault(tuple(members), scene)
     for number, record in _stream_unique_records(file):
@@ -103,12 +123,20 @@ def _add_questions(folder: Source, file: Source, of_scope: dict[str, list[str]],
                     raise BadField("_id", what, "a scene for each question")
                 scope = names[tuple(documents)]
             scope = scope or folder.path.resolve().name
-            if scope in scopes and scopes[scope].documents != documents:  # folders may name their scenes alike
+            if (
+                scope in scopes and scopes[scope].documents != documents
+            ):  # folders may name their scenes alike
                 scope = f"{kind}/{scope}"
             encoded = "/".join(encode_id_part(part) for part in [kind, *query.split("/")] if part)
-            record["query_id"] = query if "scope" in record else encoded  # written from a dataset, it is its id
-            record["type"] = record.take("type", fields.check_name, kind.replace("_", "-") or "unspecified")
-            scopes.setdefault(scope, _Scope(documents)).asked.append((query, record, evidence.pop(query, [])))
+            record["query_id"] = (
+                query if "scope" in record else encoded
+            )  # written from a dataset, it is its id
+            record["type"] = record.take(
+                "type", fields.check_name, kind.replace("_", "-") or "unspecified"
+            )
+            scopes.setdefault(scope, _Scope(documents)).asked.append(
+                (query, record, evidence.pop(query, []))
+            )
     if evidence:
         what = f"{len(evidence)} questions that {file.path.name} does not hold ({next(iter(evidence))!r} …)"
         folder.note(f"{kind or own.path.name}: qrels", what, "ignored")
@@ -121,11 +149,19 @@ def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter
     """
     session = record.take("session", fields.check_name, "s1")
     counts[session] += 1
-    text, caption = record.take("text", fields.check_text), record.take("caption", fields.check_text, None)
-    speaker, role = record.take("speaker", fields.check_name, None), record.take("role", fields.check_name, "other")
+    text, caption = (
+        record.take("text", fields.check_text),
+        record.take("caption", fields.check_text, None),
+    )
+    speaker, role = (
+        record.take("speaker", fields.check_name, None),
+        record.take("role", fields.check_name, "other"),
+    )
     title = record.take("title", fields.check_text, "")
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
-    own = "scope" in record and doc_id.startswith(f"{encode_id_part(scope)}/")  # written from a dataset, it is its id
+    own = "scope" in record and doc_id.startswith(
+        f"{encode_id_part(scope)}/"
+    )  # written from a dataset, it is its id
     more = {"id": doc_id if own else None, "sender": speaker or "document", "caption": caption}
     time = record.take("timestamp", fields.parse_time, None)
     return turn_record(scope, session, counts[session], role, text, timestamp=time, **more)
@@ -144,7 +180,9 @@ def _stream_unique_records(file: Source) -> Iterator[tuple[int, Record]]:
             record = Record(raw)
             called = _read_id(record)
             if seen.setdefault(called, number) != number:
-                raise BadField("_id", f"{called!r} again (first on line {seen[called]})", "an id of its own")
+                raise BadField(
+                    "_id", f"{called!r} again (first on line {seen[called]})", "an id of its own"
+                )
             yield number, record
 
 
@@ -152,7 +190,11 @@ def _read_qrels(folder: Source) -> dict[str, list[str]]:
     """Read the qrels: the documents of each question whose score is above 0."""
     files = folder.files(*_QRELS)
     if len(files) != 1:
-        there = f"{len(files)} files in qrels/ ({files[0].name} …) and no test.tsv" if files else "no qrels"
+        there = (
+            f"{len(files)} files in qrels/ ({files[0].name} …) and no test.tsv"
+            if files
+            else "no qrels"
+        )
         folder.fail(f"holds {there}; expected qrels.tsv, qrels/test.tsv, or one .tsv in qrels/")
     judged: dict[str, list[str]] = {}
     with files[0].open() as stream:
@@ -177,7 +219,9 @@ def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:
     for number, raw in stream_json_lines(file):
         with file.record(f"line {number}", raw):
             record = Record(raw)
-            scenes[record.take("scene_id", fields.check_name)] = record.take("candidate_doc_ids", fields.check_names)
+            scenes[record.take("scene_id", fields.check_name)] = record.take(
+                "candidate_doc_ids", fields.check_names
+            )
     return scenes
 
 

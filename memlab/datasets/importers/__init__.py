@@ -1,8 +1,8 @@
 """Exports of chat tools: an importer each, with ``detect(file)`` and ``records(source)``.
 
-``detect`` knows a file from its beginning; ``records`` yields the records of :mod:`memlab.datasets.chatlog`. What an
-importer leaves out or changes it counts by kind, and :func:`read_export` puts the counts into the issues of the
-dataset."""
+``detect`` knows a file from its beginning; ``records`` yields the records of
+:mod:`memlab.datasets.chatlog`. What an importer leaves out or changes it counts by kind, and
+:func:`read_export` puts the counts into the issues of the dataset."""
 
 from __future__ import annotations
 
@@ -55,33 +55,68 @@ IMPORTERS = {
 """Format name to what reads it; the first that knows a file has it."""
 
 _HTML, _SECOND = r"(?s)\s*<.*", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
-_KAKAOTALK = r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
-_DISCORD, _WRITE = "export it again with --format Json", "write it as a chat log (docs/conversations.md)"
+_KAKAOTALK = (
+    r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
+)
+_DISCORD, _WRITE = (
+    "export it again with --format Json",
+    "write it as a chat log (docs/conversations.md)",
+)
 _EXPORT = "export the chat as text or JSON from its tool"
 _BEGINNINGS = (
     (r"SQLite format 3\0", "a database of SQLite", _EXPORT),
     (r"%PDF-", "a PDF", _EXPORT),
-    (r"\x1f.\x08|BZh|7z..'|Rar!", "a packed archive other than ZIP", "unpack it, and give the folder"),
+    (
+        r"\x1f.\x08|BZh|7z..'|Rar!",
+        "a packed archive other than ZIP",
+        "unpack it, and give the folder",
+    ),
     (r"PK\x03\x04", "a ZIP archive within another, or broken", "unpack it, and give the folder"),
-    (rf"{_HTML}(?:tgme|history|Exported Data|Telegram)", "Telegram's export in HTML", "export it again as JSON"),
+    (
+        rf"{_HTML}(?:tgme|history|Exported Data|Telegram)",
+        "Telegram's export in HTML",
+        "export it again as JSON",
+    ),
     (rf"{_HTML}(?:chatlog__|DiscordChatExporter)", "DiscordChatExporter's HTML", _DISCORD),
-    (rf"{_HTML}(?:ChatGPT|jsonData)", "ChatGPT's chat.html", "give the whole ZIP, or conversations.json of it"),
+    (
+        rf"{_HTML}(?:ChatGPT|jsonData)",
+        "ChatGPT's chat.html",
+        "give the whole ZIP, or conversations.json of it",
+    ),
     (r"(?s)\s*<(?:!doctype html|html)", "a web page", _EXPORT),
-    (r'(?s)\s*\{.{0,400}?"data_files":.*"export_url":', "a list of Claude's ZIPs", "give the ZIPs themselves"),
+    (
+        r'(?s)\s*\{.{0,400}?"data_files":.*"export_url":',
+        "a list of Claude's ZIPs",
+        "give the ZIPs themselves",
+    ),
     (r"={20,}\s*\n(?:Guild|Server): ", "DiscordChatExporter's text", _DISCORD),
     (r"AuthorID,Author,Date,Content", "DiscordChatExporter's CSV", _DISCORD),
-    (r"ID,Timestamp,Contents,Attachments", "Discord's own data package, your half alone", "use DiscordChatExporter"),
+    (
+        r"ID,Timestamp,Contents,Attachments",
+        "Discord's own data package, your half alone",
+        "use DiscordChatExporter",
+    ),
     (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
     (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
-    (rf"\[?{_SECOND}[\d:.,+Z]*\]? (?:- )?(?:[\w.]+ - )*{whatsapp.LEVEL}", "the log of a program", _WRITE),
+    (
+        rf"\[?{_SECOND}[\d:.,+Z]*\]? (?:- )?(?:[\w.]+ - )*{whatsapp.LEVEL}",
+        "the log of a program",
+        _WRITE,
+    ),
     (r"\[LINE\] ", "LINE's export", _WRITE),
     (_KAKAOTALK, "KakaoTalk's export", _WRITE),
-    (r"# WhatsApp Chat Export", "WhatsApp Web's export in Markdown", "export it again as plain text"),
+    (
+        r"# WhatsApp Chat Export",
+        "WhatsApp Web's export in Markdown",
+        "export it again as plain text",
+    ),
     (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
     (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
 )
 # Of ChatGPT, and of WhatsApp on an iPhone; of DiscordChatExporter, Claude Code and slackdump.
-_SENT = re.compile(r"(?:.*/)?(?:(?:file[-_]\w+-|0\d{7}-)[^/]+|(?:[^/]+\.\w+_Files|tool-results|__uploads)/.+)")
+_SENT = re.compile(
+    r"(?:.*/)?(?:(?:file[-_]\w+-|0\d{7}-)[^/]+|(?:[^/]+\.\w+_Files|tool-results|__uploads)/.+)"
+)
 _SENT_BY_TELEGRAM = re.compile(
     r"(?:chats/chat_\d+/)?(?:files|video_files|(?:voice|round_video)_messages)/.+"
 )  # below result.json
@@ -112,7 +147,9 @@ _KEYS = (
 def detect_tool(file: Source) -> str | None:
     """Find the tool of a file from its beginning; ``None`` where none is known."""
     kind = next((kind for kind, module in IMPORTERS.items() if module.detect(file)), None)
-    return None if kind in ("whatsapp", "chatgpt") and explain_refusal(file) else kind  # others write as these two do
+    return (
+        None if kind in ("whatsapp", "chatgpt") and explain_refusal(file) else kind
+    )  # others write as these two do
 
 
 def explain_refusal(file: Source) -> str | None:
@@ -129,7 +166,8 @@ def explain_refusal(file: Source) -> str | None:
 def read_export(kind: str, source: Source, *, scope: str | None = None) -> Iterator[Message]:
     """Read an export; at its end, what was left out or changed is in the issues of the source.
 
-    :param scope: names the memory of an export that has one; of several it chooses the one called so.
+    :param scope: names the memory of an export that has one; of several it chooses the one called
+        so.
     :raises DataError: for a scope that is none of several, and as the importer of the tool does.
     """
     files = source.files()
@@ -142,15 +180,23 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     ]
     if others := [file for file in others if file.size != len("[]")]:
         some = ", ".join(file.name for file in others[:5]) + ", …" * (len(others) > 5)
-        source.note("export", f"{len(others):,} other file{'s' * (len(others) > 1)}: {some}", "left out")
+        source.note(
+            "export", f"{len(others):,} other file{'s' * (len(others) > 1)}: {some}", "left out"
+        )
     records: Iterable[Message] = IMPORTERS[kind].records(source)
     rename, n = dict[str, str](), 0
     if scope is not None:
         records = [*records]
         there = list(dict.fromkeys(str(record.get("scope")) for record in records))
-        scope = decode_id_part(scope) if scope not in there and decode_id_part(scope) in there else scope
+        scope = (
+            decode_id_part(scope)
+            if scope not in there and decode_id_part(scope) in there
+            else scope
+        )
         if scope not in there and len(there) > 1:
-            source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}")
+            source.fail(
+                f"holds {len(there)} chats or people, none is {scope!r}: {', '.join(there[:20])}"
+            )
         rename = {there[0]: scope} if scope not in there and there else {scope: scope}
     for record in records:
         if not rename or str(record.get("scope")) in rename:
@@ -162,7 +208,9 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
     found = list[str]()
     for (how, what), count in sorted(counts.items()):
         if count:
-            found.append(f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}")
+            found.append(
+                f"{count:,} {re.sub('s$|s(?= )', '', what, count=1) if count == 1 else what}"
+            )
             source.note("export", found[-1], how)
     if not n:
         left = f"left out: {', '.join(found)}" if found else "and nothing else that it knows"
@@ -172,18 +220,26 @@ def read_export(kind: str, source: Source, *, scope: str | None = None) -> Itera
 def without_sent_files(files: list[Source]) -> list[Source]:
     """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else.
 
-    A tool keeps them where its pattern says, WhatsApp beside the text that is named as its archive or folder, or is
-    the only one of its archive.
+    A tool keeps them where its pattern says, WhatsApp beside the text that is named as its archive
+    or folder, or is the only one of its archive.
     """
     telegram = {file.path.parent for file in files if file.path.name == "result.json"}
     texts = [file for file in files if _CHAT_TEXT.fullmatch(file.path.name)]
-    named = {text.path.parent: text for text in texts if text.path.stem == text.path.parent.name.removesuffix(".zip")}
+    named = {
+        text.path.parent: text
+        for text in texts
+        if text.path.stem == text.path.parent.name.removesuffix(".zip")
+    }
     several = Counter(text.path.parent for text in texts)
-    chats = {text.path.parent: text for text in texts if text.packed and several[text.path.parent] == 1} | named
+    chats = {
+        text.path.parent: text for text in texts if text.packed and several[text.path.parent] == 1
+    } | named
     around = telegram | chats.keys()
 
     def is_sent(file: Source) -> bool:
-        for folder in (folder for folder in file.path.parents if folder in around) if around else ():
+        for folder in (
+            (folder for folder in file.path.parents if folder in around) if around else ()
+        ):
             below = file.path.relative_to(folder).as_posix()
             if folder in telegram and _SENT_BY_TELEGRAM.fullmatch(below):
                 return True

@@ -1,7 +1,7 @@
 """ChatGPT's ``conversations.json``: a tree of messages a conversation, of which the branch that is shown is kept.
 
-Layout: mitkury/chatgpt-export-parser, ``docs/chatgpt-data-export-format.md``. Large accounts get several files
-``conversations-000.json`` and so on.
+Layout: mitkury/chatgpt-export-parser, ``docs/chatgpt-data-export-format.md``. Large accounts get
+several files ``conversations-000.json`` and so on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.common import (
+    OWNER_SCOPE,
+    Message,
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+)
 from memlab.datasets.reading import Source
 
 _TEXT = {"text", "multimodal_text"}
@@ -24,7 +31,9 @@ _MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
 
 
 def detect(file: Source) -> bool:
-    return "mapping" in file.keys and bool(file.keys & {"current_node", "create_time", "conversation_id"})
+    return "mapping" in file.keys and bool(
+        file.keys & {"current_node", "create_time", "conversation_id"}
+    )
 
 
 def records(source: Source) -> Iterator[Message]:
@@ -36,13 +45,25 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
     mapping = conversation.take("mapping", Record)
     session = first_field(conversation, "conversation_id", "id", "title")
     children = {key: get_list(node, "children") for key, node in mapping.items()}
-    above = {child: key for key, listed in children.items() for child in listed if isinstance(child, str)}
-    parents = {key: get_nested(node, "parent") or above.pop(key, None) for key, node in mapping.items()}
-    parents |= {key: parent for key, parent in above.items() if key not in parents}  # nodes that are missing
+    above = {
+        child: key for key, listed in children.items() for child in listed if isinstance(child, str)
+    }
+    parents = {
+        key: get_nested(node, "parent") or above.pop(key, None) for key, node in mapping.items()
+    }
+    parents |= {
+        key: parent for key, parent in above.items() if key not in parents
+    }  # nodes that are missing
     age = {key: _creation_time(mapping.get(key)) for key in parents}
     branch = common.newest_branch(parents, conversation.get("current_node"), age.__getitem__)
-    others = [get_nested(mapping[key], "message.author.role") for key in mapping.keys() - set(branch)]
-    source.drop("messages of other branches", OWNER_SCOPE, sum(role in ("user", "assistant") for role in others))
+    others = [
+        get_nested(mapping[key], "message.author.role") for key in mapping.keys() - set(branch)
+    ]
+    source.drop(
+        "messages of other branches",
+        OWNER_SCOPE,
+        sum(role in ("user", "assistant") for role in others),
+    )
     wrong = _times_after(conversation.get("update_time"), [age[key] for key in branch])
     latest, reports = 0.0, set[str]()
     for key in branch:
@@ -52,7 +73,10 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
             continue
         if (report := _read_report(each)) and str(report) not in reports:
             reports.add(str(report))
-            role, each = "assistant", {"id": each.get("id"), "create_time": each.get("create_time"), "content": report}
+            role, each = (
+                "assistant",
+                {"id": each.get("id"), "create_time": each.get("create_time"), "content": report},
+            )
         elif dropped := _omission_reason(each, role, first_field(each, "content.content_type")):
             source.drop(dropped, OWNER_SCOPE)
             continue
@@ -63,7 +87,9 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
         given = get_list(each, "metadata.attachments")
         if files := [named for file in given if (named := common.describe_file(file, "name"))]:
             # They name the images that the text points to.
-            caption = "; ".join([part for part in caption.split("; ") if part not in ("", "image")] + files)
+            caption = "; ".join(
+                [part for part in caption.split("; ") if part not in ("", "image")] + files
+            )
         when = common.first_time(each.get("create_time"))
         if when in wrong:
             source.drop("times after the end of their conversation", OWNER_SCOPE)
@@ -72,7 +98,9 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
             latest = when = max(when, latest)
         more = {"role": role, "session": session, "caption": caption, "timestamp": when}
         own = first_text(each.get("id"), key)
-        yield from common.make_message(source, OWNER_SCOPE, role, _MARKER.sub(_render_marker, text), id=own, **more)
+        yield from common.make_message(
+            source, OWNER_SCOPE, role, _MARKER.sub(_render_marker, text), id=own, **more
+        )
 
 
 def _creation_time(node: Any) -> float:
@@ -112,7 +140,11 @@ def _is_generated(part: Any) -> bool:
 
 def _omission_reason(each: Any, role: Any, kind: Any) -> str:
     """Say as what a message is left out, if it is."""
-    if any(get_nested(each, path) is True for path in _HIDDEN) or kind in _CONTEXT or role == "system":
+    if (
+        any(get_nested(each, path) is True for path in _HIDDEN)
+        or kind in _CONTEXT
+        or role == "system"
+    ):
         return "system messages"
     if role not in ("user", "assistant", "tool"):
         return "unreadable messages"
@@ -124,4 +156,8 @@ def _omission_reason(each: Any, role: Any, kind: Any) -> str:
     if role == "assistant" and called.startswith("canmore."):
         return "documents"
     answer = kind in _TEXT or (kind == "code" and role == "assistant")
-    return "tool calls" if role == "tool" or (role == "assistant" and called != "all") or not answer else ""
+    return (
+        "tool calls"
+        if role == "tool" or (role == "assistant" and called != "all") or not answer
+        else ""
+    )

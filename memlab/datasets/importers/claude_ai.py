@@ -1,8 +1,9 @@
 """Claude.ai's ``conversations.json``: messages of content blocks, with branches where a message names its parent.
 
-Layout: MemPalace issues 677 and 646, Sinity/polylogue ``docs/providers/claude-ai.md``. The root's parent is
-``00000000-0000-4000-8000-000000000000``; ``current_leaf_message_uuid`` is there in dumps of the web interface. A chat
-of Claude Design is a file of its own (2026): ``messages`` with a ``role`` and an object as their ``content``.
+Layout: MemPalace issues 677 and 646, Sinity/polylogue ``docs/providers/claude-ai.md``. The root's
+parent is ``00000000-0000-4000-8000-000000000000``; ``current_leaf_message_uuid`` is there in dumps
+of the web interface. A chat of Claude Design is a file of its own (2026): ``messages`` with a
+``role`` and an object as their ``content``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.common import (
+    OWNER_SCOPE,
+    Message,
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+)
 from memlab.datasets.reading import Source
 
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
@@ -33,12 +41,20 @@ def detect(file: Source) -> bool:
 def records(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
     accounts: dict[str, str] = {}
-    yield from source.read_each("conversation", lambda record: _read_conversation(source, record, accounts))
+    yield from source.read_each(
+        "conversation", lambda record: _read_conversation(source, record, accounts)
+    )
 
 
-def _read_conversation(source: Source, record: Record, accounts: dict[str, str]) -> Iterator[Message]:
+def _read_conversation(
+    source: Source, record: Record, accounts: dict[str, str]
+) -> Iterator[Message]:
     if "chat_messages" not in record and "messages" in record:
-        every = [part for each in record.take("messages", fields.check_list) for part in _split_design(each)]
+        every = [
+            part
+            for each in record.take("messages", fields.check_list)
+            for part in _split_design(each)
+        ]
     else:
         every = record.take("chat_messages", fields.check_list)
     authors = (get_nested(each, "author") for each in every)
@@ -54,12 +70,18 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         if not common.is_spoken_role(source, scope, role):
             continue
         blocks = get_list(each, "content")
-        said = [block for block in blocks if (first_field(block, "type"), first_field(block, "name")) not in _DOCUMENTS]
+        said = [
+            block
+            for block in blocks
+            if (first_field(block, "type"), first_field(block, "name")) not in _DOCUMENTS
+        ]
         source.drop("documents", scope, len(blocks) - len(said))
         text, caption = common.text_and_caption(source, scope, said if blocks else each.get("text"))
         text, unshown = _UNSHOWN.subn("\n", text)
         source.drop("blocks that the export does not show", scope, unshown)
-        files = [file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)]
+        files = [
+            file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)
+        ]
         named = [common.describe_file(file, "file_name") for file in files]
         caption = "; ".join(filter(None, [caption, *dict.fromkeys(named)]))
         for tag in _TAGS.finditer(text):
@@ -69,12 +91,21 @@ def _read_conversation(source: Source, record: Record, accounts: dict[str, str])
         read = [file for file in files if first_field(file, "extracted_content")]
         pasted = [file for file in read if not text.strip() or not first_field(file, "file_name")]
         source.drop("texts of attachments", scope, len(read) - len(pasted))
-        text = "\n".join([text, *dict.fromkeys(first_field(file, "extracted_content") for file in pasted)])
+        text = "\n".join(
+            [text, *dict.fromkeys(first_field(file, "extracted_content") for file in pasted)]
+        )
         counted = unshown or any(get_nested(block, "type") != "text" for block in blocks)
         if not text.strip() and not caption and counted:
             continue  # Its blocks are counted.
-        more = {"session": session, "id": first_field(each, "uuid"), "role": role, "caption": caption}
-        yield from common.make_message(source, scope, str(role), text, timestamp=each.get("created_at"), **more)
+        more = {
+            "session": session,
+            "id": first_field(each, "uuid"),
+            "role": role,
+            "caption": caption,
+        }
+        yield from common.make_message(
+            source, scope, str(role), text, timestamp=each.get("created_at"), **more
+        )
 
 
 def _split_design(each: Any) -> Iterator[Any]:
@@ -87,15 +118,26 @@ def _split_design(each: Any) -> Iterator[Any]:
     role = "system" if said.get("pill") is True else each.get("role")
     when = common.first_time(each.get("created_at"), said.get("timestamp"))
     files = [
-        {"file_name": file.get("name"), "mime_type": file.get("type"), "extracted_content": file.get("content")}
+        {
+            "file_name": file.get("name"),
+            "mime_type": file.get("type"),
+            "extracted_content": file.get("content"),
+        }
         for file in get_list(said, "attachments")
         if isinstance(file, dict) and not file.get("hidden")
     ]
-    blocks = get_list(said, "contentBlocks") or [{"type": "text", "text": said.get("content") or ""}]
-    for n, (typed, run) in enumerate(groupby(blocks, lambda block: get_nested(block, "type") == "user_interjection")):
+    blocks = get_list(said, "contentBlocks") or [
+        {"type": "text", "text": said.get("content") or ""}
+    ]
+    for n, (typed, run) in enumerate(
+        groupby(blocks, lambda block: get_nested(block, "type") == "user_interjection")
+    ):
         parts = list(run)
         if typed:
-            parts = [first_text(get_nested(part, "message.content"), part.get("message")) for part in parts]
+            parts = [
+                first_text(get_nested(part, "message.content"), part.get("message"))
+                for part in parts
+            ]
         yield {
             "uuid": f"{own} {n}" if own and n else own,
             "sender": "user" if typed else role,

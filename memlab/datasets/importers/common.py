@@ -22,25 +22,37 @@ _ROLES = {
     "system": "system(message)?|developer",
     "tool": "(?s).*(tool|function|observation|ipython).*",
 }
-_THOUGHTS = {"thinking", "redacted_thinking", "reasoning", "redacted_reasoning", "omitted_reasoning", "thoughts"}
+_THOUGHTS = {
+    "thinking",
+    "redacted_thinking",
+    "reasoning",
+    "redacted_reasoning",
+    "omitted_reasoning",
+    "thoughts",
+}
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
 _UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "thoughts"}
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def make_message(source: Source, scope: str, sender: str, text: str, /, **more: Any) -> Sequence[Message]:
+def make_message(
+    source: Source, scope: str, sender: str, text: str, /, **more: Any
+) -> Sequence[Message]:
     """Give the record of a message, if there is anything in it.
 
-    A message without text or caption is counted as empty, one whose id was there as repeated, of which the one that
-    was edited last stays. Keys without a value and times that are none are left out; characters that no text can hold
-    become question marks.
+    A message without text or caption is counted as empty, one whose id was there as repeated, of
+    which the one that was edited last stays. Keys without a value and times that are none are left
+    out; characters that no text can hold become question marks.
 
-    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``; ``edited``, a time as the tool writes it.
+    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``; ``edited``, a time as
+        the tool writes it.
     """
     report, edited = source.report, first_text(more.pop("edited", ""))
     record = {"scope": scope, "sender": sender, "text": text.strip(), **more}
     record["timestamp"] = first_time(record.get("timestamp"))
-    record = {key: value for key, value in record.items() if value not in (None, "") or key == "text"}
+    record = {
+        key: value for key, value in record.items() if value not in (None, "") or key == "text"
+    }
     for key, value in record.items():
         if isinstance(value, str) and _UNREADABLE.search(value):
             record[key] = _UNREADABLE.sub("\ufffd", value)
@@ -95,7 +107,11 @@ def list_or_empty(value: Any) -> list[Any]:
 def first_text(*values: Any) -> str:
     """Give the first value that can name something, as text without white space around it; empty if none can."""
     for value in values:
-        if isinstance(value, (str, int)) and not isinstance(value, bool) and (text := str(value).strip()):
+        if (
+            isinstance(value, (str, int))
+            and not isinstance(value, bool)
+            and (text := str(value).strip())
+        ):
             return _UNREADABLE.sub("\ufffd", text)
     return ""
 
@@ -112,7 +128,10 @@ def first_field(value: Any, *paths: str) -> str:
 def first_time(*values: Any) -> Any:
     """Give the first value that the chat log takes as a time; ``None`` where none is."""
     kinds = (str, int, float, datetime)
-    return next((value for value in values if isinstance(value, kinds) and value and value is not True), None)
+    return next(
+        (value for value in values if isinstance(value, kinds) and value and value is not True),
+        None,
+    )
 
 
 def decode_json(value: Any) -> Any:
@@ -145,7 +164,8 @@ MOST_GAPS = 500
 def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], Any]) -> list[str]:
     """Give the nodes of a tree from the root to the current one; where that is not there, to the newest leaf.
 
-    Where a node is missing, the newest branch of the older nodes that do not hang on it stands before what does.
+    Where a node is missing, the newest branch of the older nodes that do not hang on it stands
+    before what does.
 
     :param parents: node to its parent, in the order of the file.
     :param age: a function of a node by which leaves are compared.
@@ -155,7 +175,9 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
         if not (isinstance(current, str) and current in left):
             answered = {parent for parent in left.values() if isinstance(parent, str)}
             # max gives the first of equals, and of equals the last of the file is the newest.
-            current = max((key for key in reversed(left) if key not in answered), key=age, default="")
+            current = max(
+                (key for key in reversed(left) if key not in answered), key=age, default=""
+            )
         path: dict[str, None] = {}
         while isinstance(current, str) and current in left and current not in path:
             path[current] = None
@@ -166,7 +188,9 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
         branch = list(path)[::-1] + branch
         if not path or top in (None, root) or top in parents:
             break
-        older = {key: parent for key, parent in left.items() if parent != current and key not in path}
+        older = {
+            key: parent for key, parent in left.items() if parent != current and key not in path
+        }
         left = {key: parent for key, parent in older.items() if age(key) <= age(branch[0])}
     return branch
 
@@ -174,7 +198,8 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
 def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
     """Join the texts of a message's content and describe its images and files; the rest is counted.
 
-    :param parts: a string, a part, or a list of both, as OpenAI, Anthropic and LangChain write them.
+    :param parts: a string, a part, or a list of both, as OpenAI, Anthropic and LangChain write
+        them.
     :returns: text and caption.
     """
     texts: list[str] = []
@@ -196,7 +221,15 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
                 continue
             what = next((word for word in ("image", "audio", "video") if word in kind), "file")
             source.keep(f"{what}s", scope, "described in captions")
-            keys = ("metadata.dalle.prompt", "alt", "title", "file_name", "filename", "name", "file.filename")
+            keys = (
+                "metadata.dalle.prompt",
+                "alt",
+                "title",
+                "file_name",
+                "filename",
+                "name",
+                "file.filename",
+            )
             known = first_field(part, *keys)
             captions.append(f"{what}: {known}" if known else what)
         elif isinstance(said := part.get("text", part.get("refusal")), (str, dict)):
@@ -208,15 +241,22 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
 
 def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
     """Describe an attached file by the first of the keys that names it: an image where its type says so."""
-    kind, called = first_field(file, "mime_type", "mimetype", "mimeType", "file_kind"), first_field(file, *keys)
-    return f"{'image' if kind.startswith('image') else 'file'}: {called or unnamed}" if called or unnamed else ""
+    kind, called = (
+        first_field(file, "mime_type", "mimetype", "mimeType", "file_kind"),
+        first_field(file, *keys),
+    )
+    return (
+        f"{'image' if kind.startswith('image') else 'file'}: {called or unnamed}"
+        if called or unnamed
+        else ""
+    )
 
 
 def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
     """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain: role, text, caption, id and time.
 
-    The sender is the name in a message, or else its role. System messages, tool calls and their output are counted, and
-    so is what has no role.
+    The sender is the name in a message, or else its role. System messages, tool calls and their
+    output are counted, and so is what has no role.
     """
     for raw in listed:
         if isinstance(raw, list) and len(raw) == 2 and isinstance(raw[0], str):
@@ -224,8 +264,16 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         if not isinstance(raw, dict):
             source.drop("unreadable messages", scope)
             continue
-        inner = next((raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), dict)), raw)
-        called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role"), inner.get("type")]
+        inner = next(
+            (raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), dict)), raw
+        )
+        called = [
+            raw.get("role"),
+            raw.get("from"),
+            raw.get("sender"),
+            inner.get("role"),
+            inner.get("type"),
+        ]
         called += [*get_list(raw, "id")[-1:], raw.get("type")]
         role = next((role for value in called if (role := normalise_role(value))), None)
         role = _ITEMS.get(first_field(raw, "type"), role)
@@ -249,7 +297,13 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
 
 
 def session_messages(
-    source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None, *, own_ids: bool = False
+    source: Source,
+    scope: str,
+    session: str,
+    listed: Iterable[Message],
+    when: Any = None,
+    *,
+    own_ids: bool = False,
 ) -> Iterator[Message]:
     """Give the messages of a session.
 

@@ -1,6 +1,7 @@
 """Discord, as DiscordChatExporter writes it in JSON: a file a channel, or several parts of one.
 
-Layout: its ``JsonMessageWriter.cs`` and ``MessageKind.cs``; kinds that it has no name for are numbers.
+Layout: its ``JsonMessageWriter.cs`` and ``MessageKind.cs``; kinds that it has no name for are
+numbers.
 """
 
 from __future__ import annotations
@@ -15,13 +16,26 @@ from memlab.datasets.importers.common import Message, first_field, get_list, get
 from memlab.datasets.reading import Source
 from memlab.datasets.streams import stream_json
 
-_TALK = {"", "Default", "Reply", "0", "19", "20", "ChatInputCommand", "21", "ThreadStarterMessage", "23"}
+_TALK = {
+    "",
+    "Default",
+    "Reply",
+    "0",
+    "19",
+    "20",
+    "ChatInputCommand",
+    "21",
+    "ThreadStarterMessage",
+    "23",
+}
 _MENTION = re.compile(r"<@!?([^>&\s]+)>")
 _EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
 def detect(file: Source) -> bool:
-    return {"guild", "channel"} <= file.keys and bool(file.keys & {"messages", "channel.id", "exportedAt"})
+    return {"guild", "channel"} <= file.keys and bool(
+        file.keys & {"messages", "channel.id", "exportedAt"}
+    )
 
 
 def records(source: Source) -> Iterator[Message]:
@@ -47,7 +61,10 @@ def _read_message(
     """
     kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
-        return source.drop("calls" if kind == "Call" else "system messages" if kind else "unreadable messages", scope)
+        return source.drop(
+            "calls" if kind == "Call" else "system messages" if kind else "unreadable messages",
+            scope,
+        )
     author, parts = each.get("author"), [each, each.get("forwardedMessage")]
     for person in (author, *get_list(each, "mentions")):
         if called := first_field(person, "nickname", "name"):
@@ -59,14 +76,18 @@ def _read_message(
     if parts[1]:
         source.keep("forwarded messages", scope)
     embeds, files, stickers = (
-        [one for part in parts for one in get_list(part, key)] for key in ("embeds", "attachments", "stickers")
+        [one for part in parts for one in get_list(part, key)]
+        for key in ("embeds", "attachments", "stickers")
     )
     bot = get_nested(author, "isBot") is True
     kept = embeds if bot or not text else []
     source.drop("previews of links", scope, len(embeds) - len(kept))
     shown = [first_field(embed, key) for embed in kept for key in ("title", "description")]
     listed = (field for embed in kept for field in get_list(embed, "fields"))
-    shown += [": ".join(filter(None, (first_field(each, "name"), first_field(each, "value")))) for each in listed]
+    shown += [
+        ": ".join(filter(None, (first_field(each, "name"), first_field(each, "value"))))
+        for each in listed
+    ]
     text = "\n".join(filter(None, (text, *shown)))
     text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))
     caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
@@ -78,5 +99,10 @@ def _read_message(
         return source.drop("stickers", scope)
     named = is_assistant(first_field(author, "nickname", "name"), source.assistants)
     role = "assistant" if named else "other" if bot else None
-    more = {"id": first_field(each, "id"), "role": role, "caption": caption, "edited": each.get("timestampEdited")}
+    more = {
+        "id": first_field(each, "id"),
+        "role": role,
+        "caption": caption,
+        "edited": each.get("timestampEdited"),
+    }
     return common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

@@ -1,7 +1,7 @@
 """Letta's agent files (``.af``): the messages of the agents in them.
 
-Layout: letta-ai/agent-file. An older agent speaks by the tool ``send_message`` and thinks in its text; what a person
-says may be wrapped in JSON beside heartbeats and alerts.
+Layout: letta-ai/agent-file. An older agent speaks by the tool ``send_message`` and thinks in its
+text; what a person says may be wrapped in JSON beside heartbeats and alerts.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ from memlab.datasets.importers import common
 from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
 from memlab.datasets.reading import Source
 
-_OLD = {"messages", "core_memory", "llm_config", "in_context_message_ids", "in_context_message_indices"}
+_OLD = {
+    "messages",
+    "core_memory",
+    "llm_config",
+    "in_context_message_ids",
+    "in_context_message_indices",
+}
 
 
 def detect(file: Source) -> bool:
     keys = file.keys
     old = "agent_type" in keys and bool(_OLD & keys)
-    return old or {"message_type", "date"} <= keys or bool({"agents.agent_type", "agents.messages"} & keys)
+    return (
+        old
+        or {"message_type", "date"} <= keys
+        or bool({"agents.agent_type", "agents.messages"} & keys)
+    )
 
 
 def records(source: Source) -> Iterator[Message]:
@@ -54,7 +64,9 @@ def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> S
             return source.drop("system messages", scope)
         text = first_field(wrapped, "message") or text
     calls = [call for call in get_list(each, "tool_calls") if isinstance(call, dict)]
-    sent = [call["function"] for call in calls if get_nested(call, "function.name") == "send_message"]
+    sent = [
+        call["function"] for call in calls if get_nested(call, "function.name") == "send_message"
+    ]
     arguments = (common.decode_json(get_nested(function, "arguments")) for function in sent)
     said = [words for each in arguments if (words := first_field(each, "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))

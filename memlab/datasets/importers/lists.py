@@ -1,6 +1,7 @@
 """Lists of messages: of the OpenAI API, ShareGPT and its kin, mem0's dumps, and tables of chat-log records.
 
-Layouts: axolotl's page on conversation data sets; mem0's history of memories, or what was given to ``add``.
+Layouts: axolotl's page on conversation data sets; mem0's history of memories, or what was given to
+``add``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def is_openai(file: Source) -> bool:
     keys = file.keys
     if keys & {"agents", "run_type", "scope"}:
         return False
-    if keys & {"body.messages.role", "request.messages.role", "response.body.choices"} or "messages" in file.columns:
+    if (
+        keys & {"body.messages.role", "request.messages.role", "response.body.choices"}
+        or "messages" in file.columns
+    ):
         return True
     return any(pair <= keys for pair in _PAIRS)
 
@@ -47,12 +51,27 @@ def openai_messages(source: Source) -> Iterator[Message]:
     for name, values in groupby(source.member_values(), lambda value: value[0].name):
         alone = list[Any]()
         for file, number, raw in values:
-            asked = (get_nested(raw, path) for path in ("messages", "body.messages", "request.messages"))
-            listed = common.decode_json(next(filter(None, asked), None) or get_nested(raw, "output"))
-            answers = (get_list(raw, path) for path in ("choices", "response.choices", "response.body.choices"))
-            answer = [get_nested(choice, "message") for choices in answers for choice in choices[:1]]
-            listed = [*common.list_or_empty(listed), *answer] if answer or isinstance(listed, list) else None
-            session = first_field(raw, "conversation_id", "thread_id", "session_id", "custom_id", "id")
+            asked = (
+                get_nested(raw, path) for path in ("messages", "body.messages", "request.messages")
+            )
+            listed = common.decode_json(
+                next(filter(None, asked), None) or get_nested(raw, "output")
+            )
+            answers = (
+                get_list(raw, path)
+                for path in ("choices", "response.choices", "response.body.choices")
+            )
+            answer = [
+                get_nested(choice, "message") for choices in answers for choice in choices[:1]
+            ]
+            listed = (
+                [*common.list_or_empty(listed), *answer]
+                if answer or isinstance(listed, list)
+                else None
+            )
+            session = first_field(
+                raw, "conversation_id", "thread_id", "session_id", "custom_id", "id"
+            )
             if listed is None and isinstance(raw, list):
                 raw, listed, session = {}, raw, ""
             if listed is None:
@@ -65,7 +84,9 @@ def openai_messages(source: Source) -> Iterator[Message]:
 
 def is_sharegpt(file: Source) -> bool:
     turns = {f"{key}.{part}" for key in _LISTS for part in _TURN}
-    known = bool(file.keys & turns) or "conversations" in file.columns or {"from", "value"} <= file.keys
+    known = (
+        bool(file.keys & turns) or "conversations" in file.columns or {"from", "value"} <= file.keys
+    )
     return known and "evidence_items" not in file.keys
 
 
@@ -76,10 +97,14 @@ def sharegpt(source: Source) -> Iterator[Message]:
         found = (common.decode_json(get_nested(raw, key)) for key in _LISTS)
         listed = next((each for each in found if isinstance(each, list)), None)
         if listed is not None:
-            source.drop("system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt")))
+            source.drop(
+                "system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt"))
+            )
             listed = [turn for each in listed for turn in _split_pair(each)]
         session = first_field(raw, "id", "conversation_id", "conversation_hash")
-        if session and listed is not None and session in sessions:  # An id that two have names neither.
+        if (
+            session and listed is not None and session in sessions
+        ):  # An id that two have names neither.
             session = f"{session} ({common.name_conversation(source, file, number)})"
         sessions.add(session)
         yield from _read_conversation(source, file, number, raw, listed, session)
@@ -111,9 +136,15 @@ def _read_conversation(
 def _oldest_first(listed: list[Any]) -> list[Any]:
     """Give messages in the order of their times, where a list from an API has the newest first."""
     with suppress(TypeError, BadField):
-        written = (common.first_time(*(get_nested(each, key) for key in common.TIMES)) for each in listed)
+        written = (
+            common.first_time(*(get_nested(each, key) for key in common.TIMES)) for each in listed
+        )
         times = [fields.parse_time(when, "timestamp") for when in written]
-        if times and times[0] > times[-1] and all(newer >= older for newer, older in pairwise(times)):
+        if (
+            times
+            and times[0] > times[-1]
+            and all(newer >= older for newer, older in pairwise(times))
+        ):
             return listed[::-1]
     return listed
 
@@ -132,11 +163,15 @@ def mem0(source: Source) -> Iterator[Message]:
             source.drop("facts without their messages", scope, not listed)
             said = list(common.turns(source, scope, listed))
             key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
-            if said and key in source.report.seen:  # One call makes several memories, each with its messages.
+            if (
+                said and key in source.report.seen
+            ):  # One call makes several memories, each with its messages.
                 source.drop("repeated messages", scope, len(said))
                 continue
             source.report.seen[key] = ""
-            session = first_field(entry, "run_id", "session_id") or common.name_conversation(source, file, number)
+            session = first_field(entry, "run_id", "session_id") or common.name_conversation(
+                source, file, number
+            )
             when = common.first_time(get_nested(entry, "created_at"))
             yield from common.session_messages(source, scope, session, said, when)
 
@@ -156,4 +191,8 @@ def table(source: Source) -> Iterator[Message]:
         with file.record(f"row {number}", raw):
             record = Record(raw, f"row {number}")
             row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
-            yield {"scope": file.path.stem, **row, "text": "" if row.get("text") is None else row["text"]}
+            yield {
+                "scope": file.path.stem,
+                **row,
+                "text": "" if row.get("text") is None else row["text"],
+            }

@@ -1,7 +1,7 @@
 """Slack's export: ``users.json``, ``channels.json`` and a folder a channel with a file a day; or one such file.
 
-Layout: Slack's page on reading exports, hfaran/slack-export-viewer. A thread is a session; what stands outside of
-threads is split by silence.
+Layout: Slack's page on reading exports, hfaran/slack-export-viewer. A thread is a session; what
+stands outside of threads is split by silence.
 """
 
 from __future__ import annotations
@@ -26,14 +26,35 @@ from memlab.errors import DataError
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.jsonl?)?")
 _LISTS = ("channels.json", "groups.json", "dms.json", "mpims.json")
 TABLES = (*_LISTS, "users.json")
-_TALK = {"", "thread_broadcast", "reply_broadcast", "me_message", "file_share", "file_comment", "file_mention"}
+_TALK = {
+    "",
+    "thread_broadcast",
+    "reply_broadcast",
+    "me_message",
+    "file_share",
+    "file_comment",
+    "file_mention",
+}
 _TALK |= {"bot_message", "slackbot_response", "assistant_app_thread"}
-_GONE = {"tombstone": "deleted messages", "message_deleted": "deleted messages", "message_changed": "edits"}
+_GONE = {
+    "tombstone": "deleted messages",
+    "message_deleted": "deleted messages",
+    "message_changed": "edits",
+}
 _NAMES = ("real_name", "profile.real_name", "display_name", "profile.display_name", "name")
 _PROFILE = [f"user_profile.{name}" for name in _NAMES]
 _USER = re.compile(rb'"user"\s*:\s*"([UW]\w+)"')
-_ELEMENTS = {"user": "<@{user_id}>", "channel": "<#{channel_id}>", "usergroup": "<!subteam^{usergroup_id}>"}
-_ELEMENTS |= {"broadcast": "<!{range}>", "link": "<{url}|{text}>", "emoji": ":{name}:", "color": "{value}"}
+_ELEMENTS = {
+    "user": "<@{user_id}>",
+    "channel": "<#{channel_id}>",
+    "usergroup": "<!subteam^{usergroup_id}>",
+}
+_ELEMENTS |= {
+    "broadcast": "<!{range}>",
+    "link": "<{url}|{text}>",
+    "emoji": ":{name}:",
+    "color": "{value}",
+}
 _ELEMENTS |= {"date": "<!date^{timestamp}^{format}|{fallback}>"}
 _ON_ONE_LINE = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"}
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
@@ -41,7 +62,11 @@ _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 def detect(file: Source) -> bool:
     keys = file.keys
-    one = {"type", "ts"} <= keys and bool(keys & {"user", "text", "subtype", "bot_id"}) and "scope" not in keys
+    one = (
+        {"type", "ts"} <= keys
+        and bool(keys & {"user", "text", "subtype", "bot_id"})
+        and "scope" not in keys
+    )
     return one or {"messages.ts", "messages.type"} <= keys
 
 
@@ -52,7 +77,8 @@ class _Directory:
     :param people: names by the ids of users, ``bots``: ids of those who are none.
     :param channels: names by the ids and names of conversations.
     :param taken: see :func:`common.name_person`.
-    :param ids: ids of conversations by the folder of their list, and by the id or name that their own folder has.
+    :param ids: ids of conversations by the folder of their list, and by the id or name that their
+        own folder has.
     """
 
     people: dict[str, str] = field(default_factory=dict)
@@ -64,7 +90,11 @@ class _Directory:
     def name_person(self, channel: str, user: str, otherwise: str = "") -> str:
         """Give the name that a person has in a conversation."""
         called = self.people.get(user) or otherwise
-        return common.name_person(self.taken, channel, user * (user not in self.bots), called) if called else user
+        return (
+            common.name_person(self.taken, channel, user * (user not in self.bots), called)
+            if called
+            else user
+        )
 
     def find_channel(self, file: Source, place: str) -> str:
         """Give the id of a conversation from a list above its file; where it is in none, what its folder is called."""
@@ -87,10 +117,14 @@ def records(source: Source) -> Iterator[Message]:
 
 def _read_directory(source: Source) -> _Directory:
     """Read the lists of an export; of a single file or folder, those that lie beside or above it."""
-    above = [folder / table for folder in (source.path, *source.path.parents[:2]) for table in TABLES]
+    above = [
+        folder / table for folder in (source.path, *source.path.parents[:2]) for table in TABLES
+    ]
     found = [file for file in source.files() if PurePosixPath(file.name).name in TABLES]
     found = found or [Source(path) for path in above if path.is_file()]
-    lists = [(PurePosixPath(file.name), each) for file in found for each in _read_list(source, file)]
+    lists = [
+        (PurePosixPath(file.name), each) for file in found for each in _read_list(source, file)
+    ]
     known = _Directory()
     for path, each in lists:
         if path.name == "users.json" and (called := first_field(each, *_NAMES)):
@@ -113,7 +147,11 @@ def _read_guests(source: Source, known: _Directory) -> None:
         with file.open() as raw:
             there = {user.decode() for line in raw for user in _USER.findall(line)}
         with suppress(DataError):  # which is told when the messages are read
-            for each in _list_messages(replace(file, on_error="raise")) if there - known.people.keys() else ():
+            for each in (
+                _list_messages(replace(file, on_error="raise"))
+                if there - known.people.keys()
+                else ()
+            ):
                 if (called := first_field(each, *_PROFILE)) and not first_field(each, "bot_id"):
                     known.people.setdefault(first_field(each, "user"), called)
 
@@ -129,43 +167,71 @@ def _read_list(source: Source, file: Source) -> list[Any]:
 def _list_messages(file: Source) -> Iterator[Any]:
     for _, raw in file.values():
         listed = get_list(raw, "messages") or [raw]
-        yield from (*listed, *chain(*(get_list(each, "slackdump_thread_replies") for each in listed)))
+        yield from (
+            *listed,
+            *chain(*(get_list(each, "slackdump_thread_replies") for each in listed)),
+        )
 
 
-def _read_message(source: Source, scope: str, channel: str, each: Any, known: _Directory) -> Sequence[Message]:
+def _read_message(
+    source: Source, scope: str, channel: str, each: Any, known: _Directory
+) -> Sequence[Message]:
     kind = first_field(each, "subtype")
     if not isinstance(each, dict) or each.get("type", "message") != "message" or kind not in _TALK:
         return source.drop(_GONE.get(kind, "system messages"), scope)
     user = first_field(each, "user", "comment.user")
     bot = first_field(each, "bot_id")
-    called = known.people.get(user) or first_field(each, *_PROFILE, "username", "bot_profile.name") or user or bot
+    called = (
+        known.people.get(user)
+        or first_field(each, *_PROFILE, "username", "bot_profile.name")
+        or user
+        or bot
+    )
     called = "Slackbot" if user == "USLACKBOT" else called or "unknown"
     automatic = kind in ("bot_message", "slackbot_response") or user in known.bots
     automatic = automatic or bool(bot and not known.people.get(user))
     sender = called if automatic else known.name_person(channel, user, called)
     text = first_field(each, "text").removeprefix("This content can't be displayed.")
     blocks = list(map(_read_block, get_list(each, "blocks")))
-    text = _add_texts(text, blocks) if bot or automatic or not text else text  # a person's are the text once more
+    text = (
+        _add_texts(text, blocks) if bot or automatic or not text else text
+    )  # a person's are the text once more
     shown = [one for one in get_list(each, "attachments") if isinstance(one, dict)]
     kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
     source.drop("previews of links", scope, len(shown) - len(kept))
     text = "\n".join(filter(None, (text, *map(_read_attachment, kept))))
-    files = [file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)]
+    files = [
+        file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)
+    ]
     there = [file for file in files if file.get("mode") not in ("tombstone", "hidden_by_limit")]
     source.drop("deleted files", scope, len(files) - len(there))
     source.keep("files", scope, "described in captions", len(there))
     heard = [file for file in there if first_field(file, "transcription.preview.content")]
     source.keep("recordings", scope, "kept as their transcripts", len(heard))
-    text = _render_mentions("\n".join(filter(None, (text, *map(_read_file, there)))), channel, known)
+    text = _render_mentions(
+        "\n".join(filter(None, (text, *map(_read_file, there)))), channel, known
+    )
     # A deleted file leaves the place between two separators empty.
-    named = (common.describe_file(file, "title", "name", unnamed="without a name") * (file in there) for file in files)
+    named = (
+        common.describe_file(file, "title", "name", unnamed="without a name") * (file in there)
+        for file in files
+    )
     caption = "; ".join(named)
     if each.get("edited"):
         source.keep("edited messages", scope)
-    role = "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
+    role = (
+        "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
+    )
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
-    more = {"id": ts, "session": f"thread {thread}" if thread else None, "role": role, "caption": caption}
-    return common.make_message(source, scope, sender, text, timestamp=ts, edited=first_field(each, "edited.ts"), **more)
+    more = {
+        "id": ts,
+        "session": f"thread {thread}" if thread else None,
+        "role": role,
+        "caption": caption,
+    }
+    return common.make_message(
+        source, scope, sender, text, timestamp=ts, edited=first_field(each, "edited.ts"), **more
+    )
 
 
 def _read_file(file: dict[str, Any]) -> str:
@@ -188,7 +254,11 @@ def _render_mentions(text: str, channel: str, known: _Directory) -> str:
         if date := re.match(r"date\^(\d{1,11})\b", target if mark == "!" else ""):
             return label or f"{datetime.fromtimestamp(int(date[1]), UTC):%Y-%m-%d %H:%M} UTC"
         if mark == "!":
-            return label if label and label.startswith("@") else f"@{label or target.partition('^')[0]}"
+            return (
+                label
+                if label and label.startswith("@")
+                else f"@{label or target.partition('^')[0]}"
+            )
         address = target.removeprefix("mailto:")
         return f"{label} ({target})" if label and label not in (target, address) else address
 
@@ -199,11 +269,19 @@ def _read_attachment(one: dict[str, Any]) -> str:
     """Give the text of an attachment; of a message that is shared, with who wrote it."""
     blocks = "\n".join(filter(None, map(_read_block, get_list(one, "blocks"))))
     fallback = first_field(one, "fallback").removeprefix("[no preview available]")
-    fields = ((first_field(each, "title"), first_field(each, "value")) for each in get_list(one, "fields"))
-    parts = [first_field(one, "pretext"), first_field(one, "title"), first_field(one, "text") or blocks or fallback]
+    fields = (
+        (first_field(each, "title"), first_field(each, "value")) for each in get_list(one, "fields")
+    )
+    parts = [
+        first_field(one, "pretext"),
+        first_field(one, "title"),
+        first_field(one, "text") or blocks or fallback,
+    ]
     parts += [": ".join(filter(None, pair)) for pair in fields]
     text = "\n".join(dict.fromkeys(filter(None, parts)))
-    author = first_field(one, "author_name", "author_subname") if one.get("is_share") is True else ""
+    author = (
+        first_field(one, "author_name", "author_subname") if one.get("is_share") is True else ""
+    )
     return f"{author}: {text}" if author and text else text
 
 
@@ -216,13 +294,19 @@ def _read_block(block: Any) -> str:
         values = {key: html.escape(first_text(value), False) for key, value in block.items()}
         return _ELEMENTS[kind].format_map(defaultdict(str, values))
     if isinstance(said, str):
-        return html.escape(said, False) if kind in ("text", "raw_text") else said  # which Slack does not escape
-    within = [_read_block(part) for key in ("elements", "fields", "rows") for part in get_list(block, key)]
+        return (
+            html.escape(said, False) if kind in ("text", "raw_text") else said
+        )  # which Slack does not escape
+    within = [
+        _read_block(part) for key in ("elements", "fields", "rows") for part in get_list(block, key)
+    ]
     if kind in _ON_ONE_LINE:
         return "".join(within)
     if get_nested(block, "style") == "ordered":
         within = [f"{n}. {part}" for n, part in enumerate(within, 1)]
-    return "\n".join(part.strip("\n") for part in (_read_block(said) if said else "", *within) if part)
+    return "\n".join(
+        part.strip("\n") for part in (_read_block(said) if said else "", *within) if part
+    )
 
 
 def _add_texts(text: str, others: list[str]) -> str:

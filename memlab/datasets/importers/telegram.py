@@ -1,6 +1,7 @@
 """Telegram Desktop's ``result.json``: one chat, or an account with ``chats.list``.
 
-Layout: tdesktop's ``export_output_json.cpp``, tg-parser's TELEGRAM_FORMAT.md. ``text`` is a string or a list of parts.
+Layout: tdesktop's ``export_output_json.cpp``, tg-parser's TELEGRAM_FORMAT.md. ``text`` is a string
+or a list of parts.
 """
 
 from __future__ import annotations
@@ -19,17 +20,33 @@ from memlab.datasets.streams import stream_json
 _TYPES = re.compile(
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies|(?:private|public)_(?:group|supergroup|channel))"'
 )
-_KEYS = {"messages.date_unixtime", "messages.from_id", "messages.actor_id", "messages.text_entities"}
+_KEYS = {
+    "messages.date_unixtime",
+    "messages.from_id",
+    "messages.actor_id",
+    "messages.text_entities",
+}
 _KEYS |= {"chats.list.messages", "personal_information.user_id", "left_chats.list"}
 _LISTS = ("messages", "chats.list", "left_chats.list")
 _MEDIA = {"video_file": "videos", "audio_file": "audio files"}
-_MEDIA |= {kind: f"{kind.replace('_', ' ')}s" for kind in ("sticker", "voice_message", "video_message", "animation")}
-_OTHERS = {f"{kind}_information": f"{kind}s" for kind in ("location", "contact", "invoice", "giveaway")}
+_MEDIA |= {
+    kind: f"{kind.replace('_', ' ')}s"
+    for kind in ("sticker", "voice_message", "video_message", "animation")
+}
+_OTHERS = {
+    f"{kind}_information": f"{kind}s" for kind in ("location", "contact", "invoice", "giveaway")
+}
 _OTHERS = {"file": "files", **_OTHERS, "game_title": "games"}
 _NAMED = {"files", "videos", "audio files"}  # the others' names are made by Telegram
 _REPAIRS = (
-    (re.compile(r"(?<!\\)((?:\\\\)*)\\x([01][0-9A-F])"), r"\1\\u00\2"),  # control characters, of any version
-    (re.compile(r'("document_id": )(?!null)([^\s"\d{\[-][^"\r\n]*?)(?=,?\r?\n)'), r'\1"\2"'),  # paths, of 4.1.1
+    (
+        re.compile(r"(?<!\\)((?:\\\\)*)\\x([01][0-9A-F])"),
+        r"\1\\u00\2",
+    ),  # control characters, of any version
+    (
+        re.compile(r'("document_id": )(?!null)([^\s"\d{\[-][^"\r\n]*?)(?=,?\r?\n)'),
+        r'\1"\2"',
+    ),  # paths, of 4.1.1
 )
 
 
@@ -61,14 +78,20 @@ def _repair(source: Source, text: str) -> str:
 
 
 def _read_message(
-    source: Source, names: dict[str, str], taken: dict[tuple[str, str], str], chat: dict[str, Any], each: Any
+    source: Source,
+    names: dict[str, str],
+    taken: dict[tuple[str, str], str],
+    chat: dict[str, Any],
+    each: Any,
 ) -> Sequence[Message]:
     """Read a message.
 
     :param names: and ``taken``: see :func:`common.name_chat` and :func:`common.name_person`.
     """
     kind_of_chat, number = first_field(chat, "type"), first_field(chat, "id")
-    title = first_field(chat, "name") or kind_of_chat.replace("_", " ").capitalize() or source.path.stem
+    title = (
+        first_field(chat, "name") or kind_of_chat.replace("_", " ").capitalize() or source.path.stem
+    )
     scope = common.name_chat(names, number or title, title)
     kind = get_nested(each, "type")
     if kind != "message":
@@ -76,8 +99,13 @@ def _read_message(
         left = "calls" if call else "system messages"
         return source.drop("unsupported messages" if kind == "unsupported" else left, scope)
     text, what, caption = _message_text(source, scope, each), _name_media(each), ""
-    contact = " ".join(first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")).strip()
-    known = first_field(each, "place_name", "title", "game_title", *["file_name"] * (what in _NAMED)) or contact
+    contact = " ".join(
+        first_field(each.get("contact_information"), key) for key in ("first_name", "last_name")
+    ).strip()
+    known = (
+        first_field(each, "place_name", "title", "game_title", *["file_name"] * (what in _NAMED))
+        or contact
+    )
     if what and not text.strip() and not known:
         return source.drop(f"{what} without text", scope)
     if what:
@@ -98,7 +126,9 @@ def _read_message(
     role = "assistant" if bot or is_assistant(called, source.assistants) else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
     when = common.first_time(each.get("date_unixtime"), each.get("date"))
-    return common.make_message(source, scope, sender, text, timestamp=when, edited=each.get("edited"), **more)
+    return common.make_message(
+        source, scope, sender, text, timestamp=when, edited=each.get("edited"), **more
+    )
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
@@ -107,7 +137,9 @@ def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
     for key, what, title in (("poll", "polls", "question"), ("todo_list", "checklists", "title")):
         if listed := each.get(key):
             source.keep(what, scope, "kept as text")
-            items = [_join_text_parts(get_nested(item, "text")) for item in get_list(listed, "answers")]
+            items = [
+                _join_text_parts(get_nested(item, "text")) for item in get_list(listed, "answers")
+            ]
             texts += [_join_text_parts(get_nested(listed, title)), " / ".join(items)]
     return "\n".join(filter(None, texts))
 
@@ -117,11 +149,21 @@ def _join_text_parts(text: Any) -> str:
     if isinstance(text, dict):
         inner, href = _join_text_parts(text.get("text")), first_field(text, "href")
         return f"{inner} ({href})" if href and href != inner else inner
-    return "".join(map(_join_text_parts, text)) if isinstance(text, list) else text if isinstance(text, str) else ""
+    return (
+        "".join(map(_join_text_parts, text))
+        if isinstance(text, list)
+        else text
+        if isinstance(text, str)
+        else ""
+    )
 
 
 def _name_media(each: dict[str, Any]) -> str:
     """Name what a message carries beside text, in the plural; empty if nothing."""
     if kind := first_field(each, "media_type"):
         return _MEDIA.get(kind, "media")
-    return "photos" if each.get("photo") else next((what for key, what in _OTHERS.items() if each.get(key)), "")
+    return (
+        "photos"
+        if each.get("photo")
+        else next((what for key, what in _OTHERS.items() if each.get(key)), "")
+    )

@@ -1,8 +1,8 @@
 """Traces of LangSmith and Langfuse: conversations out of runs that each repeat what was said before them.
 
-Layouts: LangSmith's page on the run data format, as its API and bulk export give it; Langfuse's pages on exports. A
-trace that holds what was asked and answered itself is read by that, another by the runs of its models; traces of one
-thread (LangSmith) or session (Langfuse) are a session.
+Layouts: LangSmith's page on the run data format, as its API and bulk export give it; Langfuse's
+pages on exports. A trace that holds what was asked and answered itself is read by that, another by
+the runs of its models; traces of one thread (LangSmith) or session (Langfuse) are a session.
 """
 
 from __future__ import annotations
@@ -14,17 +14,54 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memlab.datasets.importers import common
-from memlab.datasets.importers.common import OWNER_SCOPE, Message, first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.common import (
+    OWNER_SCOPE,
+    Message,
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+)
 from memlab.datasets.reading import Source
 
 _BARE = ("text", "content")
 _TYPED = ("message", "user_message", "user_input", "user_query")
-_ASKED = ("messages", "chat_history", "history", "input", "question", "query", "human_input", "prompt", *_BARE, *_TYPED)
-_ANSWERED = ("messages", "message", "choices", "generations", "output", "answer", "response", "result", *_BARE)
+_ASKED = (
+    "messages",
+    "chat_history",
+    "history",
+    "input",
+    "question",
+    "query",
+    "human_input",
+    "prompt",
+    *_BARE,
+    *_TYPED,
+)
+_ANSWERED = (
+    "messages",
+    "message",
+    "choices",
+    "generations",
+    "output",
+    "answer",
+    "response",
+    "result",
+    *_BARE,
+)
 _KINDS = ("llm", "chain", "prompt", "parser", "", "agent")
 _THREAD = ("session_id", "thread_id", "conversation_id")
 _TRACE = {"observations", "traceId", "trace_id", "traces.observations", "traces.input", "trace.id"}
-_MORE = {"input", "output", "startTime", "start_time", "projectId", "traces.input", "trace.input", "traces.id"}
+_MORE = {
+    "input",
+    "output",
+    "startTime",
+    "start_time",
+    "projectId",
+    "traces.input",
+    "trace.input",
+    "traces.id",
+}
 _MODELS = ("GENERATION", "AGENT", "CHAIN", "SPAN", "")
 
 
@@ -46,18 +83,27 @@ class _Step:
     lost: int
 
 
-def _make_step(scope: str, session: str, order: str, values: tuple[Any, Any], times: tuple[Any, Any]) -> _Step:
+def _make_step(
+    scope: str, session: str, order: str, values: tuple[Any, Any], times: tuple[Any, Any]
+) -> _Step:
     """Make the step of a run: ``values`` and ``times`` are those of its beginning and its end."""
     begun, ended = map(_assume_utc, times)
     given = [common.decode_json(value) for value in values]
-    asked, answered = _find_messages(given[0], _ASKED, "user"), _find_messages(given[1], _ANSWERED, "assistant")
-    lost = sum(bool(value) and not found for value, found in zip(given, (asked, answered), strict=True))
+    asked, answered = (
+        _find_messages(given[0], _ASKED, "user"),
+        _find_messages(given[1], _ANSWERED, "assistant"),
+    )
+    lost = sum(
+        bool(value) and not found for value, found in zip(given, (asked, answered), strict=True)
+    )
     return _Step(scope, session, f"{begun} {order}", asked, answered, begun, ended or begun, lost)
 
 
 def is_langsmith(file: Source) -> bool:
     keys = file.keys or file.columns
-    return bool({"run_type", "runs.run_type"} & keys) and bool({"inputs", "outputs", "runs.inputs"} & keys)
+    return bool({"run_type", "runs.run_type"} & keys) and bool(
+        {"inputs", "outputs", "runs.inputs"} & keys
+    )
 
 
 def langsmith(source: Source) -> Iterator[Message]:
@@ -78,15 +124,23 @@ def langsmith(source: Source) -> Iterator[Message]:
         thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
         scope = next((step.scope for _, step in runs if step.scope != OWNER_SCOPE), OWNER_SCOPE)
         roots = [step for root, step in runs if root and step.asked and step.answered]
-        steps += [replace(step, session=thread, scope=scope) for step in roots or [step for _, step in runs]]
+        steps += [
+            replace(step, session=thread, scope=scope)
+            for step in roots or [step for _, step in runs]
+        ]
     yield from _deduplicate_messages(source, steps)
 
 
 def _read_run(run: dict[str, Any]) -> _Step:
-    about = get_nested(common.decode_json(run.get("extra")), "metadata") or common.decode_json(run.get("metadata"))
+    about = get_nested(common.decode_json(run.get("extra")), "metadata") or common.decode_json(
+        run.get("metadata")
+    )
     scope = first_field(about, "user_id", "user", "ls_user_id") or OWNER_SCOPE
     thread = first_field(about, *_THREAD) or first_field(run, "thread_id")
-    values, times = (run.get("inputs"), run.get("outputs")), (run.get("start_time"), run.get("end_time"))
+    values, times = (
+        (run.get("inputs"), run.get("outputs")),
+        (run.get("start_time"), run.get("end_time")),
+    )
     return _make_step(scope, thread, first_field(run, "dotted_order"), values, times)
 
 
@@ -103,7 +157,11 @@ def is_langfuse(file: Source) -> bool:
     keys = file.keys or file.columns
     if "run_type" in keys or "mapping" in keys:
         return False
-    session = {"sessionId", "input", "output"} <= keys or {"session_id", "project_id", "input"} <= keys
+    session = {"sessionId", "input", "output"} <= keys or {
+        "session_id",
+        "project_id",
+        "input",
+    } <= keys
     return session or (bool(_TRACE & keys) and bool(_MORE & keys))
 
 
@@ -125,28 +183,50 @@ def langfuse(source: Source) -> Iterator[Message]:
                 within = common.list_or_empty(common.decode_json(each.get("observations")))
                 runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
     keys = dict.fromkeys((*traces, *runs))
-    steps = [step for key in keys for step in _read_trace(source, key, traces.get(key, {}), runs.get(key, []))]
+    steps = [
+        step
+        for key in keys
+        for step in _read_trace(source, key, traces.get(key, {}), runs.get(key, []))
+    ]
     yield from _deduplicate_messages(source, steps)
 
 
-def _read_trace(source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]) -> Iterator[_Step]:
+def _read_trace(
+    source: Source, key: str, trace: dict[str, Any], runs: list[dict[str, Any]]
+) -> Iterator[_Step]:
     everything = [trace, *runs]
-    session = first_text(*(run.get(each) for run in everything for each in ("sessionId", "session_id")))
-    scope = first_text(*(run.get(each) for run in everything for each in ("userId", "user_id"))) or OWNER_SCOPE
+    session = first_text(
+        *(run.get(each) for run in everything for each in ("sessionId", "session_id"))
+    )
+    scope = (
+        first_text(*(run.get(each) for run in everything for each in ("userId", "user_id")))
+        or OWNER_SCOPE
+    )
     kinds = [first_field(run, "type").upper() for run in runs]
     talk = [run for run, kind in zip(runs, kinds, strict=True) if kind in _MODELS]
     models = [run for run, kind in zip(runs, kinds, strict=True) if kind == "GENERATION"] or talk
-    own, *steps = (_read_observation(scope, session or f"trace {key}", run) for run in (trace, *models))
+    own, *steps = (
+        _read_observation(scope, session or f"trace {key}", run) for run in (trace, *models)
+    )
     told = any(step.asked or step.answered for step in steps)
-    alone = bool(own.asked and own.answered) or (not told and bool(own.asked or own.answered or own.lost))
+    alone = bool(own.asked and own.answered) or (
+        not told and bool(own.asked or own.answered or own.lost)
+    )
     source.drop("tool calls", scope, kinds.count("TOOL"))
-    source.drop("observations of other kinds", scope, len(runs) - kinds.count("TOOL") - (0 if alone else len(models)))
+    source.drop(
+        "observations of other kinds",
+        scope,
+        len(runs) - kinds.count("TOOL") - (0 if alone else len(models)),
+    )
     yield from [own] if alone else steps
 
 
 def _read_observation(scope: str, session: str, run: dict[str, Any]) -> _Step:
     begun = run.get("startTime") or run.get("start_time") or run.get("timestamp")
-    values, times = (run.get("input"), run.get("output")), (begun, run.get("endTime") or run.get("end_time"))
+    values, times = (
+        (run.get("input"), run.get("output")),
+        (begun, run.get("endTime") or run.get("end_time")),
+    )
     return _make_step(scope, session, "", values, times)
 
 
@@ -187,9 +267,13 @@ def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
         return [found for each in value for found in _find_messages(each, keys, role)]
     if not isinstance(value, dict):
         return []
-    if isinstance(args := value.get("args"), list) and isinstance(given := value.get("kwargs"), dict):
+    if isinstance(args := value.get("args"), list) and isinstance(
+        given := value.get("kwargs"), dict
+    ):
         return _find_arguments(args, given, keys, role)
-    if {"role", "kwargs", "tool_calls"} & value.keys() or (value.get("type") and {"content", "data"} & value.keys()):
+    if {"role", "kwargs", "tool_calls"} & value.keys() or (
+        value.get("type") and {"content", "data"} & value.keys()
+    ):
         return [value]
     inner = get_nested(value, "message") or get_nested(value, "kwargs")
     if isinstance(inner, dict):
@@ -202,13 +286,24 @@ def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
     return found
 
 
-def _find_arguments(args: list[Any], given: dict[str, Any], keys: tuple[str, ...], role: str) -> list[Any]:
+def _find_arguments(
+    args: list[Any], given: dict[str, Any], keys: tuple[str, ...], role: str
+) -> list[Any]:
     """Find the messages in the arguments of a function, as ``@observe`` of Langfuse has them.
 
-    Of texts without a name that says more, one alone is a message, unless messages are there that wait for an answer.
+    Of texts without a name that says more, one alone is a message, unless messages are there that
+    wait for an answer.
     """
-    found = [message for each in args if not isinstance(each, str) for message in _find_messages(each, keys, role)]
+    found = [
+        message
+        for each in args
+        if not isinstance(each, str)
+        for message in _find_messages(each, keys, role)
+    ]
     found += _find_messages(given, keys, role)
     texts = [each for each in (*args, *given.values()) if isinstance(each, str)]
-    answered = common.normalise_role(first_field(found[-1], "role", "type") if found else "assistant") == "assistant"
+    answered = (
+        common.normalise_role(first_field(found[-1], "role", "type") if found else "assistant")
+        == "assistant"
+    )
     return found + (_find_messages(texts[0], keys, role) if answered and len(texts) == 1 else [])

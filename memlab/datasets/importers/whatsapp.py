@@ -1,9 +1,10 @@
 """WhatsApp's text export, of Android and of iPhones, in any locale.
 
-A line that begins with a date and a time in the form of the file begins a message; any other goes on the one before.
-The order of day and month follows from all dates of the file. Forms: whatstk's headers, chat-miner's test files, and
-the notes of footprint-messaging on locales. What WhatsApp itself writes (deleted, edited, left out, calls, events of a
-group) is recognised by marks around it on iPhones, and by its words (:mod:`memlab.datasets.importers.whatsapp_words`).
+A line that begins with a date and a time in the form of the file begins a message; any other goes
+on the one before. The order of day and month follows from all dates of the file. Forms: whatstk's
+headers, chat-miner's test files, and the notes of footprint-messaging on locales. What WhatsApp
+itself writes (deleted, edited, left out, calls, events of a group) is recognised by marks around it
+on iPhones, and by its words (:mod:`memlab.datasets.importers.whatsapp_words`).
 """
 
 from __future__ import annotations
@@ -73,11 +74,21 @@ def detect(file: Source) -> bool:
         return False
     lines = [line for line in _parse_lines(file.head) if isinstance(line, _Line) or line.strip()]
     found = [line for line in lines if isinstance(line, _Line)]
-    said = [line for line in found if line.sender[:1] not in ("", "<") or words.EVENT.search(line.rest)]
-    said = [line for line in said if not _LOGGED.fullmatch(line.sender) and not _LOGGED.fullmatch(line.beside)]
+    said = [
+        line for line in found if line.sender[:1] not in ("", "<") or words.EVENT.search(line.rest)
+    ]
+    said = [
+        line
+        for line in said
+        if not _LOGGED.fullmatch(line.sender) and not _LOGGED.fullmatch(line.beside)
+    ]
     named = re.search("(?i)whatsapp|_chat", file.name) is not None
     early = len(found) > 1 and found[0] in lines[:5]
-    return (named or 3 * len(said) > len(found)) and (early or len(found) * 20 >= len(lines)) and bool(found)
+    return (
+        (named or 3 * len(said) > len(found))
+        and (early or len(found) * 20 >= len(lines))
+        and bool(found)
+    )
 
 
 def records(source: Source) -> Iterator[Message]:
@@ -93,7 +104,10 @@ def records(source: Source) -> Iterator[Message]:
         called = _name_chat(file, lines, people)
         plain = _COPY.sub("", called)
         called = plain if plain in people and called not in people else called
-        same_name, spoken = chats.setdefault(plain, {}), {line.key for line in lines if line.sender in people}
+        same_name, spoken = (
+            chats.setdefault(plain, {}),
+            {line.key for line in lines if line.sender in people},
+        )
         downloaded_twice = (name for name, there in same_name.items() if there.keys() & spoken)
         scope = next(downloaded_twice, "") or name_chat(names, file.stem, called)
         source.keep("pasted lines", scope, "kept in the messages around them", every - len(lines))
@@ -115,14 +129,37 @@ def _parse_lines(text: str) -> Iterator[_Line | str]:
         if found is None:
             yield raw
             continue
-        bracket, first_part, first, b, second, last_part, before, hour, minute, second_, after, end = found.groups()
+        (
+            bracket,
+            first_part,
+            first,
+            b,
+            second,
+            last_part,
+            before,
+            hour,
+            minute,
+            second_,
+            after,
+            end,
+        ) = found.groups()
         a, c = (int(part.strip("RH")) + _ERAS.get(part[0], 0) for part in (first_part, last_part))
-        shape = (bracket, first, second, a > 99, c > 99, second_ is None, end.strip(" \xa0\u200e\u200f"))
+        shape = (
+            bracket,
+            first,
+            second,
+            a > 99,
+            c > 99,
+            second_ is None,
+            end.strip(" \xa0\u200e\u200f"),
+        )
         clock = (int(hour), int(minute), int(second_ or 0))
         half = words.day_period(before) or words.day_period(after)
         beside = f"{before} {after}".strip(" ,،.\u200f")
         rest = raw[found.end() :]
-        yield _Line((a, int(b), c), clock, half, beside, shape, rest, *_split_at_colon(rest), raw, [])
+        yield _Line(
+            (a, int(b), c), clock, half, beside, shape, rest, *_split_at_colon(rest), raw, []
+        )
 
 
 def _join_continuations(lines: Iterator[_Line | str]) -> list[_Line]:
@@ -144,31 +181,53 @@ def _assign_times(file: Source, lines: list[_Line]) -> None:
     misfits = {order: _count_misfits(lines, order) for order in ([wanted] if wanted else ORDERS)}
     best = min(misfits.values())
     fitting = [order for order, misfit in misfits.items() if misfit == best]
-    american = all(line.shape[1] == "/" and not line.shape[4] and line.beside[-2:] in ("AM", "PM") for line in lines)
+    american = all(
+        line.shape[1] == "/" and not line.shape[4] and line.beside[-2:] in ("AM", "PM")
+        for line in lines
+    )
     order = "mdy" if "mdy" in fitting and (american or "dmy" not in fitting) else fitting[0]
-    if len(fitting) > 1 and len({line.date[0] for line in lines} | {line.date[1] for line in lines}) > 1:
+    if (
+        len(fitting) > 1
+        and len({line.date[0] for line in lines} | {line.date[1] for line in lines}) > 1
+    ):
         what = f"every date can be {' or '.join(fitting)}"
         file.note(f"{file.name}: dates", what, f"read as {order}; --date-order names another")
     unknown = sorted({line.beside for line in lines if line.beside and not line.half})
-    if unknown and len({line.beside for line in lines}) > 1 and all(0 < line.clock[0] < 13 for line in lines):
-        file.note(f"{file.name}: times", f"words beside them: {', '.join(unknown)}", "taken as no half of the day")
+    if (
+        unknown
+        and len({line.beside for line in lines}) > 1
+        and all(0 < line.clock[0] < 13 for line in lines)
+    ):
+        file.note(
+            f"{file.name}: times",
+            f"words beside them: {', '.join(unknown)}",
+            "taken as no half of the day",
+        )
     for line in lines:
         line.at = _line_datetime(line, order)
     wrong = [number for number, line in enumerate(lines, 1) if line.at is None]
     if len(wrong) * 10 > len(lines):
         odd, more = lines[wrong[0] - 1].raw[:30], len(wrong) - 1
-        other = any(1380 < part < 1500 for part in lines[wrong[0] - 1].date)  # the Persian or the Islamic calendar
+        other = any(
+            1380 < part < 1500 for part in lines[wrong[0] - 1].date
+        )  # the Persian or the Islamic calendar
         remedy = "set the phone to the Gregorian calendar" if other else "name another --date-order"
         file.fail(f"message {wrong[0]} and {more} more: {odd!r} is no date as {order}; {remedy}")
 
 
 def _count_misfits(lines: list[_Line], order: str) -> tuple[int, int, bool]:
     """Count the dates that an order makes impossible, and the steps back in time; some orders no locale has."""
-    dates = [line for line, last in zip(lines, [None, *lines], strict=False) if last is None or line.date != last.date]
+    dates = [
+        line
+        for line, last in zip(lines, [None, *lines], strict=False)
+        if last is None or line.date != last.date
+    ]
     times = [_line_datetime(line, order) for line in dates]
     known = [time for time in times if time is not None]
     back = sum((b - a).total_seconds() < -_DAY for a, b in pairwise(known))
-    unlikely = (order == "mdy" and lines[0].shape[1] == ".") or (order == "ymd" and not lines[0].shape[3])
+    unlikely = (order == "mdy" and lines[0].shape[1] == ".") or (
+        order == "ymd" and not lines[0].shape[3]
+    )
     return len(times) - len(known), back, unlikely
 
 
@@ -198,9 +257,15 @@ def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
         if last is not None and _is_days_before(line, last):
             pasted = any(not _is_days_before(other, last) for other in following)
             run = [line, *takewhile(partial(_is_days_before, other=last), following)]
-            # People of the chat wrote it when they had no network; what they paste stands there twice, or began above.
+            # People of the chat wrote it when they had no network; what they paste stands there
+            # twice, or began above.
             own = (each.sender in senders and there[each.at, each.rest] == 1 for each in run)
-            late = not within and not _START.match(last.said) and not _is_days_before(line, lines[0]) and all(own)
+            late = (
+                not within
+                and not _START.match(last.said)
+                and not _is_days_before(line, lines[0])
+                and all(own)
+            )
         elif last is not None and _is_days_before(last, line):
             behind = [other.sender for other in following if _is_days_before(other, line)]
             pasted = 2 * len(behind) > len(following) and line.sender not in behind
@@ -214,23 +279,29 @@ def _merge_pasted_lines(lines: list[_Line]) -> Iterator[_Line]:
 
 
 def _is_days_before(line: _Line, other: _Line) -> bool:
-    return line.at is not None and other.at is not None and (other.at - line.at).total_seconds() > _DAY
+    return (
+        line.at is not None and other.at is not None and (other.at - line.at).total_seconds() > _DAY
+    )
 
 
 def _find_senders(lines: list[_Line]) -> set[str]:
     """Give the senders; a name has a colon where all its messages go on the same way after it.
 
-    An event of the group with a colon in it has no sender, but what begins three times the same way is a name.
+    An event of the group with a colon in it has no sender, but what begins three times the same way
+    is a name.
     """
     rests: dict[str, list[str]] = {}
     for line in lines:
         rests.setdefault(line.sender, []).append(line.said)
     rests.pop("", None)
-    people = {sender for sender, said in rests.items() if len(said) > 2 or not words.is_event(sender)}
+    people = {
+        sender for sender, said in rests.items() if len(said) > 2 or not words.is_event(sender)
+    }
     for sender, said in rests.items():
         behind = {_split_at_colon(rest)[0] for rest in said}
         second = behind.pop() if len(behind) == 1 and len(said) > 2 else ""
-        # A place, a poll and a file have a colon too: behind it stands a link or nothing, before it a mark.
+        # A place, a poll and a file have a colon too: behind it stands a link or nothing, before it
+        # a mark.
         written = all(re.match(r"[<\u200e]|[^:]*:(?: ?https?://|\s*$)", rest) for rest in said)
         if second and not written and second.count(" ") < 3 and len(second) < 25:
             people.add(f"{sender}: {second}")
@@ -240,7 +311,11 @@ def _find_senders(lines: list[_Line]) -> set[str]:
 def _split_at_colon(rest: str) -> tuple[str, str]:
     """Cut what stands before the first colon from what stands behind it; nothing stands before where there is none."""
     found = _SENDER.match(rest)
-    return (words.MARKS.sub("", found[1]).strip(" \xa0\u202f\u200f~"), rest[found.end() :]) if found else ("", rest)
+    return (
+        (words.MARKS.sub("", found[1]).strip(" \xa0\u202f\u200f~"), rest[found.end() :])
+        if found
+        else ("", rest)
+    )
 
 
 def _split_sender(line: _Line, people: set[str]) -> tuple[str, str]:
@@ -255,7 +330,10 @@ def _name_chat(file: Source, lines: list[_Line], people: set[str]) -> str:
     """Name the chat: by its file or archive, by who brings the notice of encryption, or by its folder."""
     for called in (file.path.stem, *(part.stem for part in list(file.path.parents)[:2])):
         if found := words.TITLE.match(called):
-            behind, before = found["name"].strip(" -_–"), words.WITH.sub("", found["before"].strip(" -_"))
+            behind, before = (
+                found["name"].strip(" -_–"),
+                words.WITH.sub("", found["before"].strip(" -_")),
+            )
             if chat := behind or before * bool(found["chat"]):
                 return chat
     for line in lines[:3]:
@@ -270,7 +348,10 @@ def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> 
     sender, first = _split_sender(line, people)
     body = "\n".join([first, *line.more]).rstrip()
     if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):
-        return source.drop("calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages", scope)
+        return source.drop(
+            "calls" if words.CALL.match(words.MARKS.sub("", body).strip()) else "system messages",
+            scope,
+        )
     text, kind, caption = words.read_body(body)
     if kind == "edited messages":
         source.keep(kind, scope, "kept as last edited")

@@ -1,6 +1,7 @@
 """What WhatsApp writes into a chat in place of what people said, in the languages of its users.
 
-The words are those of CLDR and of public readers of exports (chatcarve, whatstk, chat-miner, whats_json, chatmatter).
+The words are those of CLDR and of public readers of exports (chatcarve, whatstk, chat-miner,
+whats_json, chatmatter).
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ TITLE = re.compile(
     r"|с|з|s uživatelem|s používateľom|s|dengan|amb|cu|su|vele:|henkilön|με|với|กับ|با|مع|עם|与"
     r"|與)[ _])?(?P<name>.*?)(?: kanssa| ?的[对對][话話])?$"
 )
-WITH = re.compile(r" ?(?:との|님과의?(?: 카카오)?| ile| ilə| bilan|এর সাথে|સાથેની|के साथ|ಜೊತೆ|മായുള്ള|सोबतच्या|உடன்|తో|کے ساتھ)$")
+WITH = re.compile(
+    r" ?(?:との|님과의?(?: 카카오)?| ile| ilə| bilan|এর সাথে|સાથેની|के साथ|ಜೊತೆ|മായുള്ള|सोबतच्या|உடன்|తో|کے ساتھ)$"
+)
 
 
 ENCRYPTED = re.compile(
@@ -179,9 +182,12 @@ _ATTACHED = (
     r"|datei angehängt|파일 첨부됨|الملف مرفق|ficheiro anexado|файл додано"
 )
 _OMITTED = "(?:(?:{0}) ?(?:{1})|(?:{1}) ?(?:{0}))[.。।]?"
-_ANY, _DOCUMENT = (_OMITTED.format(kinds, _LEFT_OUT) for kinds in ("|".join(_KINDS.values()), _KINDS["files"]))
+_ANY, _DOCUMENT = (
+    _OMITTED.format(kinds, _LEFT_OUT) for kinds in ("|".join(_KINDS.values()), _KINDS["files"])
+)
 _PLACEHOLDER = re.compile(
-    # document omitted, a.pdf • 2 pages document omitted; <attached: a.jpg>, a.jpg (file attached), <Media omitted>
+    # document omitted, a.pdf • 2 pages document omitted; <attached: a.jpg>, a.jpg (file attached),
+    # <Media omitted>
     rf"(?i)(?:null|{_ANY}|\d+ contacts? shared|gif attached"
     rf"|(?P<a>\S.*?\.\w{{2,5}})(?: • [^•]*?)? (?:{_DOCUMENT}|<[^<>:]{{2,25}}: [^<>]+\.\w{{2,5}}>)"
     rf"|(?:<[^<>:]{{2,25}}:\s?(?P<b>[^<>]+\.\w{{2,5}})>|(?P<c>\S.*?\.\w{{2,5}}) \((?:{_ATTACHED})\)"
@@ -195,7 +201,9 @@ _BY_NAME = {
     "stickers": r"(?i)^STK-|-STICKER-|\.webp$", "animations": r"(?i)-GIF-|\.gif$", "contacts": r"(?i)\.vcf$",
 }  # fmt: skip
 MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069\ufeff]")
-_LONGEST = 400  # characters of what WhatsApp writes; a search over a long message would take minutes
+_LONGEST = (
+    400  # characters of what WhatsApp writes; a search over a long message would take minutes
+)
 
 
 def read_body(body: str) -> tuple[str, str, str]:
@@ -239,14 +247,22 @@ def _read_media(body: str) -> tuple[str, str, str] | None:
     if found and (kind := _media_kind(found)):
         file = next((name for name in found.group("a", "b", "c", "d") if name), "")
         text = f"{found['more'] or ''}\n{more}".strip()
-    elif (marked := _MARKED.search(body, max(0, len(body) - _LONGEST))) and (kind := _marked_kind(clean(marked[1]))):
+    elif (marked := _MARKED.search(body, max(0, len(body) - _LONGEST))) and (
+        kind := _marked_kind(clean(marked[1]))
+    ):
         text, file = clean(body[: marked.start()]), ""
-        if kind in ("files", "contacts") and (named := re.fullmatch(r"(.+\.\w{2,5})(?: • .*)?", text)):
+        if kind in ("files", "contacts") and (
+            named := re.fullmatch(r"(.+\.\w{2,5})(?: • .*)?", text)
+        ):
             text, file = "", named[1]
     else:
         return None
     what = kind.removesuffix("s")
-    return text, kind, f"{what}: {file}" if file and kind in ("files", "contacts") else what * bool(text)
+    return (
+        text,
+        kind,
+        f"{what}: {file}" if file and kind in ("files", "contacts") else what * bool(text),
+    )
 
 
 def _media_kind(found: re.Match[str]) -> str:
@@ -254,8 +270,14 @@ def _media_kind(found: re.Match[str]) -> str:
     if file := next((name for name in found.group("a", "b", "c", "d") if name), ""):
         return next((kind for kind, form in _BY_NAME.items() if re.search(form, file)), "files")
     said = (found["angle"] or found[0]).lower()
-    any_media = not found["more"] and re.search(_MEDIA, said) and (" " in said or not said.isascii())
-    return "" if found["angle"] and not any_media and not _SOME_LEFT_OUT.search(said) else _named_kind(said) or "media"
+    any_media = (
+        not found["more"] and re.search(_MEDIA, said) and (" " in said or not said.isascii())
+    )
+    return (
+        ""
+        if found["angle"] and not any_media and not _SOME_LEFT_OUT.search(said)
+        else _named_kind(said) or "media"
+    )
 
 
 def _marked_kind(line: str) -> str:
@@ -266,4 +288,6 @@ def _marked_kind(line: str) -> str:
 
 
 def _named_kind(said: str) -> str:
-    return next((kind for kind, form in _KINDS.items() if re.search(rf"(?<![a-zà-ž])(?:{form})", said)), "")
+    return next(
+        (kind for kind, form in _KINDS.items() if re.search(rf"(?<![a-zà-ž])(?:{form})", said)), ""
+    )

@@ -18,7 +18,10 @@ def load(folder: Path, text: str, name: str = "chat.txt", **options: object) -> 
 
 
 def said(data: Dataset) -> list[tuple[str, str, str]]:
-    return [(f"{at:%Y-%m-%d %H:%M}", *rest) for at, *rest in data.turns.select("timestamp", "speaker", "text").rows()]
+    return [
+        (f"{at:%Y-%m-%d %H:%M}", *rest)
+        for at, *rest in data.turns.select("timestamp", "speaker", "text").rows()
+    ]
 
 
 def counts(data: Dataset) -> set[str]:
@@ -72,13 +75,18 @@ def counts(data: Dataset) -> set[str]:
 def test_dates_of_locales(tmp_path: Path, first: str, second: str) -> None:
     text = f"{first}Ann Moe: hi: there\nsecond line\n\nlast\n{second}Bo: 12:30?\n"
     data = load(tmp_path, text)
-    wanted = [("2026-01-02 21:41", "Ann Moe", "hi: there\nsecond line\n\nlast"), ("2026-01-13 09:42", "Bo", "12:30?")]
+    wanted = [
+        ("2026-01-02 21:41", "Ann Moe", "hi: there\nsecond line\n\nlast"),
+        ("2026-01-13 09:42", "Bo", "12:30?"),
+    ]
     assert said(data) == wanted
     assert not data.issues["found"].str.contains("every date").any()
 
 
 def test_noon_and_words_beside_the_hours(tmp_path: Path) -> None:
-    noon = "2026/1/14 中午12:15 - Ann: a\n2026/1/15 凌晨12:10 - Ann: b\n2026/1/15 中午12:10 - Ann: c\n"
+    noon = (
+        "2026/1/14 中午12:15 - Ann: a\n2026/1/15 凌晨12:10 - Ann: b\n2026/1/15 中午12:10 - Ann: c\n"
+    )
     assert [at[11:] for at, *_ in said(load(tmp_path, noon))] == ["12:15", "00:10", "12:10"]
     unknown = load(tmp_path, "14/1/26, 9:41 xx - Ann: a\n14/1/26, 9:42 yy - Ann: b\n")
     assert unknown.issues["found"].str.contains("xx, yy").any()
@@ -94,7 +102,9 @@ def test_the_whole_file_tells_day_from_month(tmp_path: Path) -> None:
     assert said(load(tmp_path, ambiguous, date_order="mdy"))[0][0].startswith("2026-02-01")
     american = load(tmp_path, "2/1/26, 9:41 AM - Ann: a\n3/1/26, 9:41 AM - Bo: b\n")
     assert said(american)[0][0].startswith("2026-02-01")
-    in_order = load(tmp_path, ambiguous + "01/02/2026, 10:00 - Ann: c\n")  # as dmy no step goes back
+    in_order = load(
+        tmp_path, ambiguous + "01/02/2026, 10:00 - Ann: c\n"
+    )  # as dmy no step goes back
     assert said(in_order)[0][0].startswith("2026-01-02")
     assert not in_order.issues["action"].str.contains("--date-order").any()
     with pytest.raises(memlab.DataError, match="--date-order"):
@@ -109,7 +119,9 @@ def test_zone_assistant_and_marks(tmp_path: Path) -> None:
     assert not data.issues["action"].str.contains("UTC").any()
     (tmp_path / "chat.txt").write_bytes(text.encode("utf-16"))
     assert said(memlab.load(tmp_path / "chat.txt"))[0][1:] == ("Ann", "hi")
-    (tmp_path / "chat.txt").write_bytes(text.replace("hi", "\xe4").lstrip("\ufeff").encode("latin-1"))
+    (tmp_path / "chat.txt").write_bytes(
+        text.replace("hi", "\xe4").lstrip("\ufeff").encode("latin-1")
+    )
     with pytest.raises(memlab.DataError, match="not UTF-8"):
         memlab.load(tmp_path / "chat.txt")
 
@@ -135,7 +147,13 @@ Where?
     data = load(tmp_path, text, "WhatsApp Chat with Trip.txt")
     assert data.scopes == ["Trip"]
     others = ['Bob "Bobby" Lee', 'Bob "Bobby" Lee', "Dr. Lee (added later)", "+47 900 00 000"]
-    assert [speaker for _, speaker, _ in said(data)] == ["Team: Ops", "Ann", "Team: Ops", "Team: Ops", *others]
+    assert [speaker for _, speaker, _ in said(data)] == [
+        "Team: Ops",
+        "Ann",
+        "Team: Ops",
+        "Team: Ops",
+        *others,
+    ]
     assert said(data)[1][2].splitlines()[1] == "[28.02.26, 08:00:11] Bo: I resign"
     assert [line[:8] for line in said(data)[2][2].splitlines()[1:]] == ["15.01.26", "05.03.26"]
     assert counts(data) == {"2 system messages", "1 call", "2 pasted lines"}
@@ -148,14 +166,25 @@ def test_a_message_that_came_late_is_its_own(tmp_path: Path) -> None:
     data = load(tmp_path, f"{begun}{late}{late.replace('30', '31')}{end}")
     wanted = ["one", "two", "without network", "without network", "back?"]
     assert [text for *_, text in said(data)][:5] == wanted
-    for pasted in (late.replace("Bo", "Cy"), late.replace("11/", "01/"), f"{head.format(10, 1)}Bo: two\n", late * 2):
+    for pasted in (
+        late.replace("Bo", "Cy"),
+        late.replace("11/", "01/"),
+        f"{head.format(10, 1)}Bo: two\n",
+        late * 2,
+    ):
         data = load(tmp_path, f"{begun}{pasted}{end}")
         assert said(data)[2][2] == f"back?\n{pasted.strip()}"
         assert counts(data) == {f"{pasted.count('[')} pasted line{'s' * (pasted.count('[') > 1)}"}
 
 
 @pytest.mark.parametrize(
-    "name", ["WhatsApp Chat with Ann", "Ann ile WhatsApp Sohbeti", "AnnとのWhatsAppチャット", "WhatsApp 与 Ann 的对话"]
+    "name",
+    [
+        "WhatsApp Chat with Ann",
+        "Ann ile WhatsApp Sohbeti",
+        "AnnとのWhatsAppチャット",
+        "WhatsApp 与 Ann 的对话",
+    ],
 )
 def test_every_file_is_a_chat_of_its_own(tmp_path: Path, name: str) -> None:
     assert load(tmp_path, "02.01.26, 21:41 - Bo: hi\n", f"{name}.txt").scopes == ["Ann"]
@@ -169,16 +198,23 @@ def test_every_file_is_a_chat_of_its_own(tmp_path: Path, name: str) -> None:
     assert memlab.load(tmp_path / "b").scopes == ["a", "b"]
 
 
-@pytest.mark.parametrize("copy", ["WhatsApp Chat with Ann (1).txt", "x/WhatsApp Chat - Ann 2/_chat.txt"])
+@pytest.mark.parametrize(
+    "copy", ["WhatsApp Chat with Ann (1).txt", "x/WhatsApp Chat - Ann 2/_chat.txt"]
+)
 def test_a_chat_that_was_exported_twice_is_one(tmp_path: Path, copy: str) -> None:
     text = "02.01.26, 21:41 - Ann: hi\n02.01.26, 21:41 - Ann: hi\n02.01.26, 21:42 - Bo: yes\n"
     (tmp_path / copy).parent.mkdir(parents=True, exist_ok=True)
     assert load(tmp_path, text, copy).scopes == ["Ann"]
     load(tmp_path, f"{text}03.01.26, 21:42 - Bo: more\n", "WhatsApp Chat with Ann.txt")
     data = memlab.load(tmp_path)
-    assert (data.scopes, [text for *_, text in said(data)]) == (["Ann"], ["hi", "hi", "yes", "more"])
+    assert (data.scopes, [text for *_, text in said(data)]) == (
+        ["Ann"],
+        ["hi", "hi", "yes", "more"],
+    )
     assert counts(data) == {"3 repeated messages"}
-    assert load(tmp_path, text, "WhatsApp Chat with Trip (2).txt").scopes == ["Trip%20(2)"], "a name of its own"
+    assert load(tmp_path, text, "WhatsApp Chat with Trip (2).txt").scopes == ["Trip%20(2)"], (
+        "a name of its own"
+    )
 
 
 def test_iphone_group(tmp_path: Path) -> None:
@@ -203,7 +239,11 @@ def test_iphone_group(tmp_path: Path) -> None:
         "morning @Bo Lie", "", "the lake", "Location: https://maps.google.com/?q=59.9,10.7",
         "POLL:\nWhere?\nOPTION: Oslo (2 votes)", "moved to room 6", "",
     ]  # fmt: skip
-    assert data.turns["caption"].drop_nulls().to_list() == ["file: plan.pdf", "image", "file: Some file.txt"]
+    assert data.turns["caption"].drop_nulls().to_list() == [
+        "file: plan.pdf",
+        "image",
+        "file: Some file.txt",
+    ]
     assert counts(data) == {"2 system messages", "1 call", "2 files", "1 image", "1 edited message"}
 
 
