@@ -8,6 +8,7 @@ what stands in it, or one function.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import keyword
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -29,6 +30,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     :param kind: what they are, for messages.
     :param group: of the entry points through which packages bring theirs.
     :param check: raises :class:`PipelineError` for a function that does not fit: name, function.
+    :param own: modules of memlab that register theirs when they are imported. They are imported
+        when a name is first looked for, as the entry points of packages are, so that what reads a
+        registry imports none of them.
 
     >>> import memlab
     >>> sorted(memlab.stages)[:3]
@@ -36,9 +40,13 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     """
 
     def __init__(
-        self, kind: str, group: str, check: Callable[[str, Callable[..., Any]], None]
+        self,
+        kind: str,
+        group: str,
+        check: Callable[[str, Callable[..., Any]], None],
+        own: tuple[str, ...] = (),
     ) -> None:
-        self.kind, self.group, self._check = kind, group, check
+        self.kind, self.group, self._check, self._own = kind, group, check, own
         self._functions: dict[str, Callable[..., Any]] = {}
         self._packages_read = False
 
@@ -103,10 +111,12 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         return f"<{self.kind}s: {', '.join(self)}>"
 
     def _read_packages(self) -> None:
-        """Load the entry points of the group, once."""
+        """Load memlab's own modules and the entry points of the group, once."""
         if self._packages_read:
             return
         self._packages_read = True
+        for module in self._own:
+            importlib.import_module(module)
         for entry in entry_points(group=self.group):
             try:
                 brought = entry.load()
