@@ -7,14 +7,8 @@ answered; :func:`embed_texts` gives vectors.
 
 from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
 from memlab.llm.client import embed_texts, fitting_items
-from memlab.llm.service import (
-    RECORDED,
-    ModelSpending,
-    Service,
-    add_to_spending,
-    configured_service,
-    track_spending,
-)
+from memlab.llm.service import RECORDED, Service, configured_service
+from memlab.llm.spending import ModelSpending, add_to_spending, track_spending
 
 __all__ = [
     "MISFIT", "RECORDED", "Answer", "ModelSpending", "Request", "Service", "add_to_spending", "ask", "check_service",

@@ -11,7 +11,7 @@ from talk import excerpt
 import memlab
 from memlab import Bench
 from memlab.errors import DataError
-from memlab.evaluate import explain
+from memlab.explanation import explain
 
 
 def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:
