@@ -1,8 +1,7 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``base`` defines an encoder, ``token_vectors`` one that embeds single tokens too. ``plain`` needs no
-model (hashed words, a function of yours), ``transformer`` runs one (``models`` finds and loads it),
-``endpoint`` asks a service.
+``base`` defines an encoder, ``tokens`` one that embeds single tokens too. ``hashing`` needs no
+model, ``transformer`` runs one (``models`` finds and loads it), ``endpoint`` asks a service.
 ``text`` writes turns, sessions and questions as the texts that are embedded and searched.
 
 >>> from memlab import embed
@@ -125,7 +124,7 @@ def hashing(argument: str | None) -> Encoder:
 @encoders.register
 def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = None) -> Encoder:
     """Give an OpenAI-compatible embeddings service of that name."""
-    from memlab.embed.endpoint import EndpointEncoder
+    from memlab.embed.plain import EndpointEncoder
     from memlab.llm import Service
 
     if services is None:

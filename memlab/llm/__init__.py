@@ -1,8 +1,8 @@
 """Language-model services: any OpenAI-compatible HTTP endpoint, and nothing unless the user named one.
 
 :func:`ask` takes :class:`Request` and gives :class:`Answer`, from a :class:`Service` or from a
-recording of what one
-answered; :func:`embed_texts` gives vectors.
+recording of what one answered; :func:`embed_texts` gives vectors. :func:`track_spending` counts
+what answers cost.
 """
 
 from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
