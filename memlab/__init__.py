@@ -21,8 +21,10 @@ _EXPORTS: dict[str, str] = {
         "memlab.experiments",
     ),
     "MemoryStore": "memlab.store",
-    **dict.fromkeys(("Pipeline", "pipeline", "stage"), "memlab.pipelines"),
-    "clusterer": "memlab.registry",
+    **dict.fromkeys(("Pipeline", "pipeline"), "memlab.pipelines"),
+    **dict.fromkeys(
+        ("clusterer", "clusterers", "encoders", "measures", "stage", "stages"), "memlab.registry"
+    ),
     "explore": "memlab.explorer",
     **dict.fromkeys(
         ("Dataset", "Fact", "Qrels", "Question", "Run", "Session", "Turn", "qrels"),
@@ -33,9 +35,7 @@ _EXPORTS: dict[str, str] = {
     "load": "memlab.datasets",
     "search": "memlab.lookup",
 }
-_REGISTRIES = {
-    "clusterers": "cluster", "encoders": "embed", "formats": "datasets", "measures": "evaluate", "stages": "pipelines",
-}  # fmt: skip
+_REGISTRIES = {"formats": "datasets"}
 _ROOMS = (
     "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
     "explorer", "figures", "indexing", "knowledge", "llm", "memories", "pipelines", "records",

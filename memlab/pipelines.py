@@ -19,8 +19,6 @@ from typing import Annotated, Any, get_origin
 import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
-import memlab.select
-import memlab.summaries  # noqa: F401  these two register their stages, as the other rooms do
 from memlab import llm
 from memlab.code_digest import is_own_code
 from memlab.errors import DataError, PipelineError
@@ -32,11 +30,9 @@ from memlab.registry import (
     clusterers,
     is_retriever,
     parameter_types,
-    stage,
     stage_parameters,
     stages,
 )
-from memlab.rerank import blend_by_position
 from memlab.retrieve import Bench, sessions_from_turns
 from memlab.retrieve.candidates import divide_bench
 from memlab.terminal import shorten_line
@@ -48,8 +44,6 @@ __all__ = [
     "Transforms",
     "apply_transforms",
     "pipeline",
-    "stage",
-    "stages",
 ]
 
 MAX_REMEMBERED = 16
@@ -237,20 +231,6 @@ def apply_transforms(text: str, run: Run, bench: Bench) -> Run:
     for each in _parse_transforms(text):
         run = _call_stage(each, run, bench)
     return run
-
-
-@stage
-def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
-    """Blend a reranker with the ranking; documents that were ranked high keep more of their score.
-
-    :param reranker: a stage that reranks, as it would be written in a pipeline:
-        ``"light(half_life_hours=24.0)"``.
-
-    >>> import memlab
-    >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
-    "bm25 | blend(reranker='light(window=2)')"
-    """
-    return blend_by_position(run, apply_transforms(reranker, run, bench), bench)
 
 
 def pipeline(text: str | Pipeline) -> Pipeline:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import importlib
 import inspect
 import keyword
+import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import lru_cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar, overload
 
 from memlab.code_digest import is_own_code, source_digest
@@ -30,8 +31,8 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     :param kind: what they are, for messages.
     :param group: of the entry points through which packages bring theirs.
     :param check: raises :class:`PipelineError` for a function that does not fit: name, function.
-    :param own: modules of memlab that register theirs when they are imported. They are imported
-        when a name is first looked for, as the entry points of packages are, so that what reads a
+    :param own: modules of memlab that register theirs when they are imported, in the order in which
+        theirs are listed. They are imported when a name is first looked for, so that what reads a
         registry imports none of them.
 
     >>> import memlab
@@ -48,7 +49,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
     ) -> None:
         self.kind, self.group, self._check, self._own = kind, group, check, own
         self._functions: dict[str, Callable[..., Any]] = {}
+        self._own_imported = not own
         self._packages_read = False
+        self._this_thread = threading.local()
 
     @overload
     def register(self, function: F, *, name: str | None = None) -> F: ...
@@ -65,6 +68,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         if function is None:
             return lambda later: self.register(later, name=name)
         called: str = getattr(function, "__name__", "") if name is None else name
+        self._import_own_before(function)
         before = self._functions.get(called)
         if before is not None and _qualified_name(before) != _qualified_name(function):
             taken = ".".join(_qualified_name(before))
@@ -90,6 +94,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         self._check(name, function)
         if not is_own_code(function):
             source_digest(function)
+        self._import_own_before(function)
         self._functions[name] = function
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -98,38 +103,84 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         return self._functions[name]
 
     def __delitem__(self, name: str) -> None:
+        self._import_own()
         del self._functions[name]
 
     def __iter__(self) -> Iterator[str]:
         self._read_packages()
-        return iter(self._functions)
+        return iter(sorted(self._functions, key=self._listing_place))
 
     def __len__(self) -> int:
+        self._read_packages()
         return len(self._functions)
 
     def __repr__(self) -> str:
         return f"<{self.kind}s: {', '.join(self)}>"
 
-    def _read_packages(self) -> None:
-        """Load memlab's own modules and the entry points of the group, once."""
-        if self._packages_read:
+    def _listing_place(self, name: str) -> int:
+        """Give the place of a function's module among memlab's own; those of others come last.
+
+        So the order of a listing does not depend on what was imported first.
+        """
+        module = self._functions[name].__module__
+        places = [
+            place
+            for place, own in enumerate(self._own)
+            if module == own or module.startswith(f"{own}.")
+        ]
+        return max(places, default=len(self._own))
+
+    def _import_own_before(self, function: Callable[..., Any]) -> None:
+        """Import memlab's own modules before others' code takes a name, which may be theirs."""
+        if not inspect.isfunction(function) or not is_own_code(function):
+            self._import_own()
+
+    def _import_own(self) -> None:
+        """Import memlab's own modules; one that asks while it is imported sees what came before it.
+
+        Nothing is locked: two threads that ask at once both import, and one waits for the other at
+        the lock of the module, which a lock of the registry could only bring into deadlock.
+        """
+        if self._own_imported or getattr(self._this_thread, "imports_own", False):
             return
-        self._packages_read = True
-        for module in self._own:
-            importlib.import_module(module)
-        for entry in entry_points(group=self.group):
-            try:
-                brought = entry.load()
-                if callable(brought) and brought not in self._functions.values():
-                    self.register(brought, name=entry.name)
-            except MemlabError:
-                raise
-            except Exception as error:  # whatever the code of a package raises
-                package = entry.dist.name if entry.dist else entry.value
-                raise PipelineError(
-                    f"the {self.kind} {entry.name!r} of package {package!r} cannot be loaded "
-                    f"({type(error).__name__}: {error}); mend the package or remove it"
-                ) from error
+        self._this_thread.imports_own = True
+        try:
+            for module in self._own:
+                importlib.import_module(module)
+            self._own_imported = True
+        finally:
+            self._this_thread.imports_own = False
+
+    def _read_packages(self) -> None:
+        """Import memlab's own modules and load the entry points of the group, once."""
+        self._import_own()
+        if (
+            not self._own_imported
+            or self._packages_read
+            or getattr(self._this_thread, "reads_packages", False)
+        ):
+            return
+        self._this_thread.reads_packages = True
+        try:
+            for entry in entry_points(group=self.group):
+                self._load_entry_point(entry)
+        finally:
+            self._packages_read = True
+            self._this_thread.reads_packages = False
+
+    def _load_entry_point(self, entry: EntryPoint) -> None:
+        try:
+            brought = entry.load()
+            if callable(brought) and brought not in list(self._functions.values()):
+                self.register(brought, name=entry.name)
+        except MemlabError:
+            raise
+        except Exception as error:  # whatever the code of a package raises
+            package = entry.dist.name if entry.dist else entry.value
+            raise PipelineError(
+                f"the {self.kind} {entry.name!r} of package {package!r} cannot be loaded "
+                f"({type(error).__name__}: {error}); mend the package or remove it"
+            ) from error
 
 
 def _qualified_name(function: Callable[..., Any]) -> tuple[str, str]:
@@ -198,11 +249,35 @@ def _argument_check(
     return check
 
 
-stages = Registry("stage", "memlab.stages", _check_stage)
-encoders = Registry(
-    "encoder", "memlab.encoders", _argument_check("encoder", ("texts",), ("argument",))
+stages = Registry(
+    "stage",
+    "memlab.stages",
+    _check_stage,
+    own=(
+        "memlab.retrieve",
+        "memlab.select",
+        "memlab.summaries",
+        "memlab.rerank",
+        "memlab.rerank.blend",
+    ),
 )
-clusterers = Registry("clusterer", "memlab.clusterers", _argument_check("clusterer", ("vectors",)))
-measures = Registry("measure", "memlab.measures", _argument_check("measure", ("judged", "k")))
+encoders = Registry(
+    "encoder",
+    "memlab.encoders",
+    _argument_check("encoder", ("texts",), ("argument",)),
+    own=("memlab.embed",),
+)
+clusterers = Registry(
+    "clusterer",
+    "memlab.clusterers",
+    _argument_check("clusterer", ("vectors",)),
+    own=("memlab.cluster.clusterers",),
+)
+measures = Registry(
+    "measure",
+    "memlab.measures",
+    _argument_check("measure", ("judged", "k")),
+    own=("memlab.evaluate.measures",),
+)
 formats = Registry("format", "memlab.formats", _argument_check("format", ("path",), ("source",)))
 stage, clusterer = stages.register, clusterers.register

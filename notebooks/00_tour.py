@@ -113,10 +113,9 @@ several.sort("items").with_columns(independent=pl.col("found").first().pow("item
 
 # %%
 why = done.why(done.worst(1)["query_id"][0])
-stages = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", maintain_order="left")
-fig = anatomy.evidence_ranks_by_stage(stages, title=why.question["text"])
+fig = anatomy.evidence_ranks_by_stage(why.stages, title=why.question["text"])
 caption = f"Rank of each evidence item of one question of {data.name} after each stage; shaded: the first ten."
-export(fig, "through-stages", data=stages, caption=caption, **made)
+export(fig, "through-stages", data=why.stages, caption=caption, **made)
 
 # %%
 why

@@ -150,10 +150,9 @@ done.why(query_id, system="my function")
 
 # %%
 why = done.why(query_id, system=baseline)
-stages = why.stages.join(why.evidence.select("turn_id", "text"), on="turn_id", maintain_order="left")
-fig = anatomy.evidence_ranks_by_stage(stages, title=why.question["text"])
+fig = anatomy.evidence_ranks_by_stage(why.stages, title=why.question["text"])
 caption = f"Where the evidence of one question of {data.name} stands after each stage, and in simple rankings."
-export(fig, "memories-why", data=stages, caption=caption, **made)
+export(fig, "memories-why", data=why.stages, caption=caption, **made)
 
 # %% [markdown]
 # ## Answer

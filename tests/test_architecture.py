@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
+import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -33,6 +36,8 @@ DOORS = {
     "ray": {"distributed"},
     "typer": {"cli"},
 }
+MOST_MODULES = {"figures": 20, "datasets": 20, "lookup": 60, "evaluate": 45}
+"""How many modules of memlab an import of a room brings in at most, itself counted."""
 MODULES = sorted((ROOT / "memlab").rglob("*.py"))
 
 
@@ -48,22 +53,38 @@ NAMES = {_name(path): path for path in MODULES}
 
 
 @cache
-def _imports(path: Path) -> list[str]:
+def _imports(path: Path, *, within_functions: bool = True) -> list[str]:
     """Give what a module imports, at its top or within a function, but for the type checker alone."""
     names, waiting = list[str](), [*ast.parse(path.read_text()).body]
     for node in waiting:
         if isinstance(node, ast.Import | ast.ImportFrom):
             start = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             names += [f"{start}{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not within_functions:
+            continue
         elif not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
             waiting += ast.iter_child_nodes(node)
     return names
 
 
-def _modules(path: Path) -> set[str]:
+def _modules(path: Path, *, within_functions: bool = True) -> set[str]:
     """Give the modules of memlab that a module imports."""
-    longest = (name if name in NAMES else name.rpartition(".")[0] for name in _imports(path))
+    imported = _imports(path, within_functions=within_functions)
+    longest = (name if name in NAMES else name.rpartition(".")[0] for name in imported)
     return {name for name in longest if name in NAMES and name != _name(path)}
+
+
+def _brought_in(module: str) -> set[str]:
+    """Give the modules of memlab that an import of one brings in, the packages around them too."""
+    reached, waiting = set[str](), [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            package = name.rpartition(".")[0]
+            waiting += [package] if package else []
+            waiting += _modules(NAMES[name], within_functions=False)
+    return reached
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
@@ -88,3 +109,15 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 def test_every_room_has_its_place() -> None:
     assert {_room(path) for path in MODULES} - {"__init__"} == set(PLACE)
+
+
+@pytest.mark.parametrize(("room", "most"), MOST_MODULES.items())
+def test_an_import_brings_in_what_it_uses(room: str, most: int) -> None:
+    brought = _brought_in(f"memlab.{room}")
+    assert len(brought) <= most, sorted(brought)
+    code = f"import json, sys, memlab.{room}; print(json.dumps([*sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    loaded = {name for name in json.loads(done.stdout) if name.partition(".")[0] == "memlab"}
+    assert loaded <= brought, "nothing is imported by its name alone, as registries do"

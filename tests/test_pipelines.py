@@ -17,9 +17,9 @@ import memlab
 from memlab import retrieve, select
 from memlab.errors import DataError, PipelineError
 from memlab.pipelines import MAX_REMEMBERED, Pipeline, Stage, pipeline
-from memlab.pipelines import stages as registry
 from memlab.records import Level, Run
 from memlab.registry import is_retriever
+from memlab.registry import stages as registry
 from memlab.retrieve import Bench
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-1_000, 1_000)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from talk import excerpt
 import memlab
 from memlab.cli import _options
 from memlab.errors import DataError, ModelError, PipelineError, StoreError
+from memlab.registry import Registry
 
 STAGE = """
 import memlab
@@ -57,7 +61,7 @@ def cell(source: str) -> None:
 
 @pytest.fixture(autouse=True)
 def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget what a test adds."""
+    """Forget what a test adds, and nothing that memlab's own modules register meanwhile."""
     for registry in (
         memlab.stages,
         memlab.encoders,
@@ -65,6 +69,7 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
         memlab.measures,
         memlab.formats,
     ):
+        assert len(registry)
         monkeypatch.setattr(registry, "_functions", dict(registry._functions))
 
 
@@ -254,3 +259,95 @@ def test_a_package_brings_its_own_through_entry_points(tmp_path: Path) -> None:
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, capture_output=True
     )
     assert done.stdout.decode().strip() == "bm25 | mine; all_but_one@3; 7", done.stderr.decode()
+
+
+OWN = """
+import memlab.registry
+@memlab.registry.toys.register
+def {name}(texts): ...
+"""
+
+
+def toys(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, modules: dict[str, str], *, own: tuple[str, ...]
+) -> Registry:
+    """Make a registry of modules of memlab's own, which are in a folder until the test ends."""
+    for name, source in modules.items():
+        (folder / f"{name}.py").write_text(source)
+        monkeypatch.delitem(sys.modules, f"memlab.{name}", raising=False)
+    monkeypatch.setattr(memlab, "__path__", [*memlab.__path__, str(folder)])
+    registry = Registry("toy", "memlab.toys", lambda name, function: None, own)
+    monkeypatch.setattr(memlab.registry, "toys", registry, raising=False)
+    return registry
+
+
+def kite(texts: list[str]) -> None: ...
+
+
+def test_own_modules_are_imported_when_a_name_is_looked_for_and_listed_in_order(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    modules = {f"toy_{name}": OWN.format(name=name) for name in ("ball", "kite", "yoyo")}
+    own = ("memlab.toy_yoyo", "memlab.toy_kite", "memlab.toy_ball")
+    registry = toys(monkeypatch, tmp_path, modules, own=own)
+    importlib.import_module("memlab.toy_ball")
+    assert registry["ball"].__module__ == "memlab.toy_ball"
+    assert not {"memlab.toy_yoyo", "memlab.toy_kite"} & set(sys.modules)
+    assert "none" not in registry
+    registry.register(kite, name="mine")
+    assert [list(registry), len(registry)] == [["yoyo", "kite", "ball", "mine"], 4]
+
+
+@pytest.mark.parametrize("kind", ["register", "assign", "delete"])
+def test_a_plug_in_meets_the_name_of_an_own_module_that_is_not_imported_yet(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str
+) -> None:
+    modules = {"toy_kite": OWN.format(name="kite")}
+    registry = toys(monkeypatch, tmp_path, modules, own=("memlab.toy_kite",))
+    if kind == "register":
+        with pytest.raises(PipelineError, match=r"toy 'kite' is memlab\.toy_kite\.kite already"):
+            registry.register(kite)
+        assert registry["kite"].__module__ == "memlab.toy_kite"
+    elif kind == "assign":
+        registry["kite"] = kite
+        assert registry["kite"] is kite
+    else:
+        del registry["kite"]
+        assert list(registry) == []
+
+
+def test_an_own_module_that_cannot_be_imported_says_so_until_it_can(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    modules = {"toy_kite": "import no_such_library"}
+    registry = toys(monkeypatch, tmp_path, modules, own=("memlab.toy_kite",))
+    for look in (lambda: registry.get("ball"), lambda: list(registry), lambda: "kite" in registry):
+        with pytest.raises(ModuleNotFoundError, match="No module named 'no_such_library'"):
+            look()
+    (tmp_path / "toy_kite.py").write_text(OWN.format(name="kite") + "# mended, and longer\n")
+    assert list(registry) == ["kite"]
+
+
+def test_an_own_module_may_look_a_name_up_while_it_is_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asks = "\nSEEN = [*memlab.registry.toys], memlab.registry.toys.get('kite')\n"
+    modules = {"toy_ball": OWN.format(name="ball") + asks, "toy_kite": OWN.format(name="kite")}
+    registry = toys(monkeypatch, tmp_path, modules, own=("memlab.toy_ball", "memlab.toy_kite"))
+    assert list(registry) == ["ball", "kite"]
+    assert sys.modules["memlab.toy_ball"].SEEN == (["ball"], None)
+
+
+def test_two_threads_that_ask_at_once_both_see_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slow = "import time\ntime.sleep(0.2)" + OWN.format(name="kite")
+    registry = toys(monkeypatch, tmp_path, {"toy_kite": slow}, own=("memlab.toy_kite",))
+    start = threading.Barrier(4)
+
+    def ask(_: int) -> list[str]:
+        start.wait()
+        return [*registry]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(ask, range(4))) == [["kite"]] * 4

@@ -201,6 +201,8 @@ def why(
     Of a memory from outside: what it returned, what of the evidence is not there, and the nearest
     thing that is.
     """
+    from memlab.explanation import explain
+
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
     )
@@ -214,7 +216,7 @@ def why(
         echo(memlab.compare({"memory": system}, own, **about).why(query_id, k=k))
         return
     bench = memlab.Bench.of(own, header=chosen.header, **about)
-    echo(memlab.evaluate.explain(query_id, pipeline, bench, own, k=k))
+    echo(explain(query_id, pipeline, bench, own, k=k))
 
 
 @register_command(GROUP, "knowledge data/facts/dev --service recorded")

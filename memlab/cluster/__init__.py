@@ -1,6 +1,6 @@
 """Clusters of turns: labels by any clusterer, soft groups, maps, names, and how evidence lies in them.
 
-``clusterers`` calls what is registered and brings four of its own, ``mixture`` finds soft groups,
+``clusterers`` calls what is registered, brings four of its own and finds soft groups,
 ``projection`` lays embeddings out in few dimensions, ``terms`` names clusters, ``evidence_spread``
 compares a benchmark's evidence with them. scikit-learn and UMAP load when they are first used.
 """

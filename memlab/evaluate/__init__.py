@@ -2,9 +2,10 @@
 
 ``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and
 what could be reached. ``significance`` has every interval and test, ``comparison`` sets systems
-side by side, ``printing`` writes tables, ``publish`` and ``trec`` make files. ``why`` and
-``misses`` look closer: at one question, at what was missed. ``gold`` and ``fact_measures`` measure
-extracted facts. What is not exported here is imported from its module.
+side by side, ``printing`` writes tables, ``publish`` and ``trec`` make files, ``misses`` looks
+closer at what was missed. ``gold`` and ``fact_measures`` measure extracted facts. What is not
+exported here is imported from its module. Nothing here runs a pipeline, :mod:`memlab.explanation`
+does.
 
 >>> import memlab
 >>> memlab.evaluate.read_measure("recall_all@10")
@@ -18,7 +19,6 @@ from memlab.evaluate.printing import Table, show_tables
 from memlab.evaluate.report import Report, evaluate
 from memlab.evaluate.significance import verdicts
 from memlab.evaluate.trec import read_run
-from memlab.evaluate.why import explain
 
 __all__ = [
     "Measure",
@@ -28,7 +28,6 @@ __all__ = [
     "count_by_cause",
     "cutoff_curve",
     "evaluate",
-    "explain",
     "kendall_tau",
     "misses",
     "read_measure",

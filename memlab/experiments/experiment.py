@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.datasets import apply_corrections
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import Report, Table, compare, evaluate, explain, misses, results_table
+from memlab.evaluate import Report, Table, compare, evaluate, misses, results_table
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.printing import tables_to_markdown
 from memlab.evaluate.publish import (
@@ -23,8 +23,8 @@ from memlab.evaluate.publish import (
     write_reports,
 )
 from memlab.evaluate.trec import write_qrels, write_run
-from memlab.evaluate.why import Explanation
 from memlab.experiments.costs import costs
+from memlab.explanation import Explanation, explain
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
@@ -131,7 +131,7 @@ class Experiment:
         return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
 
     def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
-        """Follow the evidence of one question through a pipeline; see :func:`memlab.evaluate.explain`.
+        """Follow the evidence of one question through a pipeline; see :func:`memlab.explanation.explain`.
 
         :param system: the pipeline; the last by default.
         :raises DataError: when there is no such question, or it has no evidence.

@@ -15,6 +15,7 @@ from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
+from memlab.evaluate.significance import wilson_interval
 from memlab.experiments.replaying import train_folds, with_models
 from memlab.experiments.running import MODELS_FOLDER
 from memlab.experiments.sweeps import time_run
@@ -196,11 +197,15 @@ def measure_system(
     report = evaluate(ranking, data, seed=seed)
     values = _measure_questions(rows, data, report)
     means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
+    complete = values["recall_all@10"].sum()
+    ((low,), (high,)) = wilson_interval(np.array([complete]), np.array([values.height]))
     ways = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
     row = {
         "system": found.name,
         "n": values.height,
         **{name: means[name] for name in ("recall_any@10", "recall_all@10")},
+        "recall_all@10_low": low,
+        "recall_all@10_high": high,
         "recall_all@10, ≥ 2 sessions": values.filter(pl.col("n_sessions") >= 2)[
             "recall_all@10"
         ].mean(),

@@ -18,10 +18,10 @@ from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.printing import BOUNDS, tables_to_markdown
 from memlab.evaluate.publish import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
-from memlab.evaluate.why import Explanation
 from memlab.experiments.experiment import CELLS, Experiment
 from memlab.experiments.running import distinct_datasets, measurable_levels
 from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system
+from memlab.explanation import Explanation
 from memlab.memories import ReturnedTexts
 from memlab.records import Dataset
 from memlab.terminal import escape_markdown, shorten_line

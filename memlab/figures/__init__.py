@@ -1,9 +1,10 @@
 """Figures for a paper: in goes a frame, out comes a figure, and from there files and a gallery.
 
 One file per family of charts. A chart function gives a ``plotly.graph_objects.Figure`` and never
-shows or writes it; ``style`` holds the look and the layouts, ``_rows`` rows of marks with
-intervals, ``_text`` measures and wraps words. :func:`export` writes a figure with its data and
-provenance, :func:`write_gallery` makes a page of all.
+shows or writes it; ``style`` holds the look and the layouts, ``intervals`` rows of marks with
+intervals, ``_text`` measures and wraps words. Nothing of what makes the frames is imported.
+:func:`export` writes a figure with its data and provenance, :func:`write_gallery` makes a page of
+all.
 """
 
 from __future__ import annotations

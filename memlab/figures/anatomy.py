@@ -9,10 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from memlab.evaluate.printing import hide_model_files
 from memlab.figures import style
 from memlab.figures._text import cut_to_width, drawable_text, printable_line, wrap
-from memlab.text.analysis import snippet
+from memlab.system_names import hide_model_files
 
 
 def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "") -> go.Figure:
@@ -22,7 +21,8 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     no room; all of them are shown on hover.
 
     :param stages: ``stage`` (in order), ``text`` (of an item) and ``rank``, null where it is not
-        ranked: :attr:`memlab.evaluate.why.Explanation.stages` with the texts of its evidence.
+        ranked: :attr:`memlab.explanation.Explanation.stages`. Where it has a ``snippet``, the legend
+        names an item by it, else by the start of its text.
 
     >>> import polars as pl
     >>> from memlab.figures import anatomy
@@ -35,6 +35,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     deepest = max(int(stages["rank"].max() or 1), 2 * k)  # type: ignore[arg-type]
     missing = deepest * 1.6
     traces, names = list[Any](), list[str]()
+    short = "snippet" if "snippet" in stages.columns else "text"
     numbered = stages.with_columns(
         copy=pl.int_range(pl.len()).over("stage", "text")
     )  # two items may have one text
@@ -45,7 +46,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             for stage in order
         ]
         heights = [ranks.get(stage) or missing for stage in order]
-        names.append(cut_to_width(snippet(item, title, length=90), 2 * 230, style.SMALL))
+        names.append(cut_to_width(rows[short][0], 2 * 230, style.SMALL))
         traces.append(style.marked_line(list(range(len(order))), heights, names[-1], i, showlegend=True,
                                    text=hover, hoverinfo="text"))  # fmt: skip
     ticks: list[tuple[float, str]] = [

@@ -17,8 +17,8 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.printing import short_names
 from memlab.figures._text import FAMILY, escape, printable_line, text_px, wrap
+from memlab.system_names import short_names
 
 Width = Literal["column", "full"]
 WIDTHS: dict[Width, int] = {"column": 336, "full": 672}

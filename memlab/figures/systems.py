@@ -10,11 +10,11 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from memlab.evaluate.significance import wilson_interval
 from memlab.figures import style
 from memlab.figures._text import cut_to_width, drawable_text, escape, printable_line
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
+_INTERVAL = ("recall_all@10_low", "recall_all@10_high")
 
 
 def trade_off(table: pl.DataFrame) -> go.Figure:
@@ -29,11 +29,13 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     >>> import polars as pl
     >>> from memlab.figures import systems
     >>> row = {"system": "bm25", "n": 10, "recall_all@10": 0.5, "p50 ms": 2.0}
+    >>> row |= {"recall_all@10_low": 0.237, "recall_all@10_high": 0.763}
     >>> fig = systems.trade_off(pl.DataFrame(row | {"recall_all@200 tokens": 0.3, "recall_all@500 tokens": 0.4}))
     >>> [trace.name for trace in fig.data if trace.showlegend]
     ['bm25']
     """
-    style.check_columns(table, ("system", "n", "recall_all@10", "p50 ms"), "trade_off")
+    needed = ("system", "n", "recall_all@10", "p50 ms", *_INTERVAL)
+    style.check_columns(table, needed, "trade_off")
     table = style.shorten_names(table, "system")
     budgets = {
         int(match[1]): match[0] for name in table.columns if (match := _BUDGET.fullmatch(name))
@@ -53,7 +55,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
                                  showlegend=False, **style.panel_axes(1)))  # fmt: skip
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
-        ((low,), (high,)) = wilson_interval(np.array([share * row["n"]]), np.array([row["n"]]))
+        low, high = (row[end] for end in _INTERVAL)
         traces.append(go.Scatter(
             x=[row["p50 ms"]], y=[share], mode="markers", name=drawable_text(row["system"]), showlegend=False,
             marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},

@@ -20,7 +20,7 @@ from memlab.errors import ModelError
 from memlab.indexing.results import cache_vectors, map_undos_to_current_facts
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
-from memlab.llm.service import is_estimating
+from memlab.llm.spending import is_estimating
 from memlab.records import TIMESTAMP, Entity, Fact, IndexEvent, IndexState, Summary, frame, schema
 from memlab.sessions import GAP
 from memlab.store import MemoryStore

@@ -26,7 +26,7 @@ from memlab.knowledge.prompts import (
 )
 from memlab.knowledge.supersession import active_facts, resolve
 from memlab.llm import Answer, Request, Service, ask
-from memlab.llm.service import is_estimating
+from memlab.llm.spending import is_estimating
 from memlab.records import Entity, Fact, frame
 from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
 

@@ -1,20 +1,14 @@
 """Language-model services: any OpenAI-compatible HTTP endpoint, and nothing unless the user named one.
 
 :func:`ask` takes :class:`Request` and gives :class:`Answer`, from a :class:`Service` or from a
-recording of what one
-answered; :func:`embed_texts` gives vectors.
+recording of what one answered; :func:`embed_texts` gives vectors. :func:`track_spending` counts
+what answers cost.
 """
 
 from memlab.llm.asking import MISFIT, Answer, Request, ask, check_service, describe_unanswered
 from memlab.llm.client import embed_texts, fitting_items
-from memlab.llm.service import (
-    RECORDED,
-    ModelSpending,
-    Service,
-    add_to_spending,
-    configured_service,
-    track_spending,
-)
+from memlab.llm.service import RECORDED, Service, configured_service
+from memlab.llm.spending import ModelSpending, add_to_spending, track_spending
 
 __all__ = [
     "MISFIT", "RECORDED", "Answer", "ModelSpending", "Request", "Service", "add_to_spending", "ask", "check_service",

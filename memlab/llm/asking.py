@@ -22,14 +22,8 @@ from tqdm import tqdm
 from memlab.errors import ModelError
 from memlab.llm import recording
 from memlab.llm.client import Client, read_completion, token_counts
-from memlab.llm.service import (
-    CHARS,
-    WRITTEN,
-    Service,
-    add_to_spending,
-    is_estimating,
-    resolve_service,
-)
+from memlab.llm.service import Service, resolve_service
+from memlab.llm.spending import CHARS, WRITTEN, add_to_spending, is_estimating
 
 MISFIT = "the answer does not fit"
 ATTEMPTS, PATIENCE = 2, 8

@@ -10,9 +10,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from memlab.evaluate.printing import hide_model_files
 from memlab.figures.export import write_files_atomically
 from memlab.figures.gallery import STYLE, render_markdown
+from memlab.system_names import hide_model_files
 
 _CELLS = """
 main{max-width:980px;padding:2rem 1rem}main p,main li{max-width:46rem}

@@ -1,4 +1,9 @@
-"""Reranking: candidates scored again with features that retrieval does not use."""
+"""Reranking: candidates scored again with features that retrieval does not use.
+
+``learned`` ranks by a ``model`` of the ``features``, which ``training`` makes; ``light`` needs none,
+``cross_encoder`` runs one of yours, and ``llm_grades`` asks a language model. ``blend`` keeps some
+of the ranking that was there.
+"""
 
 from memlab.rerank.blend import blend_by_position
 from memlab.rerank.cross_encoder import cross_encoder

@@ -5,7 +5,9 @@ from __future__ import annotations
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.pipelines import Transforms, apply_transforms
 from memlab.records import Run
+from memlab.registry import stage
 from memlab.retrieve import ranking
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import min_max_scale
@@ -33,3 +35,17 @@ def blend_by_position(run: Run, reranked: Run, bench: Bench) -> Run:
     blended = w * min_max_scale("score") + (1 - w) * pl.col("reranker").fill_null(0.0)
     rows = run.frame.join(second, on=["query_id", "doc_id"], how="left", maintain_order="left")
     return ranking.rerank_by_scores(run, bench, rows.with_columns(score=blended))
+
+
+@stage
+def blend(run: Run, bench: Bench, *, reranker: Transforms = "light") -> Run:
+    """Blend a reranker with the ranking; documents that were ranked high keep more of their score.
+
+    :param reranker: a stage that reranks, as it would be written in a pipeline:
+        ``"light(half_life_hours=24.0)"``.
+
+    >>> import memlab
+    >>> str(memlab.pipeline("bm25 | blend(reranker='light(window=2)')"))
+    "bm25 | blend(reranker='light(window=2)')"
+    """
+    return blend_by_position(run, apply_transforms(reranker, run, bench), bench)

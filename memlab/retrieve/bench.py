@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import numpy as np
 import polars as pl
 
-from memlab import llm
 from memlab.embed.base import check_nonzero_vectors
 from memlab.embed.text import query_texts, turn_texts
 from memlab.errors import DataError, StoreError
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Key = TypeVarTuple("Key")
 _log = logging.getLogger(__name__)
+Keep = Callable[[MutableMapping[Hashable, Any], Hashable, Callable[[], Any]], Any]
+"""A way to keep results: of a cache, a place and what makes the result, it gives the result."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -46,8 +47,8 @@ class Bench:
     :param progress: whether encoding shows a bar.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it
         carries.
-    :param remembered: the last rankings of pipelines and what they cost, so that ten selections
-        share one retrieval: by the stages, the level, and digests of what the stages read.
+    :param remembered: the last rankings, which :mod:`memlab.pipelines` keeps here so that ten
+        selections share one retrieval.
     """
 
     name: str
@@ -61,9 +62,7 @@ class Bench:
     language: str = "en"
     progress: bool = True
     provenance: dict[str, Any] = field(default_factory=dict)
-    remembered: dict[tuple[Any, ...], tuple[Run, llm.ModelSpending]] = field(
-        default_factory=dict, init=False
-    )
+    remembered: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
     _part_of: tuple[Bench, np.ndarray | slice] | None = field(default=None, init=False)
 
@@ -309,26 +308,36 @@ class Bench:
         return f"Bench({self.name!r}: {counts}, {self.provenance.get('encoder', 'no encoder')}, {place})"
 
 
+def keep_once(kept: MutableMapping[Hashable, Any], place: Hashable, make: Callable[[], Any]) -> Any:
+    """Give the result at a place of a cache, or make it and keep it there."""
+    if place not in kept:
+        kept[place] = make()
+    return kept[place]
+
+
 def cache_per_bench(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
     """Make what a function makes of a bench once, and keep it as long as the bench's documents.
 
     So that a stage of any room works something out once for all pipelines over a bench. The result
     may depend on turns, sessions and the function's other arguments, never on the questions:
-    benches that share their documents share it. What a language model read and wrote for it counts
-    wherever it is used; what it left unanswered is made again.
+    benches that share their documents share it. What is asked of a language model is kept by
+    ``cache_per_bench_by(memlab.llm.spending.keep_with_spending)``.
     """
+    return cache_per_bench_by(keep_once)(make)
 
-    @wraps(make)
-    def kept(bench: Bench, *key: *Key) -> T:
-        made, place = bench.documents("turn").made, (kept, *key)
-        if place in made:
-            result, spent = made[place]
-            llm.add_to_spending(spent.tokens)
+
+def cache_per_bench_by(
+    keep: Keep,
+) -> Callable[[Callable[[Bench, *Key], T]], Callable[[Bench, *Key], T]]:
+    """Give a decorator that does as :func:`cache_per_bench`, with another way to keep a result."""
+
+    def decorate(make: Callable[[Bench, *Key], T]) -> Callable[[Bench, *Key], T]:
+        @wraps(make)
+        def cached(bench: Bench, *key: *Key) -> T:
+            place = (cached, *key)
+            result: T = keep(bench.documents("turn").made, place, partial(make, bench, *key))
             return result
-        with llm.track_spending() as spent:
-            result = make(bench, *key)
-        if not spent.unanswered:
-            made[place] = result, spent
-        return result
 
-    return kept
+        return cached
+
+    return decorate

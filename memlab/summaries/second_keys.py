@@ -11,10 +11,11 @@ from memlab import llm
 from memlab.errors import DataError, check_at_least
 from memlab.knowledge import extraction
 from memlab.knowledge.recall import fact_sentences
+from memlab.llm.spending import keep_with_spending
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.bench import cache_per_bench
+from memlab.retrieve.bench import cache_per_bench_by
 from memlab.retrieve.documents import cosines
 from memlab.retrieve.ranking import Scored, rank, require_turn_run, run_depth
 from memlab.retrieve.subqueries import fuse_hits
@@ -79,7 +80,7 @@ def second_keys(
     return fuse_hits(run, bench, hits, weight=weight, k=run_depth(run))
 
 
-@cache_per_bench
+@cache_per_bench_by(keep_with_spending)
 def _turn_keys(bench: Bench, of: str, service: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Extract and encode keys; give pairs of turn and key, as two arrays, and the keys' vectors (n keys, d)."""
     keys = _extract_keys(bench, of, service)
@@ -119,5 +120,5 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
                 text=text, turn_id=pl.concat_list("turn_id")
             )
     if line:
-        warnings.warn(line, stacklevel=5)
+        warnings.warn(line, stacklevel=6)
     return keys

@@ -10,10 +10,11 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError, check_at_least
+from memlab.llm.spending import keep_with_spending
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
-from memlab.retrieve.bench import cache_per_bench
+from memlab.retrieve.bench import cache_per_bench_by
 from memlab.retrieve.documents import cosines, group_starts
 from memlab.retrieve.ranking import rank_scored_pairs
 from memlab.summaries.periods import rollup
@@ -139,7 +140,7 @@ def summary_tree(
     )
 
 
-@cache_per_bench
+@cache_per_bench_by(keep_with_spending)
 def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int) -> Tree:
     documents = bench.documents("turn")
     at = documents.at(bench.turns["turn_id"])
@@ -154,7 +155,7 @@ def _build_tree(bench: Bench, over: str, service: str | None, tz: str, seed: int
         nodes = rollup(turns, tz=tz, **written)
         built = Tree(nodes, np.asarray(embedder.encode(nodes["text"].to_list())))
     if service and (line := fallback_note(built.nodes, "summaries")):
-        warnings.warn(line, stacklevel=4)
+        warnings.warn(line, stacklevel=5)
     return built
 
 

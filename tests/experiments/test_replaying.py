@@ -15,7 +15,7 @@ import memlab
 from memlab import Bench, Dataset, MemoryStore, Run, pipeline, retrieve
 from memlab.errors import StoreError
 from memlab.experiments.replaying import replay
-from memlab.pipelines import stages
+from memlab.registry import stages
 
 
 @pytest.fixture(scope="module")

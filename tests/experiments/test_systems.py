@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from talk import excerpt, write
@@ -15,6 +16,7 @@ from talk import excerpt, write
 import memlab
 from memlab import compare
 from memlab.errors import DataError, PipelineError
+from memlab.evaluate.significance import wilson_interval
 from memlab.memories import PipelineMemory
 from memlab.records import Dataset
 
@@ -56,6 +58,9 @@ def test_it_is_an_experiment_of_the_turns_behind_the_texts(data: Dataset) -> Non
     stated = done.tests.row(by_predicate=pl.col("measure") == "recall_all@10", named=True)
     for name in ("n", "difference", "low", "high", "p"):
         assert own[name] == stated[name]
+    row = done.systems.row(0, named=True)
+    ends = wilson_interval(np.array([round(row["recall_all@10"] * row["n"])]), np.array([row["n"]]))
+    assert [row["recall_all@10_low"], row["recall_all@10_high"]] == [end[0] for end in ends]
     assert done.misses(system="mine")["rank"].drop_nulls().min() > 10
     query = done.worst(1, system="latest")["query_id"][0]
     for system, word in (("latest", "**Missed**"), ("mine", "Rank after each stage")):

@@ -137,8 +137,9 @@ def side_by_side() -> pl.DataFrame:
         pl.Series("recall_all@10", [0.3, 0.4]), system=["read", *(f"memory {i}" for i in range(8))]
     )
     timed = pl.when(pl.col("system") != "read").then(12.0).alias("p50 ms")
+    ends = {f"recall_all@10_{end}": pl.lit(share) for end, share in (("low", 0.2), ("high", 0.5))}
     return frame.with_columns(
-        timed, *(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000)), n=137
+        timed, *(pl.lit(0.4).alias(f"recall_all@{n} tokens") for n in (200, 1000)), n=137, **ends
     )
 
 
@@ -246,6 +247,10 @@ def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() ->
         stage=pl.lit("… | learned(model='./results/cross-validated/a.safetensors')")
     )
     assert anatomy.evidence_ranks_by_stage(named).layout.xaxis.ticktext == ("… | learned",)
+    cut = equal.with_columns(snippet=pl.lit("… after the snippet"))
+    assert {line.name for line in anatomy.evidence_ranks_by_stage(cut).data} == {
+        "… after the snippet"
+    }
     with pytest.raises(DataError, match="not finite"):
         maps.embedding_map(points().with_columns(x=pl.lit(float("nan"))), terms=TERMS)
 

@@ -11,7 +11,8 @@ from talk import excerpt
 import memlab
 from memlab import Bench
 from memlab.errors import DataError
-from memlab.evaluate import explain
+from memlab.explanation import explain
+from memlab.text.analysis import snippet
 
 
 def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,6 +33,12 @@ def test_ranks_losses_and_what_cannot_be_explained(monkeypatch: pytest.MonkeyPat
             assert dict(shown.select("turn_id", "rank").iter_rows()) == {
                 t: rank.get(t) for t in question["evidence"]
             }
+        texts = why.stages.filter(stage="bm25").select("turn_id", "text", "snippet")
+        assert dict(texts.select("turn_id", "text").iter_rows()) == dict(
+            why.evidence.select("turn_id", "text").iter_rows()
+        )
+        for text, short in texts.select("text", "snippet").iter_rows():
+            assert short == snippet(text, question["text"], length=90)
         final = set(own.filter(pl.col("rank") <= 5)["doc_id"])
         assert set(why.above["turn_id"]) == final - set(question["evidence"])
         asked = question["text"].lower()

@@ -14,7 +14,9 @@ from memlab.records import Dataset
 from memlab.retrieve import Bench
 from memlab.retrieve.dense import dense_scores
 from memlab.terminal import escape_markdown, shorten_line
-from memlab.text.analysis import tokenize
+from memlab.text.analysis import snippets, tokenize
+
+SNIPPET_CHARS = 90
 
 
 @dataclass(frozen=True)
@@ -23,8 +25,9 @@ class Explanation:
 
     :param question: its row of the dataset.
     :param stages: a row a stage and evidence item: ``stage``, ``turn_id``, ``rank`` and ``score``
-        after it, null where it is not ranked. Before the stages stand ``bm25``, ``dense`` and
-        ``late`` alone, which most put together.
+        after it, null where it is not ranked, ``text`` and ``snippet``, the part of it that shares
+        most words with the question. Before the stages stand ``bm25``, ``dense`` and ``late``
+        alone, which most put together.
     :param evidence: a row an item: ``turn_id``, ``text``, ``rank`` in the end, ``lost`` (the stage
         after which it was no longer among the first k, null where it is), ``words`` that it shares
         with the question and ``cosine``, of a long turn that of its best passage.
@@ -67,7 +70,7 @@ def explain(
     :raises DataError: when there is no such question, or it has no evidence.
 
     >>> import memlab
-    >>> from memlab.evaluate import explain
+    >>> from memlab.explanation import explain
     >>> data = memlab.sample(turns=200)
     >>> bench = memlab.Bench.of(data, encoder="hashing")
     >>> asked = data.questions.filter(data.questions["evidence"].list.len() > 0)
@@ -97,10 +100,6 @@ def explain(
         name: items.join(run, on="turn_id", how="left", maintain_order="left")
         for name, run in runs.items()
     }
-    after = (
-        each.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score")
-        for name, each in ranks.items()
-    )
     own = list(runs)[-len(read.stages) :]
     lost = [
         _losing_stage([ranks[stage]["rank"][n] for stage in own], own, k)
@@ -113,6 +112,13 @@ def explain(
         .join(items, on="turn_id", how="anti", maintain_order="left")
     )
     matched = _match_turns(alone, question["text"])
+    named = _with_snippets(items, matched, question["text"], bench.language)
+    after = [
+        each.select(pl.lit(name).alias("stage"), "turn_id", "rank", "score").join(
+            named, on="turn_id", how="left", maintain_order="left"
+        )
+        for name, each in ranks.items()
+    ]
     evidence, above = (
         each.join(matched, on="turn_id", how="left", maintain_order="left")
         for each in (evidence, above)
@@ -142,6 +148,15 @@ def _traced_pipelines(read: Pipeline, bench: Bench) -> dict[str, Pipeline]:
     for n, each in enumerate(read.stages, 1):
         steps[str(each) if n == 1 else f"… | {each}"] = Pipeline(read.stages[:n])
     return steps
+
+
+def _with_snippets(
+    items: pl.DataFrame, turns: pl.DataFrame, question: str, language: str
+) -> pl.DataFrame:
+    """Give the text of each item, and the part of it that shares most words with the question."""
+    texts = items.join(turns.select("turn_id", "text"), on="turn_id", maintain_order="left")
+    cut = snippets(texts["text"].to_list(), question, length=SNIPPET_CHARS, language=language)
+    return texts.with_columns(snippet=pl.Series(cut, dtype=pl.String))
 
 
 def _losing_stage(ranks: list[int | None], stages: list[str], k: int) -> str | None:
