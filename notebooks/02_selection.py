@@ -64,7 +64,7 @@ evaluate.show_tables()
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 selectors = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan')", "expand_cluster"]
-selectors += ["expand_cluster(clustering='hdbscan')", "fill_sessions", "coverage"]
+selectors += ["expand_cluster(clustering='hdbscan')", "fill_sessions"]
 pipelines = [base, *(f"{base} | {selector}" for selector in selectors)]
 measures = [f"recall_all@{k}", f"recall_all@{2 * k}"]
 about = {"store": store, "encoder": encoder, "levels": ["turn"], "measures": measures, "seed": seed}
