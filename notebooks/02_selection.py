@@ -28,7 +28,7 @@
 # ![Paired differences of every selector to the plain ranking](../figures/gallery/sample-selection-tests.png)
 #
 # The same candidates, chosen in many ways: by relevance less similarity (MMR, DPP, MSD), by clusters (the best of each, or
-# all that resembles a hit), by sessions, and by what covers the question; with paired tests against the plain ranking.
+# all that resembles a hit), and by sessions; with paired tests against the plain ranking.
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
