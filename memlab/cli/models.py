@@ -15,7 +15,7 @@ from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
 from memlab.cli._options import echo, register_command
 from memlab.errors import ModelError
-from memlab.terminal import choose_one
+from memlab.terminal import choose_one, shorten_line
 
 GROUP = "Models"
 
@@ -166,7 +166,7 @@ def train(
     if not held_out:
         echo("one conversation alone: nothing could be held out, and nothing was measured")
         return
-    names = ", ".join(dict.fromkeys(part.name for part in held_out))
+    names = shorten_line(", ".join(dict.fromkeys(part.name for part in held_out)))
     echo(f"held out, which the model did not learn from: {names} (n = {reached['n']:,} questions)")
     echo(
         f"  recall_all@10 {reached['best']:.3f} with best, {reached['learned']:.3f} with the model"

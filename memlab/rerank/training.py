@@ -149,6 +149,12 @@ def hold_out_scopes(
 
     :param seed: chooses the conversations.
     :returns: the lists to learn from, and those held out: none where there is one conversation.
+
+    >>> from types import SimpleNamespace
+    >>> from memlab.rerank import hold_out_scopes
+    >>> lists = [SimpleNamespace(scope=scope) for scope in ("ann", "bo", "cyd", "cyd")]
+    >>> [sorted(part.scope for part in side) for side in hold_out_scopes(lists)]
+    [['ann', 'bo'], ['cyd', 'cyd']]
     """
     scopes = sorted({part.scope for part in lists})
     if len(scopes) < 2:
@@ -166,9 +172,17 @@ def held_out_recall(
 ) -> dict[str, float]:
     """Measure the complete recall of turns in conversations that a model did not learn from.
 
-    :param lists: of these conversations.
+    :param lists: of these conversations, at least one.
     :returns: ``n``: their questions with evidence; ``best`` and ``learned``: recall_all@k of the
         retriever that gave the candidates, and of the model that reranks them.
+
+    >>> import memlab
+    >>> from memlab.rerank import BUNDLED_MODEL, Model, held_out_recall, training_lists
+    >>> data = memlab.sample(turns=60)
+    >>> bench = memlab.Bench.of(data, encoder="minilm", progress=False)
+    >>> reached = held_out_recall(Model.load(BUNDLED_MODEL), training_lists(bench, data))
+    >>> sorted(reached)
+    ['best', 'learned', 'n']
     """
     before: list[np.ndarray] = []
     after: list[np.ndarray] = []
