@@ -98,7 +98,9 @@ def read_first_turns(
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is);
         no row for a question without an answer.
     """
-    shown = format_passages(ranked.filter(pl.col("rank") <= READS).select("query_id", "doc_id"), bench)
+    shown = format_passages(
+        ranked.filter(pl.col("rank") <= READS).select("query_id", "doc_id"), bench
+    )
     about = pl.concat_list("doc_id", "text").explode()
     shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
     past = [searched.get(query_id, []) for query_id in shown["query_id"]]

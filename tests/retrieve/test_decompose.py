@@ -150,8 +150,7 @@ def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(
     english_rules_apply.cache_clear()
     with caplog.at_level(logging.WARNING, "memlab"):
         runs = [
-            pipeline(f"bm25{after}").run(bench)
-            for after in ("", " | decompose(retriever='bm25')")
+            pipeline(f"bm25{after}").run(bench) for after in ("", " | decompose(retriever='bm25')")
         ]
     assert runs[0].frame.filter(rank=1)["doc_id"].to_list() == ["x/m0", "x/m1", "x/m2"]
     assert runs[1].frame["doc_id"].equals(runs[0].frame["doc_id"])
