@@ -20,7 +20,6 @@ import polars as pl
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
 from memlab import llm
-from memlab.code_digest import is_own_code
 from memlab.errors import DataError, PipelineError
 from memlab.files import digest
 from memlab.llm.recording import recordings_digest
@@ -28,6 +27,7 @@ from memlab.records import LEVELS, Level, Run
 from memlab.registry import (
     STAGE_INPUTS,
     clusterers,
+    is_own_code,
     is_retriever,
     parameter_types,
     stage_parameters,
@@ -148,7 +148,7 @@ class Pipeline:
         return Run(frame, level, str(self), about)
 
     def dependencies(self) -> dict[str, dict[str, str]]:
-        """Give digests of what decides a ranking besides its text: model files and code of plug-ins.
+        """Give digests of what decides a ranking besides its text: model files and files of plug-ins.
 
         :returns: ``files``: what stages read as ``model``, a path, by name; a model's name is no
             path. ``stages``: the stages, and the clusterers that they name in ``clustering``, that

@@ -8,16 +8,17 @@ what stands in it, or one function.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
 import keyword
+import linecache
 import threading
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar, overload
 
-from memlab.code_digest import is_own_code, source_digest
 from memlab.errors import MemlabError, PipelineError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -79,9 +80,9 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
         return function
 
     def digest(self, name: str) -> str | None:
-        """Give the digest of a plug-in's source; ``None`` for a function of memlab, which its version identifies."""
+        """Give the digest of a plug-in's file; ``None`` for a function of memlab, which its version identifies."""
         function = self[name]
-        return None if is_own_code(function) else source_digest(function)
+        return None if is_own_code(function) else plugin_digest(function)
 
     def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
         if not inspect.isfunction(function) or function.__name__ == "<lambda>":
@@ -93,7 +94,7 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
             raise PipelineError(f"{name!r} cannot name a {self.kind}; choose letters, digits and _")
         self._check(name, function)
         if not is_own_code(function):
-            source_digest(function)
+            plugin_digest(function)  # of what stands there now, and raises where nothing does
         self._import_own_before(function)
         self._functions[name] = function
 
@@ -181,6 +182,38 @@ class Registry(MutableMapping[str, Callable[..., Any]]):
                 f"the {self.kind} {entry.name!r} of package {package!r} cannot be loaded "
                 f"({type(error).__name__}: {error}); mend the package or remove it"
             ) from error
+
+
+@lru_cache(maxsize=1024)
+def plugin_digest(function: Callable[..., Any]) -> str:
+    """Give a digest of the file, or of the notebook cell, in which a plug-in is defined.
+
+    The digest covers the whole text of the file or cell, and where in it the function stands. It
+    covers no other file or cell, and no value that is set elsewhere. It is made once for each
+    function, when it is registered: a file that is edited later does not change what is running.
+
+    :raises PipelineError: when there is no source to read, as at a bare prompt.
+
+    >>> from memlab.registry import plugin_digest
+    >>> len(plugin_digest(plugin_digest.__wrapped__))
+    16
+    """
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise PipelineError(
+            f"the source of {code.co_name!r} cannot be read, and by it memlab tells whether a saved "
+            "run is still its own: define it in a file or in a notebook cell"
+        )
+    place = f"{code.co_qualname}, line {code.co_firstlineno}"
+    return hashlib.sha256("\x1e".join([place, *lines]).encode()).hexdigest()[:16]
+
+
+def is_own_code(function: Callable[..., Any]) -> bool:
+    """Say whether a function is defined in memlab."""
+    module = str(function.__globals__.get("__name__", ""))
+    return module.partition(".")[0] == "memlab"
 
 
 def _qualified_name(function: Callable[..., Any]) -> tuple[str, str]:

@@ -38,11 +38,8 @@ seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
-models = "../results/cross-validated"
 
 # %%
-from dataclasses import replace
-
 import polars as pl
 from IPython.display import Markdown
 
@@ -67,14 +64,15 @@ data
 #
 # `recall_any@k` asks whether one evidence item is among the first k turns, `recall_all@k` whether all are. Questions with
 # evidence in two or more sessions are the hard ones. BM25 compares words, `dense` sentence vectors, `hybrid` both; `best` adds
-# late interaction and evidence of the session; `learned` reranks, each memory by a model that learned from the others.
+# late interaction and evidence of the session; `learned` reranks with the bundled model, which learned from other
+# conversations.
 
 # %%
 cutoffs = (1, 2, 3, 5, 10, 20, 50)
 measures = [f"{name}@{k}" for name in ("recall_any", "recall", "recall_all") for k in cutoffs]
-about = {"store": store, "encoder": encoder, "models": models, "seed": seed}
+about = {"store": store, "encoder": encoder, "seed": seed}
 done = memlab.run(None, data, levels=["turn"], measures=measures, name=f"tour-{data.name}", **about)
-reports = [replace(report, name=report.name.split("(model=")[0]) for report in done.reports]
+reports = done.reports
 by, group = groups.multi_session_group(reports[0].per_query)
 wanted = ["recall_any@10", "recall@10", "recall_all@10", "recall_all@20"]
 evaluate.results_table(reports, measures=wanted, by=by, group=group)

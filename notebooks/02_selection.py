@@ -28,7 +28,7 @@
 # ![Paired differences of every selector to the plain ranking](../figures/gallery/sample-selection-tests.png)
 #
 # The same candidates, chosen in many ways: by relevance less similarity (MMR, DPP, MSD), by clusters (the best of each, or
-# all that resembles a hit), by sessions, and by what covers the question; with paired tests against the plain ranking.
+# all that resembles a hit), and by sessions; with paired tests against the plain ranking.
 
 # %% tags=["parameters"]
 dataset = "../data/sample/sample.jsonl"
@@ -64,7 +64,7 @@ evaluate.show_tables()
 data = memlab.datasets.load(dataset, pool=pool, seed=seed, language=language)
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 selectors = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan')", "expand_cluster"]
-selectors += ["expand_cluster(clustering='hdbscan')", "fill_sessions", "coverage"]
+selectors += ["expand_cluster(clustering='hdbscan')", "fill_sessions"]
 pipelines = [base, *(f"{base} | {selector}" for selector in selectors)]
 measures = [f"recall_all@{k}", f"recall_all@{2 * k}"]
 about = {"store": store, "encoder": encoder, "levels": ["turn"], "measures": measures, "seed": seed}

@@ -14,7 +14,7 @@ import polars as pl
 
 import memlab
 from memlab.evaluate import compare
-from memlab.rerank import held_out_scores, train, training_lists
+from memlab.rerank import train, training_lists
 from memlab.rerank.learned import BUNDLED_MODEL
 
 SUM = {"turn": 0.5, "session": 1.0}
@@ -27,18 +27,15 @@ GROUPS = {"all": None, "≥ 2 sessions": pl.col("n_evidence_sessions") >= 2}
 
 
 def made(folder: Path, out: Path, store: str) -> None:
-    """Learn from the conversations of a folder, but those held back, and write the model."""
+    """Learn from all conversations of a folder, and write the model."""
     lists, about = [], []
     for file in sorted(folder.glob("*.jsonl")):
         data = memlab.datasets.load(file)
         lists += training_lists(memlab.Bench.of(data, encoder="minilm", store=store), data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
     model = train(lists)
-    scores = held_out_scores(lists)
-    replace(model, about={**model.about, "data": about, "scores": scores, "sum": SUM}).save(out)
-    print(
-        f"{out}: {model.about['questions']} questions of {len(lists)} conversations; held out: {scores}"
-    )
+    replace(model, about={**model.about, "data": about, "sum": SUM}).save(out)
+    print(f"{out}: {model.about['questions']} questions of {len(lists)} conversations")
 
 
 def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:

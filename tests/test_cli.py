@@ -11,14 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from stand_in import StandIn
-from talk import excerpt, write
+from talk import excerpt, purchases, write
 from typer.main import get_command
 
 from memlab import datasets
 from memlab.cli._options import app, read_assignments
 from memlab.errors import DataError
+from memlab.rerank import Model
 from memlab.store import MemoryStore
 
 HASHING = ("--encoder", "hashing")
@@ -253,10 +255,6 @@ def test_evaluate_writes_tables_runs_and_reads_them_back(memlab_cli: Any, folder
         ("evaluate talk.jsonl --pool 5", "pool=5 is for LongMemEval files, this one is chatlog"),
         ("evaluate talk.jsonl --scope nobody", "no scope 'nobody'"),
         (
-            "evaluate talk.jsonl --cross-validate turns",
-            "cross_validate is 'turns'; what there is: 'scope'",
-        ),
-        (
             "evaluate talk.jsonl --pipeline hybrid|learned(model='no')",
             "no model 'no'; make one: memlab tr",
         ),
@@ -292,6 +290,29 @@ def test_refusals_are_one_line(
         word for option, value in defaults.items() if option not in rest for word in (option, value)
     ]
     assert said in refusal(memlab_cli(verb, *rest, *more, cwd=ingested.parent))
+
+
+def test_train_measures_on_conversations_that_it_holds_out(
+    memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
+    monkeypatch.setattr("memlab.rerank.model.EPOCHS", 1)
+    data = purchases()
+    n_asked = dict(data.questions.filter(~pl.col("abstention")).group_by("scope").len().iter_rows())
+    write(tmp_path / "three.jsonl", data)
+    write(tmp_path / "one.jsonl", data.take(data.scopes[:1]))
+    done = memlab_cli("train", "three.jsonl", "--out", "m.safetensors", cwd=tmp_path)
+    assert done.code == 0, done.err
+    name, n = re.search(r"did not learn from: (\w+) \(n = (\d+) questions\)", done.out).groups()
+    assert int(n) == n_asked[name]
+    learned_from = sum(n_asked.values()) - n_asked[name]
+    assert f"learned from {learned_from} questions of 2 conversations: m.safetensors" in done.out
+    assert re.search(r"recall_all@10 \d\.\d{3} with best, \d\.\d{3} with the model", done.out)
+    held_out = Model.load(tmp_path / "m.safetensors").about["held_out"]
+    assert held_out.keys() == {"n", "best", "learned"}
+    again = memlab_cli("train", "one.jsonl", "--out", "m.safetensors", cwd=tmp_path)
+    assert "one conversation alone: nothing could be held out" in again.out
+    assert Model.load(tmp_path / "m.safetensors").about["held_out"] == {}
 
 
 def test_convert_writes_what_evaluate_reads_and_datasets_lists_licences(

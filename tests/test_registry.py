@@ -118,7 +118,7 @@ def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(
     assert memlab.run("bm25 | mine", data, **asked).cells["read"].all(), "the same cell, run again"
     run_id = first.cells["run_id"].item()
     assert memlab.replay(memory, run_id).frame["rank"].max() == 2
-    # Its own code, and that of what it calls, and a value that it reads.
+    # Its own code, and that of what it calls, and a value that it reads, all in its cell.
     for change in (
         ("top(k)", "top(1)"),
         ("run.top(WEIGHT)", "run.top(WEIGHT - 1)"),
@@ -136,6 +136,23 @@ def test_a_stage_whose_code_changed_is_run_anew_and_not_replayed(
     del memlab.stages["mine"]
     with pytest.raises(StoreError, match="cannot be made again: no stage is called 'mine'"):
         memlab.replay(memory, run_id)
+
+
+def test_the_file_in_which_a_stage_is_defined_identifies_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file, digests = tmp_path / "my_own_stage.py", list[str | None]()
+    for text in (STAGE, STAGE + "# a comment\n", STAGE):
+        file.write_text(text)
+        sys.modules.pop("my_own_stage", None)
+        importlib.invalidate_caches()
+        importlib.import_module("my_own_stage")
+        digests.append(memlab.stages.digest("mine"))
+        file.write_text("an edit after the import does not change what is running")
+        assert memlab.stages.digest("mine") == digests[-1]
+    assert digests[0] == digests[2] != digests[1]
+    assert memlab.stages.digest("mmr") is None
 
 
 def test_a_model_that_changed_under_its_name_is_read_again(

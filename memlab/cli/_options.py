@@ -82,10 +82,6 @@ Rankings = Annotated[
         help="A ranking from elsewhere: a TREC run of turns, JSON or JSONL; may be repeated.",
     ),
 ]
-CrossValidate = Annotated[
-    str | None,
-    typer.Option(help="scope: train `learned` on all conversations but the one that it ranks."),
-]
 Service = Annotated[
     str | None,
     typer.Option(help="recorded, extractive, or one of [llm.services]; the setting index.service."),

@@ -31,7 +31,6 @@ def evaluate(
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None,
     scope: opt.Scopes = None,
     name: Annotated[str | None, typer.Option(help="Name of the comparison in the store.", show_default=False)] = None,
-    cross_validate: opt.CrossValidate = None,
     corrections: Annotated[
         Path | None,
         typer.Option(help="A file of errors in LoCoMo's evidence, as its audit has it; reported beside the original."),
@@ -42,8 +41,8 @@ def evaluate(
 ) -> None:  # fmt: skip
     """Measure pipelines on datasets, at turn and session level; write runs, qrels and reports.
 
-    Without --pipeline: bm25, dense, hybrid and best, and best | learned: cross-validated where each dataset has
-    conversations to learn from and the encoder gives token embeddings, else by the model that comes with memlab.
+    Without --pipeline: bm25, dense, hybrid, best, and best | learned where encoder and header are those that the
+    bundled model was made for.
 
     Each run is kept in the store when it is there. The same command, also after an interruption,
     reads those back and runs the rest.
@@ -82,8 +81,8 @@ def evaluate(
             echo(estimate_costs(stages or [], bench))
         return
     done = memlab.run(
-        stages, data, store=chosen.store, encoder=model, header=chosen.header, cross_validate=cross_validate,
-        models=Path(chosen.results) / "cross-validated", name=name, seed=chosen.seed, engine=engine,
+        stages, data, store=chosen.store, encoder=model, header=chosen.header, name=name,
+        seed=chosen.seed, engine=engine,
     )  # fmt: skip
     done.export(directory)
     echo(f"{done}\n")
@@ -129,7 +128,7 @@ def compare(
     fail_below: Annotated[
         float | None, typer.Option(help="Exit with 1 where recall_all@10 lies this far below the baseline's.", min=0)
     ] = None,
-    cross_validate: opt.CrossValidate = None, timeout: opt.Timeout = 600.0, engine: opt.Engine = "local",
+    timeout: opt.Timeout = 600.0, engine: opt.Engine = "local",
     store: opt.Store = None, encoder: opt.EncoderName = None, on_error: opt.OnError = None,
     language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
@@ -151,8 +150,7 @@ def compare(
     done = memlab.compare(
         system or ([] if runs else ["bm25", "best"]), data, runs=runs, baseline=baseline,
         encoder=opt.load_encoder(chosen, engine), store=chosen.store, folder=directory / "returned",
-        cross_validate=cross_validate, models=Path(chosen.results) / "cross-validated", timeout=timeout,
-        seed=chosen.seed,
+        timeout=timeout, seed=chosen.seed,
     )  # fmt: skip
     done.export(directory)
     echo(done)

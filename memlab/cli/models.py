@@ -15,7 +15,7 @@ from memlab.cli import _options as opt
 from memlab.cli._memory import read_date
 from memlab.cli._options import echo, register_command
 from memlab.errors import ModelError
-from memlab.terminal import choose_one
+from memlab.terminal import choose_one, shorten_line
 
 GROUP = "Models"
 
@@ -89,7 +89,7 @@ def answer(
         bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
     ] = False,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
-    cross_validate: opt.CrossValidate = None, timeout: opt.Timeout = 600.0, store: opt.Store = None,
+    timeout: opt.Timeout = 600.0, store: opt.Store = None,
     encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Have questions answered from what systems return, and the answers judged by rubric.
@@ -117,8 +117,6 @@ def answer(
         "store": chosen.store,
         # Where memlab compare keeps what memories returned: it is not asked for twice.
         "folder": (out or Path(chosen.results) / data.name / "systems") / "returned",
-        "cross_validate": cross_validate,
-        "models": Path(chosen.results) / "cross-validated",
         "timeout": timeout,
         "seed": chosen.seed,
     }
@@ -140,7 +138,11 @@ def train(
     format: opt.Format = None, pool: opt.Pool = None, store: opt.Store = None, encoder: opt.EncoderName = None,
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
-    """Train the learned reranker on all conversations of the files, for use as `learned(model='FILE')`."""
+    """Train the learned reranker on your conversations, for use as `learned(model='FILE')`.
+
+    A quarter of the conversations, at least one, is held out: the model does not learn from them, and
+    its complete recall on them is printed. The file holds that model.
+    """
     from memlab import rerank
 
     chosen = opt.settings_in_force(
@@ -153,12 +155,19 @@ def train(
         lists += rerank.training_lists(bench, data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
         echo(data.describe())
-    made = rerank.train(lists, seed=chosen.seed)
-    scores = rerank.held_out_scores(lists, seed=chosen.seed)
-    made = replace(made, about={**made.about, "data": about, "scores": scores})
+    rest, held_out = rerank.hold_out_scopes(lists, seed=chosen.seed)
+    made = rerank.train(rest, seed=chosen.seed)
+    reached = rerank.held_out_recall(made, held_out) if held_out else {}
+    made = replace(made, about={**made.about, "data": about, "held_out": reached})
     made.save(out)
     echo(
         f"learned from {made.about['questions']:,} questions of {len(made.about['scopes']):,} conversations: {out}"
     )
-    for name, value in scores.items():
-        echo(f"  {name} {value:.3f}  (each conversation by a model that did not learn from it)")
+    if not held_out:
+        echo("one conversation alone: nothing could be held out, and nothing was measured")
+        return
+    names = shorten_line(", ".join(dict.fromkeys(part.name for part in held_out)))
+    echo(f"held out, which the model did not learn from: {names} (n = {reached['n']:,} questions)")
+    echo(
+        f"  recall_all@10 {reached['best']:.3f} with best, {reached['learned']:.3f} with the model"
+    )

@@ -92,7 +92,7 @@ class FunctionEncoder(IdentifiedEncoder):
     """Vectors that a function gives, at length 1; a text for which it gives zeros gets a vector without direction.
 
     :param function: n texts to (n, d) numbers, for queries and documents.
-    :param source: digest of its source, by which vectors of changed code are distinguished.
+    :param source: digest of its file, by which vectors of changed code are distinguished.
     :raises ModelError: when it gives something else.
     """
 

@@ -1,13 +1,12 @@
 """Experiments: systems × datasets in, rankings with reports out, kept in a store and opened again.
 
-:func:`run` does it for pipelines: it trains where a stage learns (``folds``), ranks, measures,
-saves, and goes on where
-it was stopped. :func:`compare` puts memories from outside beside them (``systems``;
-``system_rankings``, ``outcomes``). Both give an :class:`Experiment`: runs, reports, tables, files.
-:func:`reopen` and :func:`replay` give one back from the store alone; ``replaying`` says what a run
-depends on. :func:`answer_questions` has questions answered from what systems return (``contexts``).
-:func:`sweep` and :func:`latency` vary one parameter and time pipelines; ``follow_ups`` compares
-forms of follow-up questions. What is not exported here is imported from its module.
+:func:`run` does it for pipelines: it ranks, measures, saves, and goes on where it was stopped.
+:func:`compare` puts memories from outside beside them (``systems``; ``system_rankings``). Both give
+an :class:`Experiment`: runs, reports, tables, files. :func:`reopen` and :func:`replay` give one back
+from the store alone; ``replaying`` says what a run depends on. :func:`answer_questions` has
+questions answered from what systems return (``contexts``). :func:`sweep` and :func:`latency` vary
+one parameter and time pipelines; ``follow_ups`` compares forms of follow-up questions. What is not
+exported here is imported from its module.
 """
 
 from memlab.experiments.answering import answer_questions

@@ -137,7 +137,7 @@ class Experiment:
         :raises DataError: when there is no such question, or it has no evidence.
         """
         row, data = self._index(system), self.data
-        # What ranked: a system may have a name of its own, and models that were trained for it.
+        # What ranked: a system may have a name of its own.
         stages = self.runs[row].provenance.get("pipeline", self.cells["pipeline"][row])
         return explain(query_id, stages, self.benches[data.name](), data, k=k)
 

@@ -1,15 +1,11 @@
-"""What a run depends on, and a saved run made again on exactly the table versions that it saw.
-
-A learned stage is measured by folds: each conversation is ranked by a model that did not learn from
-it.
-"""
+"""What a run depends on, and a saved run made again on exactly the table versions that it saw."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -19,10 +15,8 @@ from typing import Any
 import memlab
 from memlab.embed import Encoder, load
 from memlab.errors import PipelineError, StoreError
-from memlab.files import open_atomically
-from memlab.pipelines import Pipeline, Stage, pipeline
+from memlab.pipelines import pipeline
 from memlab.records import Dataset, Run
-from memlab.rerank import cross_validate, training_lists
 from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
@@ -179,43 +173,3 @@ def _load_run_encoder(described: str | None, named: Encoder | str | None) -> Enc
             f"the run saw encoder {described!r}; this is {own.identity.describe()!r}: give that one"
         )
     return own
-
-
-def with_models(stages: Sequence[Pipeline], directory: str | Path) -> list[Pipeline]:
-    """Give each learned stage that names no model those of a folder.
-
-    >>> import memlab
-    >>> from memlab.experiments.replaying import with_models
-    >>> [str(p) for p in with_models([memlab.pipeline("hybrid | learned")], "folds")]
-    ["hybrid | learned(model='folds')"]
-    """
-    model = {"model": Path(directory).as_posix()}
-
-    def trained(stage: Stage) -> Stage:
-        untrained = stage.name == "learned" and not stage.parameters.get("model")
-        return Stage(stage.name, {**model, **stage.parameters, **model}) if untrained else stage
-
-    return [Pipeline(tuple(map(trained, pipeline.stages))) for pipeline in stages]
-
-
-def train_folds(
-    bench: Bench, dataset: Dataset, directory: str | Path, *, seed: int = 0, engine: str = "local"
-) -> Path:
-    """Cross-validate by conversation on a dataset, or find that this was done with the same data, encoder and code.
-
-    :param directory: of all datasets; this one's models stand in a folder named by its fingerprint,
-        which :func:`memlab.rerank.learned` looks for.
-    :raises DataError: when the dataset has one conversation with evidence only.
-    """
-    place = Path(directory) / dataset.fingerprint()
-    seen = {name: bench.provenance.get(name) for name in ("encoder", "header")}
-    about = {**seen, "code": code_version(), "seed": seed}
-    note = place / "about.json"
-    with suppress(OSError, ValueError):
-        if json.loads(note.read_text()) == about:
-            return place
-    note.unlink(missing_ok=True)
-    cross_validate(training_lists(bench, dataset), place, seed=seed, engine=engine)
-    with open_atomically(note) as file:  # last: what has it is whole
-        file.write(json.dumps(about).encode())
-    return place

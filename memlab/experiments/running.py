@@ -1,8 +1,9 @@
-"""Pipelines × datasets: trained where a stage learns, resumable, and kept in a store to be opened again."""
+"""Pipelines × datasets: resumable, and kept in a store to be opened again."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,6 @@ from memlab.distributed import check_engine, parallel_map
 from memlab.embed import Encoder, encoder_name
 from memlab.embed import load as load_encoder
 from memlab.embed.ray_encoder import load_distributed_encoder, load_worker_encoder
-from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
 from memlab.evaluate.groups import describe_questions
@@ -32,8 +32,8 @@ from memlab.retrieve import DEFAULT, Bench
 from memlab.store import MemoryStore
 
 CONTROLS = ("bm25", "dense", "hybrid")
-MODELS_FOLDER = Path("results/cross-validated")
 Cell = tuple[Pipeline, Level]
+_log = logging.getLogger("memlab")
 
 
 def run(
@@ -44,8 +44,6 @@ def run(
     bench: Bench | None = None,
     encoder: Encoder | str | None = "settings",
     header: Sequence[str] | None = None,
-    cross_validate: str | None = None,
-    models: str | Path = MODELS_FOLDER,
     levels: Level | Sequence[Level] | None = None,
     measures: Sequence[MeasureLike] | None = None,
     name: str | None = None,
@@ -59,25 +57,20 @@ def run(
     dataset, encoder, header, pipeline, model files and level, and was made by the same code.
     Without a store everything stays in memory. On the command line it is ``memlab evaluate``.
 
-    :param pipelines: their texts; the first is the baseline of comparisons. ``None``: :data:`CONTROLS` and ``best``,
-        and ``best | learned``: cross-validated where there are conversations to learn from and token embeddings, else
-        by the model that comes with memlab, where encoder and header are those that it was made for.
+    :param pipelines: their texts; the first is the baseline of comparisons. ``None``:
+        :data:`CONTROLS`, ``best``, and ``best | learned`` where encoder and header are those that
+        the bundled model was made for.
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and
         nothing saved.
     :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25 alone.
     :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default those
         of the settings.
-    :param cross_validate: ``"scope"``: where ``learned`` names no model, each conversation is
-        ranked by a model that learned from the others of its dataset, not by the one that comes
-        with memlab.
-    :param models: the folder that holds these models; those that are there already are not trained
-        again.
     :param levels: those at which a dataset has evidence by default.
     :param measures: those of the level by default.
     :param name: under which the experiment is kept; by default the names of the datasets. One of
         the same name is replaced, its runs stay.
-    :param seed: of the training, the bootstrap and the randomisation tests.
+    :param seed: of the bootstrap and the randomisation tests.
     :param engine: ``ray``: texts are encoded and pipelines run by the workers of a cluster, see
         :func:`memlab.distributed.parallel_map`. It takes the name of an encoder, and a store that
         all of them reach.
@@ -94,10 +87,6 @@ def run(
     >>> str(memlab.reopen(store, first.name)) == str(first)
     True
     """
-    if cross_validate not in (None, "scope"):
-        raise DataError(
-            f"cross_validate is {cross_validate!r}; what there is: 'scope' (by conversation)"
-        )
     data = distinct_datasets(datasets)
     check_at_least(0, seed=seed)
     levels = [levels] if isinstance(levels, str) else levels
@@ -115,7 +104,7 @@ def run(
     header = (bench.header if bench else settings()[0].header) if header is None else header
     model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
     if pipelines is None:
-        pipelines, cross_validate = _default_pipelines(data, model, tuple(header), cross_validate)
+        pipelines = _default_pipelines(model, tuple(header))
     stages = distinct_pipelines(pipelines)
     foreign = (
         [name for each in stages for name in each.dependencies()["stages"]]
@@ -129,10 +118,6 @@ def run(
     at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, tuple(header), bench, engine) for part in data]
-    if cross_validate is not None and (learned := replaying.with_models(stages, models)) != stages:
-        for source in sources:
-            replaying.train_folds(source.bench, source.data, models, seed=seed, engine=engine)
-        stages = learned
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed)
     title = name or "+".join(part.name for part in data)
     if memory:
@@ -341,23 +326,18 @@ def distinct_datasets(datasets: Any) -> list[Dataset]:
     return data
 
 
-def _default_pipelines(
-    data: Sequence[Dataset],
-    encoder: Encoder | None,
-    header: tuple[str, ...],
-    cross_validate: str | None,
-) -> tuple[list[str], str | None]:
-    """Give what is compared where nothing is named, and whether models are trained for it."""
+def _default_pipelines(encoder: Encoder | None, header: tuple[str, ...]) -> list[str]:
+    """Give what is compared where nothing is named; what the bundled model does not fit is left out."""
     plain = ["bm25", DEFAULT] if encoder is None else [*CONTROLS, DEFAULT]
-    cited = [
-        part.questions.filter(pl.col("evidence").list.len() > 0)["scope"].n_unique()
-        for part in data
-    ]
-    if isinstance(encoder, TokenEncoder) and min(cited, default=0) > 1:
-        return [*plain, f"{DEFAULT} | learned"], "scope"
-    return (
-        [*plain, f"{DEFAULT} | learned"] if bundled_model_fits(encoder, header) else plain
-    ), cross_validate
+    with_reranker = f"{DEFAULT} | learned"
+    if bundled_model_fits(encoder, header):
+        return [*plain, with_reranker]
+    _log.warning(
+        "%r is left out: the bundled model was made for the encoder minilm and the default header; "
+        "memlab train makes one for yours",
+        with_reranker,
+    )
+    return plain
 
 
 def _saved_runs(store: MemoryStore) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What systems return (read as pipelines, memories or files, trained where they learn) and what that is worth."""
+"""What systems return (read as pipelines, memories or files) and what that is worth."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
 from memlab.evaluate.significance import wilson_interval
-from memlab.experiments.replaying import train_folds, with_models
-from memlab.experiments.running import MODELS_FOLDER
 from memlab.experiments.sweeps import time_run
 from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.collecting import problem_row
@@ -41,8 +39,6 @@ class AskingOptions:
     :param store: where the encoder's vectors are kept.
     :param folder: where what memories returned is kept, so that a comparison that was stopped goes
         on.
-    :param cross_validate: ``"scope"``: ``learned`` without a model ranks each conversation by one
-        that learned from the others, kept under ``models``.
     :param k: texts that a system gives at most.
     :param timeout: seconds of one request to a memory.
     """
@@ -51,8 +47,6 @@ class AskingOptions:
     encoder: Encoder | str | None = "settings"
     store: MemoryStore | str | Path | None = None
     folder: str | Path | None = None
-    cross_validate: str | None = None
-    models: str | Path = MODELS_FOLDER
     k: int = DEFAULT_DEPTH
     timeout: float = 600.0
     seed: int = 0
@@ -94,14 +88,6 @@ class AskingOptions:
         self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
-        if self.cross_validate == "scope":
-            pipelines = {
-                name: system for name, system in named.items() if isinstance(system, Pipeline)
-            }
-            learned = with_models([*pipelines.values()], self.models)
-            if learned != [*pipelines.values()]:
-                train_folds(bench, data, self.models, seed=self.seed)
-            named = {**named, **dict(zip(pipelines, learned, strict=True))}
         for name, system in named.items():
             if isinstance(system, ReturnedTexts):
                 yield system, np.array([])

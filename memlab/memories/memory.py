@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
-from memlab.code_digest import is_plain, source_digest
 from memlab.errors import DataError, PipelineError
 from memlab.memories.http_client import HttpMemory
 from memlab.memories.returned_rows import error_line
+from memlab.registry import plugin_digest
 
 TURNS = {
     "id": pl.String(), "session": pl.String(), "speaker": pl.String(), "time": pl.Datetime("us", "UTC"),
@@ -26,6 +26,7 @@ TURNS = {
 """Columns of what a memory takes in; ``time`` may be null."""
 
 _SCOPE = ("scope", "user_id", "filters")
+_PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Memory:
@@ -189,11 +190,12 @@ def _describe_memory(system: Any, made: Any) -> dict[str, Any]:
 
 
 def _read_code_and_state(system: Any) -> Iterator[str]:
-    """Give what decides what a memory does: the modules of its classes, and the values that it holds."""
+    """Give what decides what a memory does: the files of its code, and the values that it holds."""
     system = system.__self__ if inspect.ismethod(system) else system
     state: Any = {}
     if inspect.isfunction(system):
-        yield source_digest(system)  # with the variables that it names
+        yield plugin_digest(system)
+        state = inspect.getclosurevars(system).nonlocals
     elif isinstance(system, partial):
         yield from _read_code_and_state(system.func)
         state = [system.args, system.keywords]
@@ -203,9 +205,18 @@ def _read_code_and_state(system: Any) -> Iterator[str]:
         for each in (system if inspect.isclass(system) else type(system)).__mro__:
             if each.__module__ != "builtins":
                 yield inspect.getsource(sys.modules[each.__module__])
-    if not is_plain(state):
+    if not _is_plain(state):
         raise TypeError("it holds what cannot be written down")
     yield repr(state)
+
+
+def _is_plain(value: Any) -> bool:
+    """Say whether a value is a number, text or a container of these, so that ``repr`` says what it is."""
+    if type(value) is dict:
+        return all(map(_is_plain, (*value.keys(), *value.values())))
+    if type(value) in (list, tuple, set, frozenset):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN_TYPES)
 
 
 def _find_method(system: Any, name: str) -> Callable[..., Any] | None:

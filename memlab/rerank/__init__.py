@@ -11,7 +11,7 @@ from memlab.rerank.learned import BUNDLED_MODEL, bundled_model_fits, learned
 from memlab.rerank.light import light
 from memlab.rerank.llm_grades import rerank_llm
 from memlab.rerank.model import Model
-from memlab.rerank.training import cross_validate, held_out_scores, train, training_lists
+from memlab.rerank.training import held_out_recall, hold_out_scopes, train, training_lists
 
 __all__ = [
     "BUNDLED_MODEL",
@@ -19,8 +19,8 @@ __all__ = [
     "blend_by_position",
     "bundled_model_fits",
     "cross_encoder",
-    "cross_validate",
-    "held_out_scores",
+    "held_out_recall",
+    "hold_out_scopes",
     "learned",
     "light",
     "rerank_llm",

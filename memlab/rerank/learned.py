@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.base import HALF, Encoder
-from memlab.errors import DataError, ModelError, check_at_least
+from memlab.errors import ModelError, check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import features
 from memlab.rerank.features import Candidates, ranking_to_places
-from memlab.rerank.model import Model, predict, scope_fingerprints
+from memlab.rerank.model import Model, predict
 from memlab.retrieve import Bench
-from memlab.retrieve.candidates import PATH
 from memlab.retrieve.ranking import rank_scored_pairs, require_turn_run
 
 BUNDLED_MODEL = Path(__file__).with_name("box.safetensors")
@@ -38,11 +37,9 @@ def learned(
     only that it is a candidate. The bundled model learned from invented conversations, and to what
     it says the untrained sum is added.
 
-    :param model: a file that ``memlab train`` wrote, or the folder of a cross-validation: each
-        scope is then ranked by a model that did not learn from it. Empty: the bundled model.
+    :param model: a file that ``memlab train`` wrote. Empty: the bundled model.
     :param candidates: how many of the run's first documents to rank; the rest is left out.
-    :raises DataError: when the run ranks sessions, the encoder gives no token embeddings, or no
-        model of a folder held a scope out.
+    :raises DataError: when the run ranks sessions, or the encoder gives no token embeddings.
     :raises ModelError: for a model that was trained with another encoder, header or memlab.
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information
@@ -60,16 +57,16 @@ def learned(
     """
     require_turn_run(run, "learned")
     check_at_least(1, candidates=candidates)
-    models = models_by_scope(model, bench)
+    trained = _load_fitting_model(Path(model) if model else BUNDLED_MODEL, bench)
     places, mask = ranking_to_places(run.top(candidates).frame, bench)
     found = []
     for part in features.candidate_features(bench, places, mask):
         scope = bench.queries["scope"][int(part.rows[0])]
-        if list(part.names) != list(models[scope].about["features"]):
+        if list(part.names) != list(trained.about["features"]):
             raise ModelError(
                 f"model {model!r} was trained with other features, by another memlab; train it again"
             )
-        values = score_candidates(models[scope], part, level=level)
+        values = score_candidates(trained, part, level=level)
         row, column = np.nonzero(np.isfinite(values))
         at = (
             part.at[row, column]
@@ -125,37 +122,6 @@ def _standardise_scores(scores: np.ndarray) -> np.ndarray:
     return np.where(
         there, apart / (np.sqrt((apart**2).sum(axis=1, keepdims=True) / n) + 1e-6), -np.inf
     )
-
-
-def models_by_scope(path: str | Path, bench: Bench) -> dict[str, Model]:
-    """Give the model of each scope that has questions; without a path the bundled one."""
-    scopes = bench.queries["scope"].unique(maintain_order=True).to_list()
-    path = Path(path) if str(path) else BUNDLED_MODEL
-    if not os.path.isdir(path):
-        return dict.fromkeys(scopes, _load_fitting_model(path, bench))
-    if bench.provenance.get("path") == PATH:
-        raise DataError(
-            f"the models in {str(path)!r} are cross-validated, and of this memory only what stands around the question "
-            "is read, so that nobody can tell which model learned from it; name one model file"
-        )
-    of_dataset = path / str(bench.provenance.get("fingerprint"))
-    files = sorted((of_dataset if os.path.isdir(of_dataset) else path).glob("*.safetensors"))
-    if not files:
-        what = "holds no models of this data; make them: memlab evaluate --cross-validate scope"
-        raise ModelError(f"folder {str(path)!r} {what}")
-    models, prints = (
-        [_load_fitting_model(file, bench) for file in files],
-        scope_fingerprints(bench.turns, scopes),
-    )
-    honest = {
-        scope: [m for m in models if prints.get(scope) not in m.about["scopes"]] for scope in scopes
-    }
-    if seen := [scope for scope in scopes if not honest[scope]]:
-        raise DataError(
-            f"each of {len(models)} models in {str(path)!r} learned from scope {seen[0]!r} ({len(seen)} such scopes); "
-            "cross-validate on these conversations again"
-        )
-    return {scope: fitting[0] for scope, fitting in honest.items()}
 
 
 def _load_fitting_model(path: Path, bench: Bench) -> Model:

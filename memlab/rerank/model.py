@@ -183,8 +183,8 @@ class Model:
     :param about: ``features``, ``encoder``, ``header``, ``scopes`` (what it learned from, as
         :func:`scope_fingerprints` names them), ``questions``, ``seed``, ``sum`` (how much of the
         untrained sum is added to the scores of each level; none where it is not there), and from
-        ``memlab train`` ``data`` (names and fingerprints) and ``scores`` of each conversation by a
-        network that did not learn from it.
+        ``memlab train`` ``data`` (names and fingerprints) and ``held_out``, what
+        :func:`memlab.rerank.held_out_recall` gives; empty where nothing was held out.
     """
 
     turns: Network

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from memlab.distributed import parallel_map
 from memlab.errors import DataError
 from memlab.records import Dataset, qrels
 from memlab.rerank.features import Candidates, best_candidate_places, candidate_features
-from memlab.rerank.model import Model, fit, predict, scope_fingerprints
+from memlab.rerank.learned import score_candidates
+from memlab.rerank.model import Model, fit, scope_fingerprints
 from memlab.retrieve import Bench
 
 CANDIDATES, HARD, SOME = 200, 50, 0.15
 """First candidates of a question; those of them that are learned from in any case, and the share of the others."""
 
-N_HELD_OUT_FOLDS, MOST_FOLDS = 3, 10
-"""Of conversations: those that scores of a model are measured on, and models of a cross-validation at most."""
+HELD_OUT_SHARE = 0.25
+"""Of the conversations, those that ``memlab train`` measures a model on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +28,7 @@ class TrainingLists:
 
     :param candidates: of one scope.
     :param scope: its fingerprint.
+    :param name: what the dataset calls it.
     :param encoder: what the bench's vectors were made with.
     :param header: the fields of its contextual header.
     :param turns: (q, c) whether a candidate is evidence.
@@ -37,6 +37,7 @@ class TrainingLists:
 
     candidates: Candidates
     scope: str
+    name: str
     encoder: str
     header: tuple[str, ...]
     turns: np.ndarray
@@ -75,7 +76,9 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
             )
             turns = np.isin(part.rows[:, None] * n + part.at, row * n + at) & part.mask
             lists.append(
-                TrainingLists(part, prints[scope], encoder, bench.header, turns, counts[part.rows])
+                TrainingLists(
+                    part, prints[scope], scope, encoder, bench.header, turns, counts[part.rows]
+                )
             )
     return lists
 
@@ -137,62 +140,61 @@ def _sample_examples(lists: Sequence[TrainingLists], seed: int) -> list[np.ndarr
     return [x[learnable] for x in (values, wanted, mask, session)]
 
 
-def held_out_scores(lists: Sequence[TrainingLists], *, seed: int = 0) -> dict[str, float]:
-    """Measure complete recall of conversations, each ranked by a network that did not learn from it.
+def hold_out_scopes(
+    lists: Sequence[TrainingLists], *, seed: int = 0
+) -> tuple[list[TrainingLists], list[TrainingLists]]:
+    """Set a quarter of the conversations apart, at least one, which a model does not learn from.
 
-    :returns: recall_all at 10 and 20 turns; empty where there is one conversation alone.
+    A conversation that stands in two files is on one side with all its questions.
+
+    :param seed: chooses the conversations.
+    :returns: the lists to learn from, and those held out: none where there is one conversation.
+
+    >>> from types import SimpleNamespace
+    >>> from memlab.rerank import hold_out_scopes
+    >>> lists = [SimpleNamespace(scope=scope) for scope in ("ann", "bo", "cyd", "cyd")]
+    >>> [sorted(part.scope for part in side) for side in hold_out_scopes(lists)]
+    [['ann', 'bo'], ['cyd', 'cyd']]
     """
-    number = np.unique([part.scope for part in lists], return_inverse=True)[1] % N_HELD_OUT_FOLDS
-    complete: dict[int, list[np.ndarray]] = {10: [], 20: []}
-    for fold in np.unique(number) if number.max(initial=0) else []:
-        values, wanted, mask, _ = _sample_examples(
-            [part for part, f in zip(lists, number, strict=True) if f != fold], seed
-        )
-        network = fit(values, wanted, mask, seed=seed)
-        for part in (part for part, f in zip(lists, number, strict=True) if f == fold):
-            scores = np.where(
-                part.candidates.mask, predict(network, part.candidates.values), -np.inf
-            )
-            ranked = np.take_along_axis(
-                part.turns, np.argsort(-scores, axis=1, kind="stable"), axis=1
-            )
-            for k, counted in complete.items():
-                counted.append(ranked[:, :k].sum(axis=1) == part.n_evidence)
-    return {
-        f"recall_all@{k}": float(np.concatenate(counted).mean())
-        for k, counted in complete.items()
-        if counted
-    }
-
-
-def cross_validate(
-    lists: Sequence[TrainingLists], directory: str | Path, *, seed: int = 0, engine: str = "local"
-) -> Path:
-    """Train one model for each fold of conversations, at most ten, on all the others, and write them to a folder.
-
-    :param engine: ``ray``: a worker of a cluster trains a fold, see
-        :func:`memlab.distributed.parallel_map`.
-    :returns: the folder, for ``learned(model=...)``.
-    :raises DataError: when there is only one conversation.
-    """
-    from tqdm.auto import tqdm
-
     scopes = sorted({part.scope for part in lists})
     if len(scopes) < 2:
-        raise DataError(
-            "cross-validation by scope needs two conversations with evidence, and there is one; add others"
-        )
-    fold_of = {scope: i % MOST_FOLDS for i, scope in enumerate(scopes)}
-    directory = Path(directory)
-    for old in directory.glob("fold-*.safetensors"):
-        old.unlink()
-    n = min(MOST_FOLDS, len(scopes))
-    models = parallel_map(_train_fold, range(n), list(lists), fold_of, seed, engine=engine)
-    for fold, model in enumerate(tqdm(models, total=n, desc="training folds")):
-        model.save(directory / f"fold-{fold}.safetensors")
-    return directory
+        return list(lists), []
+    shuffled = np.random.default_rng(seed).permutation(len(scopes))
+    n_held_out = max(1, round(HELD_OUT_SHARE * len(scopes)))
+    chosen = {scopes[place] for place in shuffled[:n_held_out]}
+    rest = [part for part in lists if part.scope not in chosen]
+    held_out = [part for part in lists if part.scope in chosen]
+    return rest, held_out
 
 
-def _train_fold(fold: int, lists: list[TrainingLists], fold_of: dict[str, int], seed: int) -> Model:
-    """Train the model of a fold, on all other conversations."""
-    return train([part for part in lists if fold_of[part.scope] != fold], seed=seed)
+def held_out_recall(
+    model: Model, lists: Sequence[TrainingLists], *, k: int = 10
+) -> dict[str, float]:
+    """Measure the complete recall of turns in conversations that a model did not learn from.
+
+    :param lists: of these conversations, at least one.
+    :returns: ``n``: their questions with evidence; ``best`` and ``learned``: recall_all@k of the
+        retriever that gave the candidates, and of the model that reranks them.
+
+    >>> import memlab
+    >>> from memlab.rerank import BUNDLED_MODEL, Model, held_out_recall, training_lists
+    >>> data = memlab.sample(turns=60)
+    >>> bench = memlab.Bench.of(data, encoder="minilm", progress=False)
+    >>> reached = held_out_recall(Model.load(BUNDLED_MODEL), training_lists(bench, data))
+    >>> sorted(reached)
+    ['best', 'learned', 'n']
+    """
+    before: list[np.ndarray] = []
+    after: list[np.ndarray] = []
+    for part in lists:
+        scores = score_candidates(model, part.candidates)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        reranked = np.take_along_axis(part.turns, order, axis=1)
+        before.append(part.turns[:, :k].sum(axis=1) == part.n_evidence)
+        after.append(reranked[:, :k].sum(axis=1) == part.n_evidence)
+    complete = np.concatenate(before)
+    return {
+        "n": len(complete),
+        "best": float(complete.mean()),
+        "learned": float(np.concatenate(after).mean()),
+    }

@@ -3,12 +3,11 @@
 A dataset comes in (:meth:`Bench.of`), a :class:`memlab.records.Run` of turns or sessions goes out.
 ``bench`` holds the questions and what every stage may see, ``documents`` what is searched,
 ``word_statistics`` each scope's words, ``passages`` what long turns are cut into, ``candidates``
-what is read of a large scope; ``ranking`` turns scores into runs, ``arrays`` is the arithmetic of
-scores. The retrievers are ``dense``, ``bm25``, ``late_interaction``, ``fusion`` (``hybrid``,
-``combsum``), ``two_stage`` and ``best``, the default. Stages that search again: ``feedback`` (for
-what is like the first results), ``decompose`` (for parts of the question), ``multi_hop`` (for what
-a language model misses in the first results; ``enough`` ends the ranking where it misses nothing),
-``expansion`` (for what it writes: ``expand``, ``hyde``).
+what is read of a large scope; ``ranking`` turns scores into runs. The retrievers are ``dense``,
+``bm25``, ``late_interaction``, ``fusion`` (``hybrid``, ``combsum``), ``two_stage`` and ``best``, the
+default. Stages that search again: ``decompose`` (for parts of the question), ``multi_hop`` (for what
+a language model misses in the first results), ``expansion`` (for what it writes: ``expand``,
+``hyde``).
 """
 
 from memlab.retrieve.bench import Bench
@@ -17,14 +16,14 @@ from memlab.retrieve.bm25 import bm25
 from memlab.retrieve.decompose import decompose
 from memlab.retrieve.dense import dense
 from memlab.retrieve.documents import Documents
-from memlab.retrieve.expansion import expand, hyde, prf
+from memlab.retrieve.expansion import expand, hyde
 from memlab.retrieve.fusion import combsum, hybrid, rrf
 from memlab.retrieve.late_interaction import late
-from memlab.retrieve.multi_hop import enough, multi_hop
+from memlab.retrieve.multi_hop import multi_hop
 from memlab.retrieve.ranking import sessions_from_turns
 from memlab.retrieve.two_stage import two_stage
 
 __all__ = [
-    "DEFAULT", "Bench", "Documents", "best", "bm25", "combsum", "decompose", "dense", "enough", "expand", "hybrid",
-    "hyde", "late", "multi_hop", "prf", "rrf", "sessions_from_turns", "two_stage",
+    "DEFAULT", "Bench", "Documents", "best", "bm25", "combsum", "decompose", "dense", "expand", "hybrid",
+    "hyde", "late", "multi_hop", "rrf", "sessions_from_turns", "two_stage",
 ]  # fmt: skip

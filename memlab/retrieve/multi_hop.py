@@ -1,9 +1,8 @@
-"""A language model reads the first turns: it says what is missing (``multi_hop``), or where to stop (``enough``)."""
+"""A language model reads the first turns and says what is missing, which is then searched for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import polars as pl
 from pydantic import BaseModel
@@ -91,7 +90,6 @@ def read_first_turns(
     service: str,
     *,
     searched: Mapping[str, list[str]],
-    k: int = READS,
 ) -> pl.DataFrame:
     """Let a language model read the first turns of each question.
 
@@ -100,7 +98,9 @@ def read_first_turns(
     :returns: ``query_id``, ``complete``, ``text`` (what is still missing, empty where nothing is);
         no row for a question without an answer.
     """
-    shown = format_passages(ranked.filter(pl.col("rank") <= k).select("query_id", "doc_id"), bench)
+    shown = format_passages(
+        ranked.filter(pl.col("rank") <= READS).select("query_id", "doc_id"), bench
+    )
     about = pl.concat_list("doc_id", "text").explode()
     shown = shown.group_by("query_id", maintain_order=True).agg(about=about, messages="shown")
     past = [searched.get(query_id, []) for query_id in shown["query_id"]]
@@ -123,30 +123,3 @@ def read_first_turns(
     return pl.DataFrame(
         rows, {"query_id": pl.String(), "complete": pl.Boolean(), "text": pl.String()}, orient="row"
     )
-
-
-@stage
-def enough(run: Run, bench: Bench, *, k: int = READS, service: str = llm.RECORDED) -> Run:
-    """End a ranking after its first turns, where a language model that reads them calls the answer complete.
-
-    Every other question keeps its whole ranking: a memory reads on there. Compare precision and
-    complete recall with a fixed number of turns, see ``n_retrieved`` of a report.
-
-    :param k: turns that are read; recorded answers of :func:`multi_hop` are those of its first hop
-        for 10.
-    :param service: what reads, see :func:`memlab.llm.ask`.
-    :raises DataError: for a ranking of sessions, or a number of turns below 1.
-    :raises ModelError: when no such service is set.
-
-    >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve import enough
-    >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
-    >>> plain = retrieve.bm25(bench, k=3)
-    >>> enough(plain, bench).frame.height == plain.frame.height
-    True
-    """
-    require_turn_run(run, "enough")
-    check_at_least(1, k=k)
-    done = read_first_turns(run.frame, bench, service, searched={}, k=k).filter("complete")
-    ends = pl.col("query_id").is_in(done["query_id"].implode())
-    return replace(run, frame=run.frame.filter(~ends | (pl.col("rank") <= k)))

@@ -2,19 +2,17 @@
 
 A stage takes a :class:`memlab.records.Run` and its bench and gives a run of the same level.
 ``diversity`` trades relevance for dissimilarity (``mmr``, ``dpp``, ``msd``), ``clusters`` takes one
-document of each cluster or whole clusters, ``coverage`` covers the parts of a question, ``order``
-puts new sessions or later turns first, and ``budget`` cuts the ranking.
+document of each cluster or whole clusters, ``order`` puts new sessions or later turns first, and
+``budget`` cuts the ranking.
 """
 
 from memlab.select.clusters import by_cluster, expand_cluster
-from memlab.select.coverage import coverage
 from memlab.select.diversity import dpp, mmr, msd
 from memlab.select.order import budget, current, fill_sessions
 
 __all__ = [
     "budget",
     "by_cluster",
-    "coverage",
     "current",
     "dpp",
     "expand_cluster",

@@ -182,7 +182,6 @@ def test_what_is_refused_before_anything_runs(two: list[Dataset], tmp_path: Path
         (["bm25"], [bench], {}, "each a file or what"),
         (["bm25"], [two[1], bare], {}, "none with evidence"),
         (["bm25"], two[0], {"bench": bench}, "bench= is for one dataset in memory"),
-        (["bm25"], two[0], {"cross_validate": "turn"}, "what there is: 'scope'"),
         (["bm25"], two[0], {"seed": "x"}, "seed is 'x'"),
         (["bm25"], None, {}, "each a file or what"),
     ):

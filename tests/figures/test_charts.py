@@ -66,11 +66,11 @@ def crossed(values: pl.Series, **others: list[object]) -> pl.DataFrame:
 
 
 SELECTORS = ["mmr", "dpp", "msd", "by_cluster", "by_cluster(clustering='hdbscan')", "expand_cluster",
-             "expand_cluster(clustering='hdbscan')", "fill_sessions", "coverage"]  # fmt: skip
+             "expand_cluster(clustering='hdbscan')", "fill_sessions"]  # fmt: skip
 
 
 def swept() -> pl.DataFrame:
-    named = [f"({letter}) {name}" for letter, name in zip("abcdefghi", SELECTORS, strict=True)]
+    named = [f"({letter}) {name}" for letter, name in zip("abcdefgh", SELECTORS, strict=True)]
     frame = crossed(
         pl.Series("mean", [0.1, 0.2, 0.3, 0.4]), system=named, value=[200, 400, 800, 1600]
     )
@@ -243,9 +243,7 @@ def test_a_large_map_is_thinned_and_says_so_and_a_coordinate_must_be_finite() ->
     assert len(fig.data[-1].x) == 2
     equal = pl.DataFrame({"stage": ["bm25"] * 2, "text": ["Thanks!"] * 2, "rank": [1, 50]})
     assert [line.y[0] for line in anatomy.evidence_ranks_by_stage(equal).data] == [1, 50]
-    named = equal.with_columns(
-        stage=pl.lit("… | learned(model='./results/cross-validated/a.safetensors')")
-    )
+    named = equal.with_columns(stage=pl.lit("… | learned(model='./results/a.safetensors')"))
     assert anatomy.evidence_ranks_by_stage(named).layout.xaxis.ticktext == ("… | learned",)
     cut = equal.with_columns(snippet=pl.lit("… after the snippet"))
     assert {line.name for line in anatomy.evidence_ranks_by_stage(cut).data} == {

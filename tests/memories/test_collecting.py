@@ -217,6 +217,16 @@ def test_it_goes_on_where_it_stopped(data: Dataset, tmp_path: Path) -> None:
         "a state that cannot be read is not recognised"
     )
 
+    def giving(text: Any) -> Any:
+        def search(query: str) -> list[str]:
+            return [str(text)]
+
+        return search
+
+    for held in ("a", "b", object()):
+        collect(giving(held), data, name="mine", folder=tmp_path / "closures")
+    assert len([*(tmp_path / "closures").iterdir()]) == 2 * 2, "what a function holds counts too"
+
 
 @pytest.mark.parametrize(
     ("usage", "read"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +12,6 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import polars as pl
 import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
@@ -20,12 +20,14 @@ from talk import ranking
 
 import memlab
 from memlab import DataError, ModelError
+from memlab.evaluate import evaluate
 from memlab.records import Dataset
 from memlab.rerank import (
     BUNDLED_MODEL,
     Model,
     bundled_model_fits,
-    cross_validate,
+    held_out_recall,
+    hold_out_scopes,
     learned,
     train,
     training_lists,
@@ -33,7 +35,7 @@ from memlab.rerank import (
 from memlab.rerank.learned import score_candidates
 from memlab.rerank.model import BATCH, fit, predict, scope_fingerprints
 from memlab.rerank.training import TrainingLists
-from memlab.retrieve import Bench, hybrid
+from memlab.retrieve import Bench, best, hybrid
 
 # Learn less: most of these tests ask for little.
 quick = patch("memlab.rerank.model.EPOCHS", 3)
@@ -45,12 +47,6 @@ def model(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) 
     path = tmp_path_factory.mktemp("models") / "model.safetensors"
     train(lists).save(path)
     return str(path)
-
-
-@pytest.fixture(scope="module")
-@quick
-def folder(lists: list[TrainingLists], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cross_validate(lists, tmp_path_factory.mktemp("models") / "folds")
 
 
 def test_a_session_ranks_by_the_shares_of_its_turns(lists: list[TrainingLists], model: str) -> None:
@@ -84,40 +80,45 @@ def test_nothing_to_learn_from(small: Dataset, bench: Bench, lists: list[Trainin
 
 
 @quick
-def test_labels_of_a_conversation_do_not_reach_its_own_ranking(
-    small: Dataset, bench: Bench, folder: Path, tmp_path: Path
+def test_a_quarter_of_the_conversations_is_held_out_and_measured_as_an_evaluation_does(
+    small: Dataset, bench: Bench, lists: list[TrainingLists], tmp_path: Path
 ) -> None:
-    """Give one conversation wrong evidence: its ranking stays, bit for bit, and that of the others changes."""
-    scope = small.scopes[1]
-    last, wrong = small.turns.filter(scope=scope).row(-1, named=True), pl.col("scope") == scope
-    questions = small.questions.with_columns(
-        evidence=pl.when(wrong).then(pl.lit([last["turn_id"]])).otherwise("evidence"),
-        evidence_sessions=pl.when(wrong)
-        .then(pl.lit([last["session_id"]]))
-        .otherwise("evidence_sessions"),
-    )
-    other = Bench.of(data := replace(small, questions=questions), encoder=StandIn())
-    misled = cross_validate(training_lists(other, data), tmp_path / "folds")
-    scopes = small.questions.select("query_id", "scope")
-    for level in ("turn", "session"):
-        one, two = (
-            learned(hybrid(b), b, model=str(f), level=level).frame.join(
-                scopes, on="query_id", maintain_order="left"
-            )
-            for b, f in ((bench, folder), (other, misled))
-        )
-        assert one.filter(wrong).equals(two.filter(wrong))
-        assert not one.filter(~wrong).equals(two.filter(~wrong))
+    rest, held_out = hold_out_scopes([*lists, *lists], seed=0)
+    (name,) = {part.name for part in held_out}
+    assert {part.name for part in rest} == set(small.scopes) - {name}
+    assert len(held_out) == 2, "the same conversation in another file is held out too"
+    assert {hold_out_scopes(lists, seed=s)[1][0].name for s in range(9)} == set(small.scopes)
+    assert hold_out_scopes(lists[:1]) == (lists[:1], [])
+
+    trained = train(rest)
+    trained.save(path := tmp_path / "model.safetensors")
+    only = small.take([name])
+    for k in (1, 3):
+        reached = held_out_recall(trained, held_out[:1], k=k)
+        measured = {"n": reached["n"]}
+        for system, run in (
+            ("best", best(bench)),
+            ("learned", learned(best(bench), bench, model=str(path))),
+        ):
+            found = run.frame.join(only.questions.select("query_id"), on="query_id", how="semi")
+            report = evaluate(replace(run, frame=found), only, measures=[f"recall_all@{k}"])
+            measured[system] = report.per_query[f"recall_all@{k}"].mean()
+            assert reached["n"] == report.per_query.height
+        assert reached == measured
 
 
-def test_a_conversation_that_all_models_learned_from_is_refused(
-    bench: Bench, model: str, tmp_path: Path
+@quick
+def test_labels_of_a_held_out_conversation_do_not_reach_the_model(
+    small: Dataset, lists: list[TrainingLists]
 ) -> None:
-    (tmp_path / "fold-0.safetensors").write_bytes(Path(model).read_bytes())
-    with pytest.raises(
-        DataError, match=r"each of 1 models .* learned from scope .*\(3 such scopes\)"
-    ):
-        learned(hybrid(bench), bench, model=str(tmp_path))
+    """Give the held-out conversation wrong evidence: the weights stay, and what is measured changes."""
+    rest, held_out = hold_out_scopes(lists)
+    (part,) = held_out
+    wrong = replace(part, turns=np.roll(part.turns, 5, axis=1))
+    other, misled = hold_out_scopes([wrong if each is part else each for each in lists])
+    one, two = train(rest), train(other)
+    assert all(np.array_equal(one.turns[name], two.turns[name]) for name in one.turns)
+    assert held_out_recall(one, held_out, k=3) != held_out_recall(two, misled, k=3)
 
 
 def change(
@@ -307,14 +308,20 @@ def test_it_completes_more_answers_than_the_untrained_sum() -> None:
     assert learned > untrained
 
 
-def test_it_is_compared_where_it_fits_and_nothing_can_be_trained(
-    small: Dataset, monkeypatch: pytest.MonkeyPatch
+def test_it_is_compared_where_it_fits_and_else_left_out_which_is_said_once(
+    small: Dataset, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert not bundled_model_fits(StandIn(), ())
     assert not bundled_model_fits(memlab.embed.load("minilm"), ("weather",))
     assert all(
         bundled_model_fits(memlab.embed.load(same), ()) for same in ("minilm", "minilm:bf16")
     )
+    plain = ["bm25", "dense", "hybrid", "best"]
+    with caplog.at_level(logging.WARNING, "memlab"):
+        done = memlab.run(None, small, encoder=StandIn())
+    assert done.cells["pipeline"].unique(maintain_order=True).to_list() == plain
+    (record,) = caplog.records
+    assert "'best | learned' is left out: the bundled model was made for" in record.getMessage()
     monkeypatch.setattr(
         "memlab.experiments.running.bundled_model_fits", lambda encoder, header: True
     )
@@ -323,5 +330,5 @@ def test_it_is_compared_where_it_fits_and_nothing_can_be_trained(
         "_load_fitting_model",
         lambda path, bench: Model.load(BUNDLED_MODEL),
     )
-    done = memlab.run(None, small.take(small.scopes[:1]), encoder=StandIn(), levels=["turn"])
-    assert done.cells["pipeline"].to_list() == ["bm25", "dense", "hybrid", "best", "best | learned"]
+    done = memlab.run(None, small, encoder=StandIn(), levels=["turn"])
+    assert done.cells["pipeline"].to_list() == [*plain, "best | learned"]

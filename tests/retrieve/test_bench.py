@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -246,10 +245,3 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
     assert len(passages.cut_passages(part).texts) > part.turns.height
     assert pipeline("best").run(part).frame.height
     assert {kind for kind, *_ in encoder.asked} == {"query"}
-
-
-def test_models_of_folds_are_refused_where_their_scope_cannot_be_told(
-    large: Bench, tmp_path: Path
-) -> None:
-    with pytest.raises(DataError, match="cross-validated"):
-        pipeline(f"combsum | learned(model={str(tmp_path)!r})").run(large.with_rows(np.array([0])))

@@ -17,7 +17,7 @@ from talk import ranking
 from memlab import llm
 from memlab.datasets import chatlog
 from memlab.pipelines import pipeline
-from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde, prf
+from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde
 from memlab.retrieve.decompose import Split, decompose, split_questions
 from memlab.retrieve.expansion import KINDS, Expansion
 from memlab.retrieve.subqueries import rank_by_vectors
@@ -150,8 +150,7 @@ def test_german_is_ranked_by_its_stems_and_its_questions_stay_whole(
     english_rules_apply.cache_clear()
     with caplog.at_level(logging.WARNING, "memlab"):
         runs = [
-            pipeline(f"bm25{after}").run(bench)
-            for after in ("", " | decompose(retriever='bm25')", " | coverage")
+            pipeline(f"bm25{after}").run(bench) for after in ("", " | decompose(retriever='bm25')")
         ]
     assert runs[0].frame.filter(rank=1)["doc_id"].to_list() == ["x/m0", "x/m1", "x/m2"]
     assert runs[1].frame["doc_id"].equals(runs[0].frame["doc_id"])
@@ -188,14 +187,3 @@ def test_a_question_without_an_answer_keeps_its_ranking_and_the_first_places_are
     assert {q: heavy[q] for q in silent} == {q: before[q] for q in silent}
     assert {q: ids[0] for q, ids in guarded.items()} == {q: ids[0] for q, ids in before.items()}
     assert heavy["ann/q1"][0] != before["ann/q1"][0]
-
-
-def test_prf_finds_what_shares_words_with_the_first_results(odd: Bench) -> None:
-    asked = asking(odd.but(encoder=None), "planted roses")
-    documents, run = asked.documents("turn"), bm25(asked, k=1)
-    first, then = (
-        [documents.texts[i] for i in documents.at(r.frame["doc_id"])]
-        for r in (run, prf(run, asked))
-    )
-    assert first == ["we planted roses and tulips"]
-    assert "tulips need water" in then[:3]

@@ -1,4 +1,4 @@
-"""Selectors: diversity, budgets, coverage of the question, new sessions, clusters, and of like turns the latest."""
+"""Selectors: diversity, budgets, new sessions, clusters, and of like turns the latest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from memlab.evaluate import stale_table
 from memlab.records import Run, run_from_scores
 from memlab.retrieve import Bench
 from memlab.select import budget, by_cluster, current, dpp, expand_cluster, fill_sessions, mmr, msd
-from memlab.select.coverage import coverage
 
 DATA = datasets.load("data/facts/updates.jsonl")
 BENCH = Bench.of(DATA, encoder="hashing", progress=False)
@@ -136,27 +135,6 @@ def test_what_holds_comes_to_the_front_whatever_the_order_of_rows() -> None:
     shuffled = replace(DATA, turns=DATA.turns.sample(fraction=1.0, shuffle=True, seed=0))
     other = Bench.of(shuffled, encoder="hashing", progress=False)
     assert current(PLAIN, other, similarity=0.2).frame.equals(ours.frame)
-
-
-def test_a_part_that_is_covered_lets_another_through() -> None:
-    """A run ranks all in the order of the conversation."""
-    said = ["the piano again", "nothing", "piano lessons", "a piano concert", "we sold the car"]
-    bench = Bench.of(
-        world({"u": [said]}, {"u": ["Did we sell the car or the piano?"]}), encoder="hashing:32"
-    )
-    ids = bench.documents("turn").ids
-    run = run_from_scores(["u/q0"] * len(ids), ids, -np.arange(len(ids)), level="turn", k=9)
-    # In the third place what both choices cover counts no more.
-    both, late, none = [0, 4, 1, 2, 3], [0, 1, 4, 2, 3], [0, 1, 2, 3, 4]
-    for k, lambda_, expected in (
-        (2, 0.2, both),
-        (5, 0.2, both),
-        (2, 0.3, none),
-        (5, 0.3, late),
-        (5, 1.0, none),
-    ):
-        got = coverage(run, bench, k=k, lambda_=lambda_).frame
-        assert bench.documents("turn").at(got["doc_id"]).tolist() == expected
 
 
 def grouped(run: Run, bench: Bench, group: np.ndarray) -> tuple[Bench, list[int]]:
