@@ -79,7 +79,8 @@ def measure_folder(
         ]
         return pl.concat(measured)
     facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
-    measured, events = [], []
+    measured = []
+    events = []
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
         store = MemoryStore.open(place)
         for gold in chats:

@@ -216,7 +216,7 @@ def service_name(service: str | Service | None) -> str | None:
     return service.name if isinstance(service, Service) else service
 
 
-def _turn_entries(rows: list[TurnRow], start: int = 1) -> list[TurnRow]:
+def _turn_entries(rows: list[TurnRow], start: int = 1) -> list[dict[str, Any]]:
     return [
         {"id": n, "time": row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}", "speaker": row["speaker"],
          "text": " ".join(row["text"].split())}
@@ -300,7 +300,7 @@ def _short_id(fact: dict[str, Any]) -> str:
     return str(fact["fact_id"]).rpartition("/")[2]
 
 
-def _statement_entries(rows: list[TurnRow], facts: pl.DataFrame) -> list[TurnRow]:
+def _statement_entries(rows: list[TurnRow], facts: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the prompt's entries of earlier facts: those that share most words with a session, else the latest."""
     facts = facts.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
     words = frozenset(base_form_stems(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
