@@ -49,8 +49,8 @@ class IndexSettings(BaseModel, extra="forbid"):
     """The table ``[index]``: what is made of a session once it is closed; see :mod:`memlab.indexing`.
 
     :param service: what makes it: ``recorded`` (answers that were written down, see
-        :func:`memlab.llm.ask`), ``extractive`` (no model), or the name of a service of
-        ``[llm.services]``.
+        :func:`memlab.llm.ask`), ``extractive`` (no model, so no facts), or the name of a service
+        of ``[llm.services]``.
     :param version: raise it to make everything anew.
     :param min_turns: a session with fewer turns has its facts read, and no summary.
     :param batch: sessions that are written at once.

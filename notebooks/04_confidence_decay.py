@@ -42,7 +42,7 @@ seed = 0
 encoder = "minilm"
 store = "../.memlab/store"
 figures = "../figures"
-service = "recorded"  # who extracts the facts: recorded answers, a service of the settings, or None for patterns
+service = "recorded"  # who extracts the facts: recorded answers, or a service of the settings
 gold = None  # a folder of gold facts that curves are fitted to; None for the sample's
 
 # %%
@@ -126,7 +126,9 @@ ways = {"neither": (none, False), "decay": (default, False), "supersession": (no
 how = {"conditions": ways | {"decay and supersession": (default, True)}, "encoder": bench.embedder()}
 
 # %%
-known = extract(data.turns, service=service).facts
+extracted = extract(data.turns, service=service)
+print(extracted.note or f"{extracted.facts.height:,} facts")
+known = extracted.facts
 kept = resolve(known).facts.filter(pl.col("status") != "closing").select("fact_id", turn="evidence").explode("turn")
 pairs = [updates.select("query_id", turn=c, current=pl.lit(c == "evidence")) for c in ("evidence", "stale")]
 named, shares = pl.concat(pairs).explode("turn").join(kept, on="turn"), []
@@ -141,6 +143,7 @@ messages = [evaluate.stale_table([run], data).with_columns(data=pl.lit("messages
 shares += [each.select("data", "n", condition="system", share="current first") for each in messages]
 table = pl.concat(shares, how="diagonal_relaxed").group_by("data", "condition", maintain_order=True)
 table = table.agg(pl.col("n").sum(), hits=(pl.col("n") * pl.col("share")).sum().round().cast(pl.Int64))
+table = table.filter(pl.col("n") > 0)  # without facts those of messages alone
 ends = [binomtest(hits, n).proportion_ci(0.9, "wilson") for n, hits in table.select("n", "hits").iter_rows()]
 ends = pl.DataFrame(ends, schema=["low", "high"], orient="row")
 bought = table.with_columns(share=pl.col("hits") / pl.col("n")).hstack(ends)

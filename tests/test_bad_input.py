@@ -12,6 +12,7 @@ import ir_measures
 from ir_measures import R
 
 from memlab import datasets
+from memlab.llm.recording import recording_key
 from memlab.records import encode_id_part
 from memlab.store import MemoryStore
 
@@ -162,8 +163,24 @@ def test_odd_options_and_names_are_one_line(memlab_cli: Any, tmp_path: Path) -> 
         "timestamp": "2026-03-01T09:00:00Z",
     }
     (tmp_path / "log.jsonl").write_text(lines(said, QUESTION))
+    fact = {
+        "subject": "Ann's door code",
+        "relation": "is",
+        "object": "12u34",
+        "mode": "is",
+        "corrects": "",
+        "source": "stated",
+        "sentence": "Ann's door code is 12u34.",
+        "turns": [1],
+    }
+    key = recording_key("facts", 2, ("ann/m1", said["text"]))
+    answer = {"facts": [fact], "entities": []}
+    row = {"task": "facts", "version": 2, "key": key, "answer": answer, "tokens": [50, 5]}
+    (tmp_path / "recorded.jsonl").write_text(lines(row))
+    recordings = json.dumps([str(tmp_path / "recorded.jsonl")])
     for verb in (("ingest", "log.jsonl"), ("index",)):
-        assert memlab_cli(*verb, *HASHING, "--store", "store", cwd=tmp_path).code == 0
+        command = (*verb, *HASHING, "--store", "store")
+        assert memlab_cli(*command, cwd=tmp_path, MEMLAB_LLM__RECORDINGS=recordings).code == 0
     for command in (
         *(
             (*verb, at)

@@ -81,7 +81,7 @@ def talk() -> Dataset:
 
 
 def _rows(store: MemoryStore, name: str) -> list[list[dict[str, Any]]]:
-    """Give the facts, which rules seldom find, and the summaries of a dataset, in one order."""
+    """Give the facts, of which there are none without a model, and the summaries of a dataset, in one order."""
     tables = [
         store.knowledge.rows(kind, name).sort(pl.all()).to_dicts()
         for kind in ("facts", "summaries")

@@ -217,7 +217,7 @@ def why(
     echo(explain(query_id, pipeline, bench, own, k=k))
 
 
-@register_command(GROUP, "knowledge data/facts/dev --service recorded")
+@register_command(GROUP, "knowledge data/facts/dev --facts data/facts/frozen.jsonl")
 def knowledge(
     folder: Annotated[
         Path,

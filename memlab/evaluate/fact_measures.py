@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,7 +20,7 @@ from memlab.evaluate.gold import Annotations, Entry, message_turn_id, read_gold,
 from memlab.evaluate.printing import Table
 from memlab.evaluate.significance import wilson_interval
 from memlab.knowledge import Resolved, active_facts, resolve
-from memlab.knowledge.patterns import make_fact
+from memlab.knowledge.extraction import make_fact
 from memlab.llm import Service
 from memlab.records import Fact, frame
 from memlab.store import MemoryStore
@@ -50,50 +51,83 @@ def measure_folder(
     neither way if it is a neutral entry, or states truly that something was planned, is over or was
     not so. Recall asks which active entries are stated by such a fact. An invalidation is right if
     it ends an entry that has ended, at most a day before that was said. A trap is avoided unless a
-    fact from its message says it.
+    fact from its message says it. A session that the model does not answer for has no facts, with
+    a warning.
 
     :param facts: JSON lines of stated facts as in ``data/facts/frozen.jsonl``: nothing is indexed,
         they are resolved.
-    :param service: the language model that extracts; ``None`` for rules.
+    :param service: the language model that extracts, where ``facts`` are not given.
     :param encoder: matches near-equal wordings when facts are resolved; ``None``: normal forms
         only.
     :returns: a row for each thing counted: ``scope``, ``measure``, ``hit``, ``kind`` (of a trap; of
         what was wrong), ``what`` (in words; null where ``closed``) and ``closed``: see
         :func:`outcome_totals`.
-    :raises DataError: when the folder has no annotations, or a line is bad.
+    :raises DataError: when the folder has no annotations, a line is bad, or there is nothing to
+        measure: no service and no facts, or no answer for any session.
     """
-    rows = read_json_lines(facts) if facts is not None else []
+    if facts is None and service is None:
+        raise DataError(
+            "no facts: only a model reads them out of chats; name one with service= (--service NAME), "
+            "or give stated ones with facts= (--facts FILE)"
+        )
+    chats = read_gold(folder)
+    if facts is not None:
+        rows = read_json_lines(facts)
+        measured = [
+            measure_chat(gold, partial(resolve, facts_from_rows(rows, gold), encoder=encoder))
+            for gold in chats
+        ]
+        return pl.concat(measured)
     facts_alone = (settings or IndexSettings()).model_copy(update={"summaries": False})
-    parts = []
+    measured = []
+    events = []
     with tempfile.TemporaryDirectory(prefix="memlab-knowledge-") as place:
-        for gold in read_gold(folder):
-            if facts is not None:
-                known = partial(resolve, facts_from_rows(rows, gold), encoder=encoder)
-            else:
-                store = _index_chat(gold, place, facts_alone, service)
-                known = partial(
-                    indexing.resolved_facts,
-                    store,
-                    gold.data.name,
-                    scopes=[gold.scope],
-                    encoder=encoder,
-                )
-            parts.append(measure_chat(gold, known))
-    return pl.concat(parts)
+        store = MemoryStore.open(place)
+        for gold in chats:
+            events.append(_index_chat(store, gold, facts_alone, service))
+            about: dict[str, Any] = {"scopes": [gold.scope], "encoder": encoder}
+            known = partial(indexing.resolved_facts, store, gold.data.name, **about)
+            measured.append(measure_chat(gold, known))
+    _note_unread_sessions(pl.concat(events))
+    return pl.concat(measured)
 
 
 def _index_chat(
-    gold: Annotations, place: str, settings: IndexSettings, service: str | Service | None
-) -> MemoryStore:
-    store, name = MemoryStore.open(place), gold.data.name
+    store: MemoryStore, gold: Annotations, settings: IndexSettings, service: str | Service | None
+) -> pl.DataFrame:
+    """Index a chat and give the events.
+
+    :raises DataError: when a session fails.
+    """
+    name = gold.data.name
     store.ingest(gold.data)
-    failed = indexing.index(store, name, settings=settings, service=service).filter(kind="failed")
+    events = indexing.index(store, name, settings=settings, service=service)
+    failed = events.filter(kind="failed")
     if failed.height:
         raise DataError(
             f"{failed.height} sessions of {name} were not indexed ({failed['reason'][0]}), so nothing is measured; see "
             "that the service answers, and run it again"
         )
-    return store
+    return events
+
+
+def _note_unread_sessions(events: pl.DataFrame) -> None:
+    """Warn of sessions that no model read.
+
+    :raises DataError: when it read none.
+    """
+    # A file with several chats is tried once for each.
+    sessions = events.unique("session_id", keep="last", maintain_order=True)
+    unread = sessions.filter(service=indexing.EXTRACTIVE)
+    if unread.is_empty():
+        return
+    line = (
+        f"{unread['reason'][0]}, for {unread.height:,} of {sessions.height:,} sessions; "
+        "--service NAME asks a model, and llm.recordings names recorded answers"
+    )
+    if unread.height == sessions.height:
+        raise DataError(line)
+    warnings.warn(line, stacklevel=3)
 
 
 def facts_from_rows(rows: Sequence[_Row], gold: Annotations) -> pl.DataFrame:

@@ -11,10 +11,12 @@ import polars as pl
 
 from memlab.config import settings
 from memlab.embed import Encoder
-from memlab.knowledge import Resolved, patterns, recall, resolve
+from memlab.knowledge import Resolved, recall, resolve
 from memlab.store import MemoryStore, cache_encoder
 from memlab.terminal import count_noun, shorten_line
 
+NO_FACTS = "no facts: "
+"""How the reason of a session begins whose facts a model was asked for in vain."""
 _FACT_DIGEST = re.compile(r".*/(f[0-9a-f]{12})")
 _MAX_LISTED = 8
 
@@ -100,25 +102,7 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
         lines.append(
             f"  … and {failed.height - _MAX_LISTED:,} more; all of them: store.knowledge.events"
         )
-    made = (
-        f"summaries of their own sentences, and {patterns.RECALL_NOTE}; --service NAME asks a model"
-    )
-    alone, kind = pl.col("service") == "extractive", pl.col("kind")
-    for which, how in (
-        (alone, f"came from no model{{}}: {made}"),
-        (
-            ~alone & (kind == "fallback"),
-            "came in part from no model{}; the next memlab index asks again",
-        ),
-        (kind == "kept", "stay as a model made them{}"),
-    ):
-        if (part := events.filter(which)).height:
-            # That a session was too short for a summary is no reason.
-            reasons = part["reason"].drop_nulls().str.replace(r"(; )?no summary: .*$", "")
-            why = "".join(
-                f" ({shorten_line(reason)})" for reason in reasons.filter(reasons != "").head(1)
-            )
-            lines.append(f"  {part.height:,} of {events.height:,} sessions {how.format(why)}")
+    lines += _unanswered_lines(events)
     gone = [
         noted
         for noted, pair in map_undos_to_current_facts(store, dataset, known).items()
@@ -129,19 +113,55 @@ def report_lines(store: MemoryStore, dataset: str, events: pl.DataFrame) -> list
     ]
 
 
+def _unanswered_lines(events: pl.DataFrame) -> list[str]:
+    """Say in a line each how many sessions a model did not read, read in part, and read at another time."""
+    alone, kind = pl.col("service") == "extractive", pl.col("kind")
+    in_part = ~alone & (kind == "fallback")
+    no_facts = pl.col("reason").str.starts_with(NO_FACTS).fill_null(False)
+    again = "the next memlab index asks again"
+    made = "no facts, summaries of their own sentences; --service NAME asks a model"
+    lines = []
+    for chosen, words in (
+        (alone, f"came from no model{{}}: {made}"),
+        (in_part & no_facts, f"have a summary of a model, and no facts{{}}; {again}"),
+        (in_part & ~no_facts, f"came in part from no model{{}}; {again}"),
+        (kind == "kept", "stay as a model made them{}"),
+    ):
+        part = events.filter(chosen)
+        if part.height:
+            counted = f"{part.height:,} of {events.height:,} sessions"
+            lines.append(f"  {counted} {words.format(_first_reason(part['reason']))}")
+    return lines
+
+
+def _first_reason(reasons: pl.Series) -> str:
+    """Give the first reason in brackets; that a session was too short for a summary is none."""
+    errors = reasons.drop_nulls().str.strip_prefix(NO_FACTS)
+    errors = errors.str.replace(r"(; )?no summary: .*$", "")
+    errors = errors.filter(errors != "")
+    if errors.is_empty():
+        return ""
+    return f" ({shorten_line(errors[0])})"
+
+
 def empty_reason(store: MemoryStore, dataset: str, scope: str) -> str:
     """Say why a scope has nothing to list: it is not indexed, its sessions failed, or nothing was found."""
     states = store.knowledge.states(dataset).filter(scope=scope)
     if states.is_empty():
         return f"is not indexed{_open_note(store, dataset, scope) or '; memlab index does that'}"
-    reasons = states["reason"].drop_nulls().unique(maintain_order=True).head(3).to_list()
-    why = f" ({'; '.join(map(shorten_line, reasons))})" if reasons else ""
-    failed = (states["status"] == "failed").all()
-    return (
-        f"has no session that was indexed{why}"
-        if failed
-        else f"is indexed, and nothing was found{why}"
-    )
+    reasons = states["reason"].drop_nulls().str.strip_prefix(NO_FACTS)
+    first = reasons.unique(maintain_order=True).head(3).to_list()
+    why = f" ({'; '.join(map(shorten_line, first))})" if first else ""
+    if (states["status"] == "failed").all():
+        return f"has no session that was indexed{why}"
+    n_unread = states.filter(service="extractive").height
+    if n_unread == states.height:
+        return (
+            f"is indexed without a model{why}, and only a model finds facts, entities and decisions; "
+            "memlab index --service NAME asks one"
+        )
+    unread = f"; no model read {n_unread:,} of its {states.height:,} sessions" if n_unread else ""
+    return f"is indexed, and nothing was found{why}{unread}"
 
 
 def _open_note(store: MemoryStore, dataset: str, *scopes: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from memlab.config import IndexSettings
 from memlab.distributed import parallel_map
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.results import cache_vectors, map_undos_to_current_facts
+from memlab.indexing.results import NO_FACTS, cache_vectors, map_undos_to_current_facts
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.llm.spending import is_estimating
@@ -27,7 +28,9 @@ from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
 from memlab.summaries import summarize_sessions
 from memlab.summaries.prompts import SESSION
-from memlab.text.analysis import english_rules_apply
+from memlab.terminal import count_noun
+
+_log = logging.getLogger("memlab")
 
 EXTRACTIVE = "extractive"
 EARLIER_TURNS, EARLIER_CHARS = 8, 300
@@ -36,7 +39,7 @@ CODE_VERSION = 10  # raised with a change of code that gives other rows for the 
 _NO_ROWS = {"summaries": frame(Summary), "facts": frame(Fact), "entities": frame(Entity)}
 IndexRows = dict[str, pl.DataFrame]
 """The result of a batch: rows of the tables of the index, and ``outcomes``: ``session_id``, ``status`` (``ok``,
-``fallback``, ``failed``), ``reason``, ``alone`` (whether no part was made by a model), and
+``fallback``, ``failed``), ``reason``, ``alone`` (whether a model was asked and made no part), and
 ``seconds``."""
 
 
@@ -79,9 +82,9 @@ def index(
     One where a model was asked in vain, and that was made without it, is due again; what is not
     recorded is due once the recordings change. A session's rows count once all of them are written:
     a process that dies, a model that fails or a full disk leaves what counted before. Turns can be
-    ingested meanwhile. A session that fails, fails alone; one that a model does not answer is made
-    without it, unless what a model made of the same turns is there. A service that fails again and
-    again is asked for no further batch.
+    ingested meanwhile. A session that fails, fails alone; one that a model does not answer has a
+    summary of its own sentences and no facts, unless what a model made of the same turns is there.
+    A service that fails again and again is asked for no further batch.
 
     Inside :func:`memlab.llm.track_spending` with ``estimate``, what a model would be asked is
     counted, and nothing is asked or written.
@@ -114,6 +117,7 @@ def index(
         service = configured_service(service)
     if not is_estimating():
         store.knowledge.sweep(dataset)
+        _remove_pattern_facts(store, dataset)
     language = store.datasets().filter(pl.col("name") == dataset)["language"].item()
     present = now or datetime.now(UTC)
     present = present.replace(tzinfo=present.tzinfo or UTC).astimezone(UTC)
@@ -141,6 +145,17 @@ def index(
     if encoder is not None and due.height and not is_estimating():
         cache_vectors(store, dataset, encoder, progress=progress)
     return pl.concat(events)
+
+
+def _remove_pattern_facts(store: MemoryStore, dataset: str) -> None:
+    """Remove what patterns read before memlab left facts to models, and say so."""
+    n_removed = store.knowledge.remove_pattern_facts(dataset)
+    if n_removed:
+        _log.warning(
+            "%s: removed %s that patterns had read; only a model reads facts: --service NAME asks one",
+            dataset,
+            count_noun(n_removed, "facts"),
+        )
 
 
 def _recipe_version(settings: IndexSettings, service: str | Service | None) -> str:
@@ -250,9 +265,12 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
     )
     rows = dict(_NO_ROWS)
     outcomes = [due.select("session_id", status=pl.lit("ok"), service=pl.lit(None, pl.String))]
-    if chosen.facts and (service or english_rules_apply(job.language, "the reading of facts")):
+    without_facts = due.clear()
+    if chosen.facts and service is not None:
         extracted = extraction.extract(turns, service=service, **batch.before)
-        outcomes.append(extracted.outcomes)
+        without_facts = extracted.outcomes.filter(pl.col("service").is_null())
+        status = pl.col("status").replace("unanswered", "fallback")
+        outcomes.append(extracted.outcomes.with_columns(status))
         # A message without a time counts as heard now.
         heard = pl.when(pl.col("asserted_at").is_null()).then(pl.lit(job.now)).cast(TIMESTAMP)
         rows |= {
@@ -277,14 +295,34 @@ def _index_sessions(batch: Batch, job: IndexJob) -> IndexRows:
         outcomes.append(
             due.select("session_id", status=pl.lit("fallback"), reason=pl.lit(batch.left_alone))
         )
-    reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
-    made_by = pl.col("service").drop_nulls()
-    rows["outcomes"] = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True).agg(
-        # Of "fallback" and "ok" the first in the alphabet.
-        pl.col("status").min(), reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
-        alone=(made_by.len() > 0) & made_by.is_in([EXTRACTIVE, extraction.PATTERNS]).all(),
-    )  # fmt: skip
+    rows["outcomes"] = _join_outcomes(outcomes, without_facts["session_id"])
     return rows
+
+
+def _join_outcomes(outcomes: list[pl.DataFrame], without_facts: pl.Series) -> pl.DataFrame:
+    """Give one outcome of each session, of those of its parts.
+
+    :param outcomes: frames with ``session_id`` and some of ``status``, ``reason`` and ``service``.
+    :param without_facts: ids of the sessions whose facts a model was asked for in vain.
+    :returns: ``session_id``, ``status``, ``reason`` and ``alone``.
+    """
+    reasons = pl.col("reason").replace("", None).drop_nulls().unique(maintain_order=True)
+    by_model = pl.col("service").drop_nulls() != EXTRACTIVE
+    joined = pl.concat(outcomes, how="diagonal").group_by("session_id", maintain_order=True)
+    table = joined.agg(
+        # Of "fallback" and "ok" the first in the alphabet.
+        pl.col("status").min(),
+        reason=pl.when(reasons.len() > 0).then(reasons.str.join("; ")),
+        has_model=by_model.any(),
+    )
+    without = pl.col("session_id").is_in(without_facts.to_list())
+    named = pl.concat_str(pl.lit(NO_FACTS), "reason")
+    return table.select(
+        "session_id",
+        "status",
+        reason=pl.when(without).then(named).otherwise("reason"),
+        alone=(pl.col("status") == "fallback") & ~pl.col("has_model"),
+    )
 
 
 def _commit_batch(

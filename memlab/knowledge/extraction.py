@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,8 +13,6 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from memlab.knowledge import patterns
-from memlab.knowledge.patterns import make_fact
 from memlab.knowledge.prompts import (
     ENDINGS,
     FACTS,
@@ -25,39 +24,51 @@ from memlab.knowledge.prompts import (
     StatedFact,
 )
 from memlab.knowledge.supersession import active_facts, resolve
-from memlab.llm import Answer, Request, Service, ask
+from memlab.llm import Request, Service, ask
 from memlab.llm.spending import is_estimating
 from memlab.records import Entity, Fact, frame
 from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
 
-PATTERNS = "patterns"
+TurnRow = dict[str, Any]
+"""A turn as a row of :class:`memlab.records.Turn`."""
+_OUTCOMES = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
 
 
 @dataclass(frozen=True)
 class Extracted:
-    """Facts and entities that were read out of sessions.
+    """Facts and entities that a model read out of sessions.
 
     :param facts: rows of :class:`memlab.records.Fact`.
     :param entities: rows of :class:`memlab.records.Entity`.
-    :param outcomes: for each session ``session_id``, ``status`` (``ok``; ``fallback`` where a model
-        was asked in vain and the patterns were used), ``reason`` and ``service``, what made the
-        rows.
+    :param outcomes: for each session ``session_id``, ``status`` (``ok``; ``unanswered`` where a
+        model was asked in vain; ``none`` where no model was asked), ``reason``, why an answer is
+        missing, and ``service``, what stated the facts; null where nothing did.
     """
 
     facts: pl.DataFrame
     entities: pl.DataFrame
     outcomes: pl.DataFrame
 
+    @property
+    def note(self) -> str:
+        """One line on sessions that no model read, so that they have no facts; empty where it read all."""
+        unread = self.outcomes.filter(pl.col("service").is_null())
+        if unread.is_empty():
+            return ""
+        counted = f"{unread.height:,} of {self.outcomes.height:,} sessions"
+        advice = 'service="NAME" or --service NAME asks a model'
+        return f"no facts: no model read {counted} ({unread['reason'][0]}); {advice}"
+
 
 def extract(
     turns: pl.DataFrame,
     *,
     service: str | Service | None = None,
-    earlier: Mapping[str, list[dict[str, Any]]] | None = None,
+    earlier: Mapping[str, list[TurnRow]] | None = None,
     known: pl.DataFrame | None = None,
     undone: Collection[tuple[str, str]] = (),
 ) -> Extracted:
-    """Read facts and entities out of sessions, by a language model or by :mod:`memlab.knowledge.patterns`.
+    """Read facts and entities out of sessions by a language model; a session without an answer has none.
 
     A model is asked twice of each session: what it states, then which of the statements that held
     before it are over. What is over becomes a fact of its own ("no longer works at"), so that log,
@@ -65,21 +76,24 @@ def extract(
     turn left.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
-    :param service: see :func:`memlab.llm.ask`; ``None`` for patterns.
+    :param service: see :func:`memlab.llm.ask`; with ``None`` nothing is read.
     :param earlier: of each session that has any, the last turns of its scope before it, in order.
     :param known: what is known of the scopes, rows of :class:`memlab.records.Fact`; of sessions
         given here together, each knows the facts of those before it.
     :param undone: closings of known facts that do not count; see :func:`memlab.knowledge.resolve`.
     :raises ModelError: when the service cannot be asked at all.
 
-    >>> from datetime import UTC, datetime
     >>> import memlab
-    >>> from memlab.knowledge import extraction
-    >>> said = "I work at Acme. If I had a dog, I would walk more."
-    >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", said, None, datetime(2026, 5, 1, tzinfo=UTC))
-    >>> found = extraction.extract(memlab.records.frame(memlab.Turn, [turn]))
-    >>> found.facts.select("subject", "predicate", "object").rows()
-    [('Mel', 'works at', 'Acme')]
+    >>> from memlab.knowledge import extract
+    >>> turns = memlab.sample(scopes=["nadia"]).turns
+    >>> session = turns.filter(turns["session_id"] == turns["session_id"][0])
+    >>> found = extract(session, service="recorded")
+    >>> found.facts.select("subject", "predicate", "object").row(1)
+    ('Nadia', 'works at', 'Kwartel')
+    >>> extract(session).facts.height
+    0
+    >>> extract(session).note
+    'no facts: no model read 1 of 1 sessions (no service is named); service="NAME" or --service NAME asks a model'
     """
     sessions = {
         str(key[0]): part.to_dicts()
@@ -88,58 +102,79 @@ def extract(
     requests = []
     for session, rows in sessions.items():
         before = (earlier or {}).get(session, [])
-        requests.append(
-            _request("facts", rows, Stated, FACTS, {"earlier": _turn_entries(before, -len(before))})
-        )
-    answers = [Answer(None)] * len(requests) if service is None else ask(requests, service)
+        shown = {"earlier": _turn_entries(before, -len(before))}
+        requests.append(_request("facts", rows, Stated, FACTS, shown))
+    answers = ask(requests, service)
+
     outcomes: dict[str, tuple[str, str | None, str | None]] = {}
+    answered: dict[str, list[TurnRow]] = {}
     facts: dict[str, Fact] = {}
     entities: list[Entity] = []
     for (session, rows), answer in zip(sessions.items(), answers, strict=True):
         if answer.value is None:
-            outcomes[session] = (
-                "ok" if service is None else "fallback",
-                answer.error or None,
-                PATTERNS,
-            )
-            stated = patterns.pattern_facts(rows)
-        else:
-            outcomes[session] = ("ok", None, service_name(service))
-            stated = _stated_facts(answer.value.facts, rows)
-            entities += _named_entities(answer.value.entities, rows)
-        for fact in stated:
+            status = "none" if service is None else "unanswered"
+            outcomes[session] = (status, answer.error, None)
+            continue
+        outcomes[session] = ("ok", None, service_name(service))
+        answered[session] = rows
+        entities += _named_entities(answer.value.entities, rows)
+        for fact in _stated_facts(answer.value.facts, rows):
             facts.setdefault(fact.fact_id, fact)
-    # Facts that these sessions gave at another time are replaced.
-    others = frame(Fact) if known is None else known
-    others = others.filter(~pl.col("session_id").is_in(list(sessions)).fill_null(False))
-    all_facts = pl.concat([others, frame(Fact, facts.values())])
-    all_facts = all_facts.with_columns(
-        recorded_at=pl.coalesce("recorded_at", "asserted_at", pl.lit(datetime.now(UTC)))
-    )
-    answered = {
-        session: rows for session, rows in sessions.items() if outcomes[session][2] != PATTERNS
-    }
+
     if service is not None and is_estimating():
-        # What will be stated is not known: count the second question of each session at its usual,
-        # full length.
-        shown = {
-            "statements": [{"id": "f" * 13, "said": "2026-01-01", "statement": "s" * 70}]
-            * MAX_STATEMENTS
-        }
-        ask(
-            [_request("endings", rows, Endings, ENDINGS, shown) for rows in sessions.values()],
-            service,
-        )
+        _estimate_endings(sessions, service)
+    all_facts = _all_known_facts(known, [*sessions], [*facts.values()])
     for session, error, endings in _ask_ended_facts(answered, all_facts, undone, service):
         if error:
-            outcomes[session] = ("fallback", f"what it ends: {error}", service_name(service))
+            outcomes[session] = ("unanswered", f"what it ends: {error}", service_name(service))
         for fact in endings:
             facts.setdefault(fact.fact_id, fact)
-    columns = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
-    table = pl.DataFrame(
-        [(session, *how) for session, how in outcomes.items()], schema=columns, orient="row"
-    )
+    rows_of_outcomes = [(session, *outcome) for session, outcome in outcomes.items()]
+    table = pl.DataFrame(rows_of_outcomes, schema=_OUTCOMES, orient="row")
     return Extracted(frame(Fact, facts.values()), frame(Entity, entities), table)
+
+
+def make_fact(
+    turns: list[TurnRow],
+    triple: tuple[str, str, str],
+    *,
+    source: str,
+    text: str | None = None,
+) -> Fact:
+    """Make the fact that some turns state, from its subject, predicate and object.
+
+    Its id is made of the first turn and the triple: other turns and other facts do not change it.
+
+    :param text: a sentence that states the fact and is understood alone.
+
+    >>> from memlab.knowledge.extraction import make_fact
+    >>> turn = {"turn_id": "u/1", "scope": "u", "session_id": "u/s", "speaker": "Mel", "role": "user",
+    ...         "timestamp": None, "text": "My door code is 12u34."}
+    >>> fact = make_fact([turn], ("Mel's door code", "is", "12u34"), source="stated")
+    >>> fact.fact_id, fact.evidence, fact.speaker
+    ('u/1/fc79391c690c5', ['u/1'], 'Mel')
+    """
+    first = turns[0]
+    speaker = first["speaker"]
+    if all(turn["role"] == "system" for turn in turns):
+        source, speaker = "system", None
+    subject, predicate, value = triple
+    digest = hashlib.blake2b(
+        "\x1f".join((subject, predicate, value.casefold())).encode(), digest_size=6
+    ).hexdigest()
+    return Fact(
+        fact_id=f"{first['turn_id']}/f{digest}",
+        scope=first["scope"],
+        subject=subject,
+        predicate=predicate,
+        object=value,
+        source=source,
+        evidence=[turn["turn_id"] for turn in turns],
+        asserted_at=first["timestamp"],
+        speaker=speaker,
+        text=text,
+        session_id=first["session_id"],
+    )
 
 
 def relation_in_mode(relation: str, mode: str) -> str:
@@ -181,7 +216,7 @@ def service_name(service: str | Service | None) -> str | None:
     return service.name if isinstance(service, Service) else service
 
 
-def _turn_entries(rows: list[dict[str, Any]], start: int = 1) -> list[dict[str, Any]]:
+def _turn_entries(rows: list[TurnRow], start: int = 1) -> list[dict[str, Any]]:
     return [
         {"id": n, "time": row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}", "speaker": row["speaker"],
          "text": " ".join(row["text"].split())}
@@ -190,14 +225,14 @@ def _turn_entries(rows: list[dict[str, Any]], start: int = 1) -> list[dict[str, 
 
 
 def _request(
-    task: str, rows: list[dict[str, Any]], shape: type[BaseModel], system: str, shown: Any
+    task: str, rows: list[TurnRow], shape: type[BaseModel], system: str, shown: Any
 ) -> Request:
     about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
     prompt = json.dumps({**shown, "session": _turn_entries(rows)}, ensure_ascii=False)
     return Request(task, VERSION, about, prompt, shape, system)
 
 
-def _stated_facts(stated: list[StatedFact], rows: list[dict[str, Any]]) -> Iterator[Fact]:
+def _stated_facts(stated: list[StatedFact], rows: list[TurnRow]) -> Iterator[Fact]:
     for fact in stated:
         if turns := _cited_turns(fact.turns, rows):
             value = f"not {fact.corrects} but {fact.object}" if fact.corrects else fact.object
@@ -205,8 +240,26 @@ def _stated_facts(stated: list[StatedFact], rows: list[dict[str, Any]]) -> Itera
             yield make_fact(turns, triple, source=fact.source, text=fact.sentence)
 
 
+def _all_known_facts(
+    known: pl.DataFrame | None, sessions: list[str], stated: list[Fact]
+) -> pl.DataFrame:
+    """Give what is known with what sessions state now, in place of what they stated at another time."""
+    if known is None:
+        known = frame(Fact)
+    others = known.filter(~pl.col("session_id").is_in(sessions).fill_null(False))
+    recorded_at = pl.coalesce("recorded_at", "asserted_at", pl.lit(datetime.now(UTC)))
+    return pl.concat([others, frame(Fact, stated)]).with_columns(recorded_at=recorded_at)
+
+
+def _estimate_endings(sessions: Mapping[str, list[TurnRow]], service: str | Service) -> None:
+    """Count the second question of each session at its usual, full length: what will be stated is not known."""
+    statement = {"id": "f" * 13, "said": "2026-01-01", "statement": "s" * 70}
+    shown = {"statements": [statement] * MAX_STATEMENTS}
+    ask([_request("endings", rows, Endings, ENDINGS, shown) for rows in sessions.values()], service)
+
+
 def _ask_ended_facts(
-    sessions: Mapping[str, list[dict[str, Any]]],
+    sessions: Mapping[str, list[TurnRow]],
     known: pl.DataFrame,
     undone: Collection[tuple[str, str]],
     service: str | Service | None,
@@ -247,7 +300,7 @@ def _short_id(fact: dict[str, Any]) -> str:
     return str(fact["fact_id"]).rpartition("/")[2]
 
 
-def _statement_entries(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[dict[str, Any]]:
+def _statement_entries(rows: list[TurnRow], facts: pl.DataFrame) -> list[dict[str, Any]]:
     """Give the prompt's entries of earlier facts: those that share most words with a session, else the latest."""
     facts = facts.filter(pl.col("session_id").ne_missing(rows[0]["session_id"]))
     words = frozenset(base_form_stems(" ".join(f"{row['speaker']} {row['text']}" for row in rows)))
@@ -265,7 +318,7 @@ def _statement_entries(rows: list[dict[str, Any]], facts: pl.DataFrame) -> list[
     ]  # fmt: skip
 
 
-def _named_entities(named: list[NamedEntity], rows: list[dict[str, Any]]) -> list[Entity]:
+def _named_entities(named: list[NamedEntity], rows: list[TurnRow]) -> list[Entity]:
     """Give entities with the cited turns that contain a word of their name; a speaker needs none."""
     speakers = {row["speaker"].casefold() for row in rows}
     entities: dict[str, Entity] = {}
@@ -287,6 +340,6 @@ def _named_entities(named: list[NamedEntity], rows: list[dict[str, Any]]) -> lis
     return list(entities.values())
 
 
-def _cited_turns(numbers: list[int], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _cited_turns(numbers: list[int], rows: list[TurnRow]) -> list[TurnRow]:
     """Give the turns with these numbers, from 1, each once and in order; unknown numbers are dropped."""
     return [rows[n - 1] for n in sorted(set(numbers)) if 1 <= n <= len(rows)]

@@ -177,6 +177,24 @@ class Knowledge(TableGroup):
                 removed += orphans.height
         return removed
 
+    def remove_pattern_facts(self, dataset: str) -> int:
+        """Remove the facts that patterns read where no model did, before memlab left facts to models; say how many.
+
+        They have no sentence, and stand in sessions that no model read, or one in part.
+        """
+        with (
+            self.database.alone(dataset),
+            self.database.guarded(f"removing facts of {dataset!r}", writes="sweep"),
+        ):
+            states = self._read("index_states", dataset)
+            unread = states.filter(
+                (pl.col("service") == "extractive") | (pl.col("status") == "fallback")
+            )
+            unworded = self._read("facts", dataset).filter(pl.col("text").is_null())
+            found = unworded.join(unread, on=["session_id", "generation"], how="semi")
+            self.database.delete("facts", dataset=dataset, key=found["key"])
+        return found.height
+
     def undone(self, dataset: str, *, scopes: Sequence[str] | None = None) -> pl.DataFrame:
         """Give the supersessions that were undone: ``scope``, ``old``, ``new``, ``undone_at``, ``why``."""
         return (

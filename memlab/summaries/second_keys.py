@@ -97,8 +97,7 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
     turns = bench.turns[np.argsort(documents.at(bench.turns["turn_id"]), kind="stable")]
     if of == "facts":
         extracted = extraction.extract(turns, service=service)
-        n_unanswered = extracted.outcomes.filter(pl.col("service") == extraction.PATTERNS).height
-        line = f"facts of {n_unanswered:,} sessions came from no model" if n_unanswered else ""
+        line = extracted.note
         keys = extracted.facts.select(text=fact_sentences(extracted.facts), turn_id="evidence")
     else:
         summaries = summarize_sessions(turns, service=service, language=bench.language)

@@ -22,6 +22,7 @@ from memlab.evaluate.fact_measures import (
 )
 from memlab.evaluate.gold import Annotations, Entry, read_gold
 from memlab.knowledge import resolve
+from memlab.llm.recording import recording_key
 from memlab.records import Fact, frame
 
 ROOT = Path(__file__).parents[2]
@@ -133,6 +134,10 @@ LINES = [
      "value": ["boat"]},
     {"id": "n1", "is": "neutral", "message": "m3", "subject": "Mo", "value": ["left"]},
 ]  # fmt: skip
+CHAT = [
+    {"scope": "mo", "id": f"m{n}", "timestamp": when, "sender": "Mo", "text": text}
+    for n, (when, text) in enumerate(MESSAGES, 1)
+]
 RIGHT = [(1, "Mo", "works at", "the mill"), (1, "Mo's boss", "is", "Ada"), (3, "Mo", "works at", "the harbour"),
          (4, "Mo's brother", "has", "a boat")]  # fmt: skip
 
@@ -140,11 +145,7 @@ RIGHT = [(1, "Mo", "works at", "the mill"), (1, "Mo's boss", "is", "Ada"), (3, "
 @pytest.fixture(scope="module")
 def chat(tmp_path_factory: pytest.TempPathFactory) -> Annotations:
     place = tmp_path_factory.mktemp("mo")
-    rows = [
-        {"scope": "mo", "id": f"m{n}", "timestamp": when, "sender": "Mo", "text": text}
-        for n, (when, text) in enumerate(MESSAGES, 1)
-    ]
-    for name, lines in (("mo.jsonl", rows), ("mo.gold.jsonl", LINES)):
+    for name, lines in (("mo.jsonl", CHAT), ("mo.gold.jsonl", LINES)):
         (place / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
     return read_gold(place)[0]
 
@@ -205,6 +206,38 @@ def test_what_is_wrong_and_why(
     )
     assert text.startswith(closed), "of closed annotations only totals are written"
     assert "Mo" not in closed
+
+
+def test_what_no_model_read_is_not_measured_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(DataError, match=r"no facts: only a model reads them .*--service NAME"):
+        measure_folder(FACTS / "dev")
+    for name, rows in (("mo.jsonl", CHAT), ("mo.gold.jsonl", LINES)):
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match="no facts: not recorded, for 5 of 5 sessions; --service"):
+        measure_folder(tmp_path, service="recorded")
+    # A recorded answer for the first session alone.
+    fact = {
+        "subject": "Mo",
+        "relation": "works at",
+        "object": "the mill",
+        "mode": "is",
+        "corrects": "",
+        "source": "stated",
+        "sentence": "Mo works at the mill.",
+        "turns": [1],
+    }
+    key = recording_key("facts", 2, ("mo/m1", MESSAGES[0][1]))
+    answer = {"facts": [fact], "entities": []}
+    row = {"task": "facts", "version": 2, "key": key, "answer": answer, "tokens": [50, 5]}
+    recorded = tmp_path / "answers.json"
+    recorded.write_text(json.dumps(row) + "\n")
+    monkeypatch.setenv("MEMLAB_LLM__RECORDINGS", json.dumps([str(recorded)]))
+    with pytest.warns(UserWarning, match="no facts: not recorded, for 4 of 5 sessions"):
+        outcomes = measure_folder(tmp_path, service="recorded")
+    right = outcomes.filter(measure="as-of precision")["hit"].to_list()
+    assert right == [True, True, False], "known on all three dates, and over before the third"
 
 
 @pytest.mark.slow

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +20,8 @@ from memlab.embed.plain import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active_facts
-from memlab.llm import track_spending
-from memlab.records import TIMESTAMP
+from memlab.llm import Service, track_spending
+from memlab.records import TIMESTAMP, Fact, IndexEvent, frame
 from memlab.store import MemoryStore
 
 SAID = [
@@ -28,6 +31,9 @@ SAID = [
     "Do you need a desk?",
     "I drive a van.",
 ]
+STATED = re.compile(
+    r"I (?P<relation>work at|moved to|drive) (?P<object>[A-Za-z ]+?)(?: now| last week)?[.,]"
+)
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 NAME = "talk"
 
@@ -48,6 +54,29 @@ def store(tmp_path: Path) -> MemoryStore:
     return made
 
 
+def states_facts(handler: Any, request: dict[str, Any]) -> None:
+    """Answer with what a session states in so many words; nothing is over, and summaries only fit."""
+    system, user = (message["content"] for message in request["messages"])
+    if "write down as JSON what an" not in system:
+        fitting(handler, request)
+        return
+    facts = []
+    for turn in json.loads(user)["session"]:
+        for found in STATED.finditer(turn["text"]):
+            about = {"subject": turn["speaker"], "sentence": found[0], "turns": [turn["id"]]}
+            facts.append(
+                found.groupdict() | about | {"mode": "is", "corrects": "", "source": "stated"}
+            )
+    say(json.dumps({"facts": facts, "entities": []}))(handler, request)
+
+
+@pytest.fixture
+def lab(server: ModelServer) -> Service:
+    """A service that reads what is stated in so many words."""
+    server.modes = [states_facts]
+    return server.service(max_retries=0)
+
+
 def kinds(events: pl.DataFrame) -> dict[str, int]:
     return dict(events["kind"].value_counts().iter_rows())
 
@@ -56,19 +85,20 @@ def objects(store: MemoryStore) -> set[str]:
     return set(active_facts(resolved_facts(store, NAME))["object"])
 
 
-def test_each_session_is_indexed_once_and_what_changed_again(store: MemoryStore) -> None:
-    assert kinds(index(store, NAME, now=START + timedelta(days=2, minutes=9))) == {
-        "created": 2
-    }  # one is still open
-    assert kinds(index(store, NAME)) == {"created": 1}
-    assert index(store, NAME).is_empty()
+def test_each_session_is_indexed_once_and_what_changed_again(
+    store: MemoryStore, lab: Service
+) -> None:
+    one_open = START + timedelta(days=2, minutes=9)
+    assert kinds(index(store, NAME, service=lab, now=one_open)) == {"created": 2}
+    assert kinds(index(store, NAME, service=lab)) == {"created": 1}
+    assert index(store, NAME, service=lab).is_empty()
     store.ingest(talk(4))
-    assert kinds(index(store, NAME)) == {"created": 1}
+    assert kinds(index(store, NAME, service=lab)) == {"created": 1}
     assert store.knowledge.rows("summaries", NAME)["session_id"].to_list() == [
         f"u/s{n}" for n in (1, 2, 3, 4)
     ]
-    assert {"Lisbon", "Acme"} <= objects(store)
-    events = index(store, NAME, settings=IndexSettings(min_turns=9, version=2))
+    assert objects(store) == {"Lisbon", "Acme", "a van"}
+    events = index(store, NAME, service=lab, settings=IndexSettings(min_turns=9, version=2))
     assert kinds(events) == {"updated": 4}
     assert all("min_turns is 9" in reason for reason in events["reason"])
     assert store.knowledge.rows("summaries", NAME).is_empty()
@@ -80,14 +110,76 @@ def test_a_fallback_is_due_again_when_the_service_is_there(
     server.modes, lab = [say('{"facts": 3}')], server.service(max_retries=0)
     events = index(store, NAME, service=lab)
     assert kinds(events) == {"fallback": 3}
-    # The extractive version is there meanwhile, and one line says so.
-    assert store.knowledge.rows("facts", NAME).height
+    # Its own sentences are there meanwhile, no facts, and one line says so.
+    assert store.knowledge.rows("summaries", NAME).height == 3
+    assert store.knowledge.rows("facts", NAME).is_empty()
+    assert all(reason.startswith("no facts: ") for reason in events["reason"])
     lines = report_lines(store, NAME, events)
-    assert sum("came from no model" in line for line in lines) == 1
+    (line,) = [line for line in lines if "came from no model" in line]
+    assert line.endswith("no facts, summaries of their own sentences; --service NAME asks a model")
     assert KEY not in "".join(lines)
-    server.modes = [fitting]
-    assert "created" not in kinds(index(store, NAME, service=lab))
-    assert "extractive" not in store.knowledge.states(NAME)["service"]
+    server.modes = [states_facts]
+    assert kinds(index(store, NAME, service=lab)) == {"updated": 3}
+    assert set(store.knowledge.states(NAME)["service"]) == {"lab"}
+    assert "Acme" in objects(store)
+
+
+def test_without_a_model_there_are_no_facts_until_one_is_asked(
+    store: MemoryStore, lab: Service
+) -> None:
+    events = index(store, NAME)
+    assert kinds(events) == {"created": 3}
+    assert store.knowledge.rows("summaries", NAME).height == 3
+    assert store.knowledge.rows("facts", NAME).is_empty()
+    assert sum("no facts" in line for line in report_lines(store, NAME, events)) == 1
+    assert "without a model" in empty_reason(store, NAME, "u")
+    assert index(store, NAME).is_empty()
+    assert kinds(index(store, NAME, service=lab)) == {"updated": 3}
+    assert "Acme" in objects(store)
+
+
+def test_a_summary_of_a_model_may_stand_without_facts(
+    store: MemoryStore, server: ModelServer
+) -> None:
+    def half(handler: Any, request: dict[str, Any]) -> None:
+        asks_for_facts = "write down as JSON what an" in str(request)
+        (say("no JSON") if asks_for_facts else fitting)(handler, request)
+
+    server.modes = [half]
+    events = index(store, NAME, service=server.service(max_retries=0))
+    assert kinds(events) == {"fallback": 3}
+    assert set(store.knowledge.rows("summaries", NAME)["service"]) == {"lab"}
+    (line,) = [line for line in report_lines(store, NAME, events) if "sessions have" in line]
+    assert "3 of 3 sessions have a summary of a model, and no facts (" in line
+    assert "nothing was found (" in empty_reason(store, NAME, "u")
+
+
+def test_facts_that_patterns_read_once_are_removed_and_others_stay(
+    store: MemoryStore, lab: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    index(store, NAME)
+    states, session = store.knowledge.states(NAME), pl.col("session_id")
+    # As memlab left them: read without a model, in part without one, and by somebody else.
+    states = states.with_columns(
+        generation=pl.lit("before"),
+        status=pl.when(session == "u/s2").then(pl.lit("fallback")).otherwise("status"),
+        service=pl.Series(["extractive", "recorded", "mine"]),
+    )
+    said = ("Ann", "works at", "Acme", "stated")
+    facts = [
+        Fact(f"u/s{n}/f", "u", *said, [f"u/{n}.3"], START, session_id=f"u/s{n}") for n in (1, 2, 3)
+    ]
+    parts = {"facts": frame(Fact, facts)}
+    store.knowledge.commit(NAME, parts=parts, states=states, events=frame(IndexEvent))
+    with caplog.at_level(logging.WARNING, "memlab"):
+        index(store, NAME)
+        index(store, NAME)
+    assert store.knowledge.rows("facts", NAME)["session_id"].to_list() == ["u/s3"]
+    (line,) = [line for line in caplog.messages if "patterns" in line]
+    assert line.startswith("talk: removed 2 facts that patterns had read")
+    index(store, NAME, service=lab)
+    by_model = store.knowledge.rows("facts", NAME).filter(object="Acme")
+    assert by_model["text"].to_list() == ["I work at Acme now."] * 3
 
 
 def test_what_a_model_made_stays_where_a_second_question_or_a_later_run_is_in_vain(
@@ -167,7 +259,7 @@ def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_wi
 
 
 def test_a_session_that_fails_fails_alone(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, lab: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = worker.extraction.extract
 
@@ -178,11 +270,11 @@ def test_a_session_that_fails_fails_alone(
 
     with monkeypatch.context() as patch:
         patch.setattr(worker.extraction, "extract", breaks)
-        events = index(store, NAME)
+        events = index(store, NAME, service=lab)
     assert kinds(events) == {"created": 2, "failed": 1}
     assert events.filter(kind="failed")["reason"].item() == "ValueError: odd words"
     assert any("odd words" in line for line in report_lines(store, NAME, events))
-    assert kinds(index(store, NAME)) == {"created": 1}
+    assert kinds(index(store, NAME, service=lab)) == {"created": 1}
 
 
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
@@ -199,25 +291,27 @@ def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
 
     monkeypatch.setattr(worker, "_index_sessions", overtaken)
     index(store, NAME)
-    assert store.knowledge.rows("facts", NAME).height
+    assert store.knowledge.rows("summaries", NAME).height == 3
 
 
-def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore) -> None:
+def test_an_undo_lasts_and_is_named_when_its_fact_is_gone(store: MemoryStore, lab: Service) -> None:
     store.ingest(talk(s3="I work at Bolt now."))
-    index(store, NAME)
+    index(store, NAME, service=lab)
     (row,) = resolved_facts(store, NAME).log.filter(new_object="Bolt").to_dicts()
     store.knowledge.undo(NAME, "u", row["old"], row["new"], at=START)
     assert {"Acme", "Bolt"} <= objects(store)
-    assert kinds(index(store, NAME, settings=IndexSettings(version=2))) == {"updated": 3}
+    again = index(store, NAME, service=lab, settings=IndexSettings(version=2))
+    assert kinds(again) == {"updated": 3}
     assert {"Acme", "Bolt"} <= objects(store)
     # Edited, the message takes its fact with it at once.
     store.ingest(talk(s3="Nothing new."))
     assert "Bolt" not in objects(store)
-    assert any("no longer said" in line for line in report_lines(store, NAME, index(store, NAME)))
+    events = index(store, NAME, service=lab)
+    assert any("no longer said" in line for line in report_lines(store, NAME, events))
 
 
 def test_what_has_no_time_is_ordered_by_its_session_also_when_that_is_read_again(
-    store: MemoryStore,
+    store: MemoryStore, lab: Service
 ) -> None:
     for said in ("I work at Acme now.", "I work at Acme, you know."):
         data, never = talk(2, s1=said, s2="I work at Bolt now."), pl.lit(None, TIMESTAMP)
@@ -226,12 +320,14 @@ def test_what_has_no_time_is_ordered_by_its_session_also_when_that_is_read_again
             data.sessions.with_columns(start=never, end=never),
         )
         store.ingest(memlab.Dataset(NAME, "chatlog", turns, sessions))
-        assert not index(store, NAME).is_empty()
+        assert not index(store, NAME, service=lab).is_empty()
     assert "Bolt" in objects(store)
     assert "Acme" not in objects(store)
 
 
-def test_why_there_is_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_there_is_nothing(
+    store: MemoryStore, lab: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "not indexed" in empty_reason(store, NAME, "u")
     with monkeypatch.context() as patch:
         patch.setenv("MEMLAB_GAP_MINUTES", "5000000")
@@ -241,6 +337,6 @@ def test_why_there_is_nothing(store: MemoryStore, monkeypatch: pytest.MonkeyPatc
         )
         assert "still open" in empty_reason(store, NAME, "u")
     store.ingest(dialogue("== u 2025-03-01" + "\nAnn: Hm." * 5, NAME))
-    events = index(store, NAME, encoder=HashingEncoder(64))
+    events = index(store, NAME, service=lab, encoder=HashingEncoder(64))
     assert "nothing was found" in empty_reason(store, NAME, "u")
     assert "0 facts, of which 0 hold" in report_lines(store, NAME, events)[0]

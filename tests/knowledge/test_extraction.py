@@ -1,4 +1,4 @@
-"""Facts out of sessions, by a model or by patterns, and their recall: three components, current above stale."""
+"""Facts out of sessions by a model, and their recall: three components, current above stale."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from memlab.llm import Answer
 from memlab.records import Entity, Fact, Turn, frame
 
 
-def _turns(text: str, *, session: str = "u/s1", day: int = 1, role: str = "user") -> pl.DataFrame:
+def _turns(text: str, *, session: str = "u/s1", day: int = 1) -> pl.DataFrame:
     when = datetime(2026, 3, day, tzinfo=UTC)
-    return frame(Turn, [Turn(f"{session}/1", "u", session, 1, "Mel", role, text, None, when)])
+    return frame(Turn, [Turn(f"{session}/1", "u", session, 1, "Mel", "user", text, None, when)])
 
 
 def _fact(relation: str, value: str, *turns: int, corrects: str = "") -> dict[str, Any]:
@@ -49,9 +49,9 @@ class Model:
 
     def answer(self, shape: Any, text: str) -> Answer:
         value = {name: getattr(self, name).get(text, []) for name in shape.model_fields}
-        return (
-            Answer(None, "timed out") if value.get("facts", []) is None else Answer(shape(**value))
-        )
+        if None in value.values():
+            return Answer(None, "timed out")
+        return Answer(shape(**value))
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_conversation_is_data_and_turns_that_do_not_exist_are_dropped(model: Mod
     assert [turn["text"] for turn in (*prompt["earlier"], *prompt["session"])] == ["earlier", text]
 
 
-def test_without_an_answer_there_are_patterns_and_without_times_a_model_reads(model: Model) -> None:
+def test_without_an_answer_there_are_no_facts_and_without_times_a_model_reads(model: Model) -> None:
     model.facts |= {"I work at Bolt": [_fact("works at", "Bolt")], "I work at Acme": None}
     turns = _turns("I work at Bolt").with_columns(timestamp=pl.lit(None, pl.Datetime("us", "UTC")))
     timeless = extraction.extract(turns, service="lab")
@@ -114,25 +114,32 @@ def test_without_an_answer_there_are_patterns_and_without_times_a_model_reads(mo
         ["Bolt"],
         ["ok"],
     )
-    found = extraction.extract(_turns("I work at Acme"), service="lab")
-    assert found.outcomes.row(0) == ("u/s1", "fallback", "timed out", "patterns")
-    assert found.facts["object"].to_list() == ["Acme"]
-
-
-def test_patterns_read_what_the_user_says_of_himself_and_is_sure_of() -> None:
-    sure = "My boss is Ida Berg, again. I don't eat fish any more. My PIN is 1234. "
-    turns = _turns(
-        sure + "If I lived in Oslo, I'd ski. Do I work at Acme? She said I work at Bolt."
-    )
-    found = extraction.extract(turns).facts.select("subject", "predicate", "object").rows()
-    assert found == [
-        ("Mel's boss", "is", "Ida Berg"),
-        ("Mel", "does not eat", "fish"),
-        ("Mel's PIN", "is", "1234"),
+    assert timeless.note == ""
+    both = pl.concat([_turns("I work at Acme"), _turns("I work at Bolt", session="u/s2", day=2)])
+    found = extraction.extract(both, service="lab")
+    assert found.outcomes.rows() == [
+        ("u/s1", "unanswered", "timed out", None),
+        ("u/s2", "ok", None, "lab"),
     ]
-    vague = "I left the choir. The left hand. Left hand. I live on coffee. I report to her."
-    assert extraction.extract(_turns(vague)).facts.is_empty()
-    assert extraction.extract(_turns(sure, role="assistant")).facts.is_empty()
+    assert found.facts["object"].to_list() == ["Bolt"]
+    assert found.note.startswith("no facts: no model read 1 of 2 sessions (timed out); ")
+
+
+def test_without_a_model_nothing_is_read() -> None:
+    found = extraction.extract(_turns("I work at Acme."))
+    assert found.facts.is_empty()
+    assert found.entities.is_empty()
+    assert found.outcomes.row(0) == ("u/s1", "none", "no service is named", None)
+
+
+def test_the_second_question_unanswered_leaves_what_is_stated(model: Model) -> None:
+    model.facts |= {"I work at Acme": [_fact("works at", "Acme")], "bye": [_fact("has", "a cat")]}
+    model.ended["bye"] = None
+    turns = pl.concat([_turns("I work at Acme"), _turns("bye", session="u/s2", day=9)])
+    found = extraction.extract(turns, service="lab")
+    assert found.outcomes.row(1) == ("u/s2", "unanswered", "what it ends: timed out", "lab")
+    assert found.facts["object"].to_list() == ["Acme", "a cat"]
+    assert found.note == ""
 
 
 def test_a_correction_is_not_known_before_it_was_said(model: Model) -> None:

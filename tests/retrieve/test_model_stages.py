@@ -129,7 +129,7 @@ def test_a_model_that_misbehaves_costs_no_ranking(
     plain = memlab.pipeline("bm25").run(odd)
     with pytest.warns(UserWarning, match="grade|model"):
         got = memlab.pipeline(f"bm25 | {stage}(service='lab')").run(odd)
-    # Of second keys those of patterns and of picked sentences are left.
+    # Without second keys the turns' own texts are compared.
     assert stage == "second_keys" or plain.frame["doc_id"].equals(got.frame["doc_id"])
     assert got.frame["query_id"].n_unique() == plain.frame["query_id"].n_unique()
     assert got.provenance["llm"]["unanswered"] > 0
@@ -204,7 +204,7 @@ def test_second_keys_find_what_the_turn_does_not_say(
     )
     monkeypatch.setattr(recording, "DEFAULT_RECORDINGS", (tmp_path / "r.jsonl",))
     ours = odd.with_queries(pl.DataFrame({"scope": ["ann"], "text": ["Ann flies to Zanzibar."]}))
-    with pytest.warns(UserWarning, match="facts of .* sessions came from no model"):
+    with pytest.warns(UserWarning, match=r"no facts: no model read .* sessions \(not recorded\)"):
         found = memlab.pipeline("bm25 | second_keys(weight=9.0)").run(ours)
     assert found.frame["doc_id"][0] == turns["turn_id"][3] != bm25(ours).frame["doc_id"][0]
     assert found.provenance["llm"]["tasks"]["facts"] == [1, 50, 5]
