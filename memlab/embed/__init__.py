@@ -1,8 +1,10 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``base`` defines an encoder, ``tokens`` one that embeds single tokens too. ``hashing`` needs no
-model, ``transformer`` runs one (``models`` finds and loads it), ``endpoint`` asks a service.
-``text`` writes turns, sessions and questions as the texts that are embedded and searched.
+``base`` defines an encoder, ``token_vectors`` one that embeds single tokens too. ``plain`` needs no
+model here or asks a service, ``transformer`` runs one (``models`` finds and loads it). ``wrapper``
+carries what is around a model: the header (``headers``), the cache of a store, the workers of a
+cluster (``ray_workers``). ``text`` writes turns, sessions and questions as the texts that are
+embedded and searched.
 
 >>> from memlab import embed
 >>> embed.load("hashing:64").encode(["I saw the dentist", "and then the doctor"]).shape
@@ -12,19 +14,33 @@ model, ``transformer`` runs one (``models`` finds and loads it), ``endpoint`` as
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from memlab.config import settings
+from memlab.distributed import check_engine
 from memlab.embed.base import Encoder, EncoderIdentity
+from memlab.embed.headers import check_header
 from memlab.embed.plain import DEFAULT_DIM, HashingEncoder
+from memlab.embed.wrapper import WrappedEncoder, cache_encoder, describe_encoder, without_cache
 from memlab.errors import ModelError
 from memlab.registry import encoders
 
 if TYPE_CHECKING:
     from memlab.llm import Service
 
-__all__ = ["SETTINGS", "Encoder", "EncoderIdentity", "encoder_name", "load"]
+__all__ = [
+    "SETTINGS",
+    "Encoder",
+    "EncoderIdentity",
+    "WrappedEncoder",
+    "cache_encoder",
+    "describe_encoder",
+    "encoder_name",
+    "load",
+    "without_cache",
+]
 
 
 SETTINGS = "settings"
@@ -32,9 +48,13 @@ SETTINGS = "settings"
 
 
 def load(
-    spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | None = None
-) -> Encoder:
-    """Load an encoder by its short name; an encoder is given back as it is.
+    spec: str | Encoder = SETTINGS,
+    *,
+    header: Iterable[str] | None = None,
+    services: Mapping[str, Service] | None = None,
+    engine: str = "local",
+) -> WrappedEncoder:
+    """Load an encoder by its short name, or wrap one that is there.
 
     ==================  ==================================================================================
     spec                encoder
@@ -53,24 +73,44 @@ def load(
     :class:`Encoder`. What the former's vectors are kept under in a store holds its source, so that
     changed code encodes anew.
 
+    :param header: fields put before turns and questions when they are encoded, of
+        :data:`memlab.embed.headers.HEADER_FIELDS`; by default those that a wrapped encoder has, else
+        those of the settings.
     :param services: the known services by name, for ``endpoint:NAME``; by default those of the
         settings.
+    :param engine: ``ray``: many texts are read by the workers of a cluster, see
+        :func:`memlab.distributed.parallel_map`.
     :raises ModelError: when there is no such model, with what was looked for and what to do, or for
         an object that is no encoder.
+    :raises DataError: for an unknown header field or engine.
 
     >>> from memlab.embed import load
-    >>> load("hashing:128").dim
-    128
+    >>> load("hashing:128", header=["time"])
+    <Encoder words_bigrams_trigrams_33576123: hashing words-bigrams-trigrams (2), 128-d, sum pooling, header time>
     """
-    if not isinstance(spec, str):
-        missing = [name for name in ("identity", "dim", "encode") if not hasattr(spec, name)]
-        if missing:
-            raise ModelError(
-                f"a {type(spec).__name__} is no encoder: it has no {', no '.join(missing)}; an encoder has identity, "
-                "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
-            )
-        return spec
-    spec = encoder_name(spec)
+    around: dict[str, Any] = {}
+    if header is not None:
+        around["header"] = check_header(header)
+    if check_engine(engine) == "ray":
+        around["engine"] = engine
+    if isinstance(spec, WrappedEncoder):
+        return replace(spec, **around) if around else spec
+    if header is None:
+        around["header"] = settings()[0].header
+    if isinstance(spec, str):
+        name = encoder_name(spec)
+        model = _load_model(name, services)
+        return WrappedEncoder(model, spec=name, services=services, **around)
+    missing = [name for name in ("identity", "dim", "encode") if not hasattr(spec, name)]
+    if missing:
+        raise ModelError(
+            f"a {type(spec).__name__} is no encoder: it has no {', no '.join(missing)}; an encoder has identity, "
+            "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
+        )
+    return WrappedEncoder(spec, **around)
+
+
+def _load_model(spec: str, services: Mapping[str, Service] | None) -> Encoder:
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:

@@ -1,7 +1,7 @@
 """The texts that stand for turns, sessions and questions wherever they are indexed or embedded.
 
-BM25, encoders and the full-text index all read what these functions give. A contextual header can
-be put before the text, in the same words at write and at query time.
+BM25, encoders and the full-text index all read what these functions give. A contextual header, see
+:mod:`memlab.embed.headers`, can be put before the text.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from memlab.errors import DataError
-from memlab.records import decode_id_part
+from memlab.embed.headers import DAY_FORMAT, write_headers
 
-HEADER_FIELDS = ("scope", "time", "participants")
 ROLES = ("user", "assistant", "system", "other")
-_DAY = "%-d %B %Y"
 
 
 def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
@@ -26,7 +23,8 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
 
     :param turns: rows of :class:`memlab.records.Turn`; with ``participants`` in the header, whole
         sessions.
-    :param header: fields of :data:`HEADER_FIELDS`, in the order in which they are to stand.
+    :param header: fields of :data:`memlab.embed.headers.HEADER_FIELDS`, in the order in which they
+        are to stand: the ``header`` of the encoder.
     :raises DataError: for an unknown header field.
 
     >>> import memlab
@@ -37,9 +35,8 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
-    return (
-        _headers(turns, header, turns, "session_id") + turns.select(text=turn_text_expr())["text"]
-    ).to_list()
+    heads = write_headers(turns, header, turns, by="session_id")
+    return (heads + turns.select(text=turn_text_expr())["text"]).to_list()
 
 
 def turn_text_expr() -> pl.Expr:
@@ -47,10 +44,8 @@ def turn_text_expr() -> pl.Expr:
     return _body_expr(" " + _speaker_expr("{} shared ") + pl.col("caption") + ".")
 
 
-def session_texts(
-    turns: pl.DataFrame, sessions: pl.DataFrame, *, header: Sequence[str] = ()
-) -> list[str]:
-    """Write each session as one text: its header and date, then its turns, one a line.
+def session_texts(turns: pl.DataFrame, sessions: pl.DataFrame) -> list[str]:
+    """Write each session as one text: its date, then its turns, one a line.
 
     Captions stand bare here: "Mel shared" over and over would make a long document look as if it
     were about Mel.
@@ -59,19 +54,13 @@ def session_texts(
     :param sessions: rows of :class:`memlab.records.Session`; a session without turns gives its date
         alone.
     """
-    first = turns.unique("session_id", keep="first", maintain_order=True)
-    heads = first.select("session_id", head=_headers(first, header, turns, "session_id"))
     joined = turns.select("session_id", body=_body_expr(" " + pl.col("caption")))
     joined = joined.group_by("session_id", maintain_order=True).agg(pl.col("body").str.join("\n"))
-    placed = sessions.select("session_id", "start")
-    for part in (heads, joined):
-        placed = placed.join(part, on="session_id", how="left", maintain_order="left")
-    day = pl.col("start").dt.strftime(_DAY + ", %A\n").fill_null("")
-    return (
-        placed.select(pl.col("head").fill_null("") + day + pl.col("body").fill_null(""))
-        .to_series()
-        .to_list()
+    placed = sessions.select("session_id", "start").join(
+        joined, on="session_id", how="left", maintain_order="left"
     )
+    day = pl.col("start").dt.strftime(DAY_FORMAT + ", %A\n").fill_null("")
+    return placed.select(day + pl.col("body").fill_null("")).to_series().to_list()
 
 
 def query_texts(
@@ -83,7 +72,8 @@ def query_texts(
 
     :param questions: ``scope``, ``text`` and ``timestamp`` are read, never the evidence.
     """
-    return (_headers(questions, header, turns, "scope") + questions["text"]).to_list()
+    heads = write_headers(questions, header, turns, by="scope")
+    return (heads + questions["text"]).to_list()
 
 
 def _speaker_expr(form: str) -> pl.Expr:
@@ -101,28 +91,3 @@ def _body_expr(caption: pl.Expr) -> pl.Expr:
         + pl.col("text")
         + pl.when(pl.col("caption").is_null()).then(pl.lit("")).otherwise(caption)
     )
-
-
-def _headers(rows: pl.DataFrame, header: Sequence[str], turns: pl.DataFrame, by: str) -> pl.Series:
-    """Write headers, a text a row: ``[scope: u | time: 8 May 2023] ``; nothing where all fields are null.
-
-    :param by: the column of the group whose speakers in ``turns`` are the participants.
-    """
-    if unknown := [name for name in header if name not in HEADER_FIELDS]:
-        raise DataError(
-            f"header field {unknown[0]!r} is not known; choose from {', '.join(HEADER_FIELDS)}"
-        )
-    if not header:
-        return pl.Series("header", [""] * rows.height, dtype=pl.String)
-    speakers = pl.col("speaker").unique(maintain_order=True).str.join(", ")
-    groups = turns.group_by(by, maintain_order=True).agg(participants=speakers)
-    fields = rows.select({by, "scope"}, time=pl.col("timestamp").dt.strftime(_DAY))
-    fields = fields.join(groups, on=by, how="left", maintain_order="left")
-    fields = fields.with_columns(
-        pl.col("scope").map_elements(decode_id_part, return_dtype=pl.String)
-    )
-    named = [pl.lit(f"{name}: ") + pl.col(name) for name in header]
-    joined = pl.concat_str(named, separator=" | ", ignore_nulls=True)
-    return fields.select(
-        header=pl.when(joined == "").then(pl.lit("")).otherwise("[" + joined + "] ")
-    )["header"]

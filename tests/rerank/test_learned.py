@@ -310,14 +310,10 @@ def test_it_completes_more_answers_than_the_untrained_sum() -> None:
 def test_it_is_compared_where_it_fits_and_nothing_can_be_trained(
     small: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not bundled_model_fits(StandIn(), ())
-    assert not bundled_model_fits(memlab.embed.load("minilm"), ("weather",))
-    assert all(
-        bundled_model_fits(memlab.embed.load(same), ()) for same in ("minilm", "minilm:bf16")
-    )
-    monkeypatch.setattr(
-        "memlab.experiments.running.bundled_model_fits", lambda encoder, header: True
-    )
+    assert not bundled_model_fits(StandIn())
+    assert not bundled_model_fits(memlab.embed.load("minilm", header=("time",)))
+    assert all(bundled_model_fits(memlab.embed.load(same)) for same in ("minilm", "minilm:bf16"))
+    monkeypatch.setattr("memlab.experiments.running.bundled_model_fits", lambda encoder: True)
     monkeypatch.setattr(
         sys.modules["memlab.rerank.learned"],
         "_load_fitting_model",
