@@ -1,10 +1,10 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``base`` defines an encoder, ``token_vectors`` one that embeds single tokens too. ``plain`` needs no
-model here or asks a service, ``transformer`` runs one (``models`` finds and loads it). ``wrapper``
-carries what is around a model: the header (``headers``), the cache of a store, the workers of a
-cluster (``ray_workers``). ``text`` writes turns, sessions and questions as the texts that are
-embedded and searched.
+``base`` defines an encoder, ``token_vectors`` one that embeds single tokens too. ``names`` finds the
+model of a name: ``plain`` has those that run no network here, ``transformer`` runs one (``models``
+finds and loads it). ``wrapper`` carries what is around a model: the header (``headers``), the cache
+of a store, the workers of a cluster (``ray_workers``). ``text`` writes turns, sessions and questions
+as the texts that are embedded and searched.
 
 >>> from memlab import embed
 >>> embed.load("hashing:64").encode(["I saw the dentist", "and then the doctor"]).shape
@@ -13,7 +13,6 @@ embedded and searched.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,10 +21,9 @@ from memlab.config import settings
 from memlab.distributed import check_engine
 from memlab.embed.base import Encoder, EncoderIdentity
 from memlab.embed.headers import check_header
-from memlab.embed.plain import DEFAULT_DIM, HashingEncoder
+from memlab.embed.names import SETTINGS, encoder_name, load_named_model
 from memlab.embed.wrapper import WrappedEncoder, cache_encoder, describe_encoder, without_cache
 from memlab.errors import ModelError
-from memlab.registry import encoders
 
 if TYPE_CHECKING:
     from memlab.llm import Service
@@ -41,10 +39,6 @@ __all__ = [
     "load",
     "without_cache",
 ]
-
-
-SETTINGS = "settings"
-"""Stands for the encoder of the settings: what ``memlab.toml`` or ``MEMLAB_ENCODER`` names, else MiniLM."""
 
 
 def load(
@@ -99,7 +93,7 @@ def load(
         around["header"] = settings()[0].header
     if isinstance(spec, str):
         name = encoder_name(spec)
-        model = _load_model(name, services)
+        model = load_named_model(name, services)
         return WrappedEncoder(model, spec=name, services=services, **around)
     missing = [name for name in ("identity", "dim", "encode") if not hasattr(spec, name)]
     if missing:
@@ -108,74 +102,3 @@ def load(
             "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
         )
     return WrappedEncoder(spec, **around)
-
-
-def _load_model(spec: str, services: Mapping[str, Service] | None) -> Encoder:
-    name, colon, argument = spec.partition(":")
-    function = encoders.get(name)
-    if function is None:
-        from memlab.embed import models
-        from memlab.embed.transformer import load_folder
-
-        try:
-            path, model, revision = models.find_model(spec)
-        except ModelError as error:
-            raise ModelError(
-                f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME"
-            ) from None
-        return load_folder(path, name=model, revision=revision)
-    parameters = inspect.signature(function).parameters
-    if "texts" in parameters:
-        from memlab.embed.plain import FunctionEncoder
-
-        return FunctionEncoder(name, function, encoders.digest(name) or "")
-    options = {"services": services} if "services" in parameters else {}
-    encoder: Encoder = function(argument if colon else None, **options)
-    return encoder
-
-
-def encoder_name(spec: str) -> str:
-    """Give the name of an encoder, where it is :data:`SETTINGS` that of the settings."""
-    return settings()[0].encoder if spec == SETTINGS else spec
-
-
-@encoders.register
-def minilm(argument: str | None) -> Encoder:
-    """Give all-MiniLM-L6-v2 from the installed package, in float32 or bfloat16."""
-    from memlab.embed.transformer import load_minilm
-
-    if argument not in (None, "bf16"):
-        raise ModelError(
-            f"encoder 'minilm:{argument}': behind the colon stands bf16 or nothing; write minilm"
-        )
-    return load_minilm(half=argument is not None)
-
-
-@encoders.register
-def hashing(argument: str | None) -> Encoder:
-    """Give words hashed to so many columns."""
-    if argument is not None and not (argument.isascii() and argument.isdigit()):
-        raise ModelError(
-            f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256"
-        )
-    return HashingEncoder(DEFAULT_DIM if argument is None else int(argument))
-
-
-@encoders.register
-def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = None) -> Encoder:
-    """Give an OpenAI-compatible embeddings service of that name."""
-    from memlab.embed.plain import EndpointEncoder
-    from memlab.llm import Service
-
-    if services is None:
-        services = {
-            name: Service(name, **each.model_dump())
-            for name, each in settings()[0].llm.services.items()
-        }
-    if not argument or argument not in services:
-        raise ModelError(
-            f"encoder 'endpoint:{argument or ''}': no service {argument or ''!r} is known (known: "
-            f"{', '.join(sorted(services)) or 'none'}); name it in the settings, or pass "
-            "services={name: Service(name, base_url, model)}"
-        )
-    return EndpointEncoder(services[argument])

@@ -8,6 +8,7 @@ from typing import Any
 
 from memlab import distributed
 from memlab.embed.base import Encoder, EncoderIdentity, Kind
+from memlab.embed.names import load_named_model
 from memlab.errors import ModelError
 
 TEXTS = 128
@@ -20,7 +21,7 @@ class NamedEncoder:
 
     :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every
         worker.
-    :param header: fields put before turns.
+    :param header: fields put before turns and questions.
     :param identity: what the encoder is where the command runs.
     :param services: the known services by name.
     """
@@ -52,27 +53,25 @@ def encode_on_workers(
 def _encode_part(part: list[list[str]], encoder: NamedEncoder, method: str, kind: Kind) -> Any:
     texts, *rest = part
     before = {"before": rest[0]} if rest else {}
-    encode = getattr(load_worker_encoder(encoder), method)
+    encode = getattr(load_worker_model(encoder), method)
     return encode(texts, kind=kind, progress=False, **before)
 
 
-_worker_encoders: dict[NamedEncoder, Encoder] = {}  # of a worker: the last
+_worker_models: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last
 
 
-def load_worker_encoder(named: NamedEncoder) -> Encoder:
-    """Load the encoder of a worker, once.
+def load_worker_model(named: NamedEncoder) -> Encoder:
+    """Load the model of an encoder on a worker, once.
 
     :raises ModelError: when it is another than where the command runs.
     """
-    from memlab.embed import load
-
-    if named not in _worker_encoders:
-        encoder = load(named.spec, services=named.services, header=named.header)
-        if encoder.identity != named.identity:
+    if named.identity not in _worker_models:
+        model = load_named_model(named.spec, named.services)
+        if model.identity != named.identity:
             raise ModelError(
-                f"encoder {named.spec!r} is {encoder.identity} on a worker and {named.identity} where the command "
+                f"encoder {named.spec!r} is {model.identity} on a worker and {named.identity} where the command "
                 "runs: put the same model on every machine"
             )
-        _worker_encoders.clear()
-        _worker_encoders[named] = encoder
-    return _worker_encoders[named]
+        _worker_models.clear()
+        _worker_models[named.identity] = model
+    return _worker_models[named.identity]

@@ -127,7 +127,7 @@ class WrappedEncoder(IdentifiedEncoder):
                 yield part
 
     def by_name(self) -> ray_workers.NamedEncoder:
-        """Give what another process loads this encoder by, see :func:`memlab.embed.ray_workers.load_worker_encoder`.
+        """Give what another process loads this encoder by, see :func:`memlab.embed.ray_workers.load_worker_model`.
 
         :raises ModelError: when it has no name.
         """

@@ -16,7 +16,7 @@ from memlab.datasets import load as load_dataset
 from memlab.distributed import check_engine, parallel_map
 from memlab.embed import Encoder, describe_encoder
 from memlab.embed import load as load_encoder
-from memlab.embed.ray_workers import NamedEncoder, load_worker_encoder
+from memlab.embed.ray_workers import NamedEncoder, load_worker_model
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
@@ -256,7 +256,7 @@ def _rank_on_worker(
     place = (uri, fingerprint, named)
     if place not in _worker_bench:
         _worker_bench.clear()
-        own = load_worker_encoder(named) if named else None
+        own = load_encoder(load_worker_model(named), header=named.header) if named else None
         store = MemoryStore.open(uri, create=False)
         _worker_bench[place] = Bench.of(
             data, encoder=own, store=store, ingest=False, progress=False
