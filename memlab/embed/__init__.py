@@ -1,10 +1,10 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``base`` defines an encoder, ``token_vectors`` one that embeds single tokens too. ``names`` finds the
-model of a name: ``plain`` has those that run no network here, ``transformer`` runs one (``models``
-finds and loads it). ``wrapper`` carries what is around a model: the header (``headers``), the cache
-of a store, the workers of a cluster (``ray_workers``). ``text`` writes turns, sessions and questions
-as the texts that are embedded and searched.
+``encoder`` defines one, ``token_vectors`` one that embeds single tokens too. ``names`` finds the
+model of a name: ``hashing`` needs none, ``transformer`` runs one (``model_files`` finds and loads
+it), ``endpoint`` asks a service, ``function`` is a plug-in's. ``wrapper`` carries what is around a
+model: the header (``headers``), the cache of a store, the workers of a cluster (``ray_workers``).
+``turn_texts`` writes turns, sessions and questions as the texts that are embedded and searched.
 
 >>> from memlab import embed
 >>> embed.load("hashing:64").encode(["I saw the dentist", "and then the doctor"]).shape
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from memlab.config import settings
 from memlab.distributed import check_engine
-from memlab.embed.base import Encoder, EncoderIdentity
+from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.headers import check_header
 from memlab.embed.names import SETTINGS, encoder_name, load_named_model
 from memlab.embed.wrapper import WrappedEncoder, cache_encoder, describe_encoder, without_cache

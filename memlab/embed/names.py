@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from memlab.config import settings
-from memlab.embed.base import Encoder
-from memlab.embed.plain import DEFAULT_DIM, HashingEncoder
+from memlab.embed.encoder import Encoder
+from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
 from memlab.errors import ModelError
 from memlab.registry import encoders
 
@@ -32,11 +32,11 @@ def load_named_model(spec: str, services: Mapping[str, Service] | None) -> Encod
     name, colon, argument = spec.partition(":")
     function = encoders.get(name)
     if function is None:
-        from memlab.embed import models
+        from memlab.embed import model_files
         from memlab.embed.transformer import load_folder
 
         try:
-            path, model, revision = models.find_model(spec)
+            path, model, revision = model_files.find_model(spec)
         except ModelError as error:
             raise ModelError(
                 f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME"
@@ -44,7 +44,7 @@ def load_named_model(spec: str, services: Mapping[str, Service] | None) -> Encod
         return load_folder(path, name=model, revision=revision)
     parameters = inspect.signature(function).parameters
     if "texts" in parameters:
-        from memlab.embed.plain import FunctionEncoder
+        from memlab.embed.function import FunctionEncoder
 
         return FunctionEncoder(name, function, encoders.digest(name) or "")
     options = {"services": services} if "services" in parameters else {}
@@ -77,7 +77,7 @@ def hashing(argument: str | None) -> Encoder:
 @encoders.register
 def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = None) -> Encoder:
     """Give an OpenAI-compatible embeddings service of that name."""
-    from memlab.embed.plain import EndpointEncoder
+    from memlab.embed.endpoint import EndpointEncoder
     from memlab.llm import Service
 
     if services is None:

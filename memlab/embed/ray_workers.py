@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memlab import distributed
-from memlab.embed.base import Encoder, EncoderIdentity, Kind
+from memlab.embed.encoder import Encoder, EncoderIdentity, Kind
 from memlab.embed.names import load_named_model
 from memlab.errors import ModelError
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from memlab.embed import ray_workers
-from memlab.embed.base import Encoder, EncoderIdentity, IdentifiedEncoder, Kind, check_texts
+from memlab.embed.encoder import Encoder, EncoderIdentity, IdentifiedEncoder, Kind, check_texts
 from memlab.embed.headers import header_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, concat_tokens
 from memlab.errors import ModelError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.embed.base import HALF, Encoder
+from memlab.embed.encoder import HALF, Encoder
 from memlab.embed.headers import header_of
 from memlab.errors import DataError, ModelError, check_at_least
 from memlab.records import Level, Run

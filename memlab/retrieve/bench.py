@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 
 from memlab import llm
-from memlab.embed.base import check_nonzero_vectors
+from memlab.embed.encoder import check_nonzero_vectors
 from memlab.embed.headers import header_of
-from memlab.embed.text import query_texts, turn_texts
+from memlab.embed.turn_texts import query_texts, turn_texts
 from memlab.embed.wrapper import without_cache
 from memlab.errors import DataError, StoreError
 from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Encoder, Kind, check_texts
+from memlab.embed.encoder import Encoder, Kind, check_texts
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
 from memlab.embed.wrapper import without_cache
 from memlab.store.database import Database, TableGroup, split_arrow_table

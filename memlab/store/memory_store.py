@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.embed.base import Encoder
+from memlab.embed.encoder import Encoder
 from memlab.store.caches import Tokens
 from memlab.store.conversations import Conversations
 from memlab.store.database import Database

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Encoder, check_nonzero_vectors, check_texts
+from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts
 from memlab.embed.headers import header_of
-from memlab.embed.text import turn_texts
+from memlab.embed.turn_texts import turn_texts
 from memlab.embed.wrapper import without_cache
 from memlab.errors import StoreError
 from memlab.store.caches import Cache

@@ -14,7 +14,7 @@ from stand_in import StandIn
 from store_data import build
 
 from memlab import Bench, Dataset, MemoryStore, embed, pipeline
-from memlab.embed.text import session_texts, turn_texts
+from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Question, concat, frame
 from memlab.retrieve import bm25, candidates, dense, hybrid, passages

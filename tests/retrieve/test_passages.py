@@ -15,8 +15,8 @@ from remembering import minilm
 from talk import dialogue, ranking
 
 from memlab.embed import load
-from memlab.embed.text import turn_texts
 from memlab.embed.token_vectors import compress_tokens, token_cosines
+from memlab.embed.turn_texts import turn_texts
 from memlab.records import Dataset
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores

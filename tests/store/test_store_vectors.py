@@ -8,8 +8,8 @@ import pytest
 from store_data import FakeEncoder, Words, build, edited
 
 from memlab.embed import load
-from memlab.embed.text import turn_texts
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
+from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
 from memlab.store import MemoryStore, caches, search, vectors
 

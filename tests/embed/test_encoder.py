@@ -15,8 +15,8 @@ from model_server import ModelServer, send
 
 from memlab import DataError, ModelError
 from memlab.embed import Encoder, EncoderIdentity, load
-from memlab.embed.base import unit_rows
-from memlab.embed.text import query_texts, session_texts, turn_texts
+from memlab.embed.encoder import unit_rows
+from memlab.embed.turn_texts import query_texts, session_texts, turn_texts
 from memlab.llm import Service
 from memlab.records import Question, Session, Turn, encode_id_part, frame
 

@@ -30,9 +30,9 @@ def turn_texts(turns: pl.DataFrame, *, header: Sequence[str] = ()) -> list[str]:
     >>> import memlab
     >>> turn = memlab.Turn("u/s/1", "u", "u/s", 1, "Mel", "user", "Look!", "a dog")
     >>> turns = memlab.records.frame(memlab.Turn, [turn])
-    >>> memlab.embed.text.turn_texts(turns)
+    >>> memlab.embed.turn_texts.turn_texts(turns)
     ['Mel: Look! Mel shared a dog.']
-    >>> memlab.embed.text.turn_texts(turns, header=("scope", "participants"))
+    >>> memlab.embed.turn_texts.turn_texts(turns, header=("scope", "participants"))
     ['[scope: u | participants: Mel] Mel: Look! Mel shared a dog.']
     """
     heads = write_headers(turns, header, turns, by="session_id")
