@@ -12,6 +12,7 @@ import polars as pl
 
 from memlab import embed, pipelines
 from memlab.config import settings
+from memlab.embed.headers import header_of
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, resolve_scope_name
 from memlab.retrieve import DEFAULT, Bench, candidates
@@ -65,14 +66,14 @@ def search(
 
         question = rewrite(question, history=history, service=service)
     stages = pipelines.pipeline(pipeline or DEFAULT)
-    encoder, header = embed.encoder_name(encoder), settings()[0].header
+    encoder = embed.encoder_name(encoder)
     if isinstance(data, Dataset):
         chosen_scope = _choose_scope(data.scopes, scope)
         asked = question_frame(question, chosen_scope)
-        key = (chosen_scope, encoder, header)
+        key = (chosen_scope, encoder, settings()[0].header)
         if key not in (benches := _benches.setdefault(data, {})):
             own = data.take([chosen_scope]) if chosen_scope else join_scopes(data)
-            benches[key] = Bench.of(own, encoder=encoder, header=header)
+            benches[key] = Bench.of(own, encoder=encoder)
         bench = benches[key].with_queries(asked)
     else:
         name = choose_one(
@@ -83,7 +84,7 @@ def search(
         )
         chosen_scope = _choose_scope(data.scopes(name), scope)
         asked = question_frame(question, chosen_scope)
-        bench = question_bench(data, name, asked, encoder=embed.load(encoder), header=header)
+        bench = question_bench(data, name, asked, encoder=embed.load(encoder))
     result = hit_rows(stages.run(bench, level="turn").top(k), bench)
     if result.is_empty():
         _log.warning("no message of %s matches %r", chosen_scope or "any scope", question)
@@ -128,24 +129,22 @@ def question_bench(
     asked: pl.DataFrame,
     *,
     encoder: embed.Encoder,
-    header: tuple[str, ...] | list[str] = (),
     language: str | None = None,
 ) -> Bench:
     """Make the bench of one question to a scope of a store; for a large scope, of candidates.
 
     :param asked: one row of ``scope``, empty for all of them as one, and ``text``.
+    :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
     """
     scope = asked["scope"][0]
-    if not header and candidates.uses_candidates(store, dataset, scope, encoder):
+    if not header_of(encoder) and candidates.uses_candidates(store, dataset, scope, encoder):
         language = language or store.datasets().filter(name=dataset)["language"][0]
         return candidates.read_candidate_bench(
             store, dataset, asked, encoder=encoder, language=language or "en"
         )
     data = store.dataset(dataset, scopes=[scope]) if scope else join_scopes(store.dataset(dataset))
     data = replace(data, language=language or data.language)
-    return Bench.of(data, encoder=encoder, store=store, header=header, ingest=False).with_queries(
-        asked
-    )
+    return Bench.of(data, encoder=encoder, store=store, ingest=False).with_queries(asked)
 
 
 def hit_rows(run: Run, bench: Bench) -> pl.DataFrame:

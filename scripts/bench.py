@@ -80,7 +80,7 @@ def largest(data: Dataset, store: MemoryStore) -> Bench:
 def encode(data: Dataset, _: MemoryStore) -> Rows:
     """Encode turns as texts, and their tokens in the context of the turn before."""
     other, every = (
-        SentenceTransformer(str(embed.models.minilm_path()), device="cpu"),
+        SentenceTransformer(str(embed.model_files.minilm_path()), device="cpu"),
         data.turns["text"].to_list(),
     )
     model, pairs = (
@@ -218,7 +218,7 @@ def large(_: Dataset, __: MemoryStore) -> Rows:
         return drawn[start : start + len(texts)]
 
     encoder = SimpleNamespace(
-        identity=embed.base.EncoderIdentity("random", "random", dim=DIM), dim=DIM, encode=encode
+        identity=embed.encoder.EncoderIdentity("random", "random", dim=DIM), dim=DIM, encode=encode
     )
     message = {
         "scope": "all",

@@ -33,7 +33,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import memlab
-from memlab.embed.models import minilm_path
+from memlab.embed.model_files import minilm_path
 from memlab.embed.token_vectors import TokenVectors
 from memlab.retrieve import candidates
 

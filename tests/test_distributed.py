@@ -41,7 +41,7 @@ def test_what_workers_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_
         return run
 
     monkeypatch.setitem(memlab.stages, "kept_here", kept_here)
-    data, own = memlab.sample(["owen"], turns=60), memlab.embed.load("hashing:64")
+    data, own = memlab.sample(["owen"], turns=60), memlab.embed.load("hashing:64").model
     with pytest.raises(
         DataError, match="takes a store that its workers reach, and an encoder by its name"
     ):

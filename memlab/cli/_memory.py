@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from memlab.config import Settings
+    from memlab.embed import WrappedEncoder
     from memlab.knowledge import Resolved
-    from memlab.store import CachedEncoder, MemoryStore
+    from memlab.store import MemoryStore
 
 _OLD_DAYS, _WIDTH, _TURNS = 365, 100, 6
 
@@ -33,10 +34,10 @@ class OpenMemory:
     scope: str
 
     @cached_property
-    def encoder(self) -> CachedEncoder:
-        from memlab.store import CachedEncoder
+    def encoder(self) -> WrappedEncoder:
+        from memlab.embed import cache_encoder
 
-        return CachedEncoder(self.store, load_encoder(self.chosen))
+        return cache_encoder(self.store, load_encoder(self.chosen))
 
     def rows(self, table: str) -> pl.DataFrame:
         return self.store.knowledge.rows(table, self.dataset, scopes=[self.scope])

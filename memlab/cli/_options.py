@@ -221,14 +221,12 @@ def format_table(frame: pl.DataFrame) -> str:
 def load_encoder(chosen: Settings, engine: str = "local") -> Encoder:
     """Load the encoder of the settings; with ``ray`` its texts are read by the workers of a cluster."""
     from memlab.embed import load
-    from memlab.embed.ray_encoder import load_distributed_encoder
 
     services = {
         name: memlab.llm.Service(name, **each.model_dump())
         for name, each in chosen.llm.services.items()
     }
-    local = memlab.distributed.check_engine(engine) == "local"
-    return (load if local else load_distributed_encoder)(chosen.encoder, services=services)
+    return load(chosen.encoder, header=chosen.header, services=services, engine=engine)
 
 
 def load_files(

@@ -83,7 +83,7 @@ def search(
     if level not in memlab.records.LEVELS:
         raise DataError(f"level is {level!r}; choose turn or session")
     bench = lookup.question_bench(
-        place.store, place.dataset, asked, encoder=place.encoder.encoder, header=place.chosen.header,
+        place.store, place.dataset, asked, encoder=place.encoder,
         language=place.chosen.language,
     )  # fmt: skip
     size = place.store.search.size(place.dataset, place.scope)

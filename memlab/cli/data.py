@@ -80,7 +80,7 @@ def ingest(
         )
     for name in names:
         memory.choose(name)
-        added = memory.vectors.backfill(model, name, header=chosen.header)
+        added = memory.vectors.backfill(model, name)
         echo(f"{name}: {added:,} turns newly encoded by {chosen.encoder}")
     for column, kind, made in memory.search.create_indexes(model).iter_rows():
         echo(f"index of {column}: {kind}, {made}")

@@ -77,7 +77,7 @@ def evaluate(
     model = opt.load_encoder(chosen, engine)
     if dry_run:
         for part in data:
-            bench = memlab.Bench.of(part, encoder=model, store=chosen.store, header=chosen.header)
+            bench = memlab.Bench.of(part, encoder=model, store=chosen.store)
             echo(estimate_costs(stages or [], bench))
         return
     done = memlab.run(
@@ -213,7 +213,7 @@ def why(
         own = replace(own, questions=asked)
         echo(memlab.compare({"memory": system}, own, **about).why(query_id, k=k))
         return
-    bench = memlab.Bench.of(own, header=chosen.header, **about)
+    bench = memlab.Bench.of(own, **about)
     echo(explain(query_id, pipeline, bench, own, k=k))
 
 

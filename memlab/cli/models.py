@@ -151,7 +151,7 @@ def train(
     model, memory = opt.load_encoder(chosen), memlab.MemoryStore.open(chosen.store)
     lists, about = [], []
     for data in opt.load_files(dataset, chosen, format=format, pool=pool):
-        bench = memlab.Bench.of(data, encoder=model, store=memory, header=chosen.header)
+        bench = memlab.Bench.of(data, encoder=model, store=memory)
         lists += rerank.training_lists(bench, data)
         about.append({"name": data.name, "fingerprint": data.fingerprint()})
         echo(data.describe())

@@ -71,7 +71,7 @@ def single_line(text: str) -> str:
 def _tokenizer() -> Any:
     from tokenizers import Tokenizer
 
-    from memlab.embed.models import MINILM_PACKAGE, minilm_path
+    from memlab.embed.model_files import MINILM_PACKAGE, minilm_path
 
     path = minilm_path()
     if path is None:

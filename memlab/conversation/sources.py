@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import turn_text_expr
+from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import DataError
 from memlab.records import TIMESTAMP, Run
 from memlab.retrieve import Bench

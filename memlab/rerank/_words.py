@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import ROLES
 from memlab.embed.token_vectors import TokenVectors
+from memlab.embed.turn_texts import ROLES
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench
 from memlab.retrieve.documents import group_starts

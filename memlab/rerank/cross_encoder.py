@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed import models
-from memlab.embed.base import check_texts
+from memlab.embed import model_files
+from memlab.embed.encoder import check_texts
 from memlab.errors import ModelError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
@@ -45,8 +45,8 @@ def cross_encoder(run: Run, bench: Bench, *, model: str, candidates: int = 50) -
     memlab.errors.ModelError: no cross-encoder 'no-such-model': there is no such directory; expected ...
     """
     check_at_least(1, candidates=candidates)
-    path, name, _ = models.find_model(model, what="cross-encoder")
-    reader = _load_model(path.resolve(), name, models.weights_digest(path))
+    path, name, _ = model_files.find_model(model, what="cross-encoder")
+    reader = _load_model(path.resolve(), name, model_files.weights_digest(path))
     documents, rows = bench.documents(run.level), bench.asked(run.frame, "text")
     # What is not scored is worth as much as the least of the scored, and a tie leaves it behind
     # them.
@@ -83,4 +83,4 @@ def _score_pairs(reader: Any, question: str, texts: list[str], name: str) -> np.
 @lru_cache(maxsize=2)
 def _load_model(path: Path, name: str, digest: str) -> Any:
     """Load a model, once in a process as long as the digest of its weights stays the same."""
-    return models.load_model(path, name, what="cross-encoder")
+    return model_files.load_model(path, name, what="cross-encoder")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memlab.embed.base import HALF, Encoder
+from memlab.embed.encoder import HALF, Encoder
+from memlab.embed.headers import header_of
 from memlab.errors import ModelError, check_at_least
 from memlab.records import Level, Run
 from memlab.registry import stage
@@ -147,19 +147,19 @@ def _load_fitting_model(path: Path, bench: Bench) -> Model:
     return model
 
 
-def bundled_model_fits(encoder: Encoder | None, header: Sequence[str]) -> bool:
-    """Say whether the bundled reranker works with an encoder and a contextual header.
+def bundled_model_fits(encoder: Encoder | None) -> bool:
+    """Say whether the bundled reranker works with an encoder and its contextual header.
 
     >>> import memlab
     >>> from memlab.rerank import bundled_model_fits
-    >>> bundled_model_fits(memlab.embed.load("hashing:32"), ()), bundled_model_fits(None, ())
+    >>> bundled_model_fits(memlab.embed.load("hashing:32")), bundled_model_fits(None)
     (False, False)
     """
     about = _load_cached_model(str(BUNDLED_MODEL), 0, 0).about
     same = encoder is not None and _strip_encoder_name(about["encoder"]) == _strip_encoder_name(
         encoder.identity.describe()
     )
-    return same and about["header"] == list(header)
+    return same and about["header"] == list(header_of(encoder))
 
 
 def _strip_encoder_name(encoder: str | None) -> str | None:

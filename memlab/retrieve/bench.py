@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import check_nonzero_vectors
-from memlab.embed.text import query_texts, turn_texts
+from memlab.embed.encoder import check_nonzero_vectors
+from memlab.embed.headers import header_of
+from memlab.embed.turn_texts import query_texts, turn_texts
+from memlab.embed.wrapper import without_cache
 from memlab.errors import DataError, StoreError
 from memlab.records import LEVELS, Dataset, Level, Qrels, Run, qrels
 from memlab.retrieve.documents import Documents, build_documents
@@ -40,9 +42,9 @@ class Bench:
     :param queries: ``query_id``, ``scope``, ``text``, ``timestamp`` and nothing else of the
         questions.
     :param vectors: (n turns, d) float32 unit rows, where they are there already.
-    :param encoder: what embeds; with a store it reads the store's cache. ``None`` for BM25 alone.
+    :param encoder: what embeds, and with which contextual header; with a store it reads the store's
+        cache. ``None`` for BM25 alone.
     :param store: what remembers vectors; ``None`` for a bench held in memory alone.
-    :param header: fields of the contextual header of what is embedded.
     :param language: of the conversations.
     :param progress: whether encoding shows a bar.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it
@@ -58,7 +60,6 @@ class Bench:
     vectors: np.ndarray | None = None
     encoder: Encoder | None = None
     store: MemoryStore | None = None
-    header: tuple[str, ...] = ()
     language: str = "en"
     progress: bool = True
     provenance: dict[str, Any] = field(default_factory=dict)
@@ -73,20 +74,17 @@ class Bench:
         *,
         encoder: Encoder | str | None = "settings",
         store: MemoryStore | str | None = None,
-        header: Sequence[str] | None = None,
         ingest: bool = True,
         progress: bool = True,
     ) -> Bench:
         """Make a bench of a dataset; a store keeps what it has encoded.
 
         :param dataset: a dataset, or the path of a file that :func:`memlab.datasets.load` reads.
-        :param encoder: an encoder or its name, see :func:`memlab.embed.load`; ``None`` for BM25
-            alone.
+        :param encoder: an encoder or its name, see :func:`memlab.embed.load`, which also takes the
+            fields of a contextual header; ``None`` for BM25 alone.
         :param store: a store or its URI; ``None`` keeps everything in memory. A view on earlier
             versions is read as it is; its versions, and the scopes where it holds more of them, are
             noted in the provenance.
-        :param header: fields of the contextual header, see :mod:`memlab.embed.text`; by default
-            those of the settings.
         :param ingest: write the dataset to the store; ``False`` for one, or some scopes of one,
             that was read from it.
         :raises DataError: when the dataset is empty.
@@ -98,8 +96,7 @@ class Bench:
         True
         """
         from memlab import datasets, embed
-        from memlab.config import settings
-        from memlab.store import MemoryStore, cache_encoder
+        from memlab.store import MemoryStore
 
         data = dataset if isinstance(dataset, Dataset) else datasets.load(dataset)
         if not data.turns.height:
@@ -108,9 +105,8 @@ class Bench:
         if data.language != "en":
             provenance["language"] = data.language
         encoder = None if encoder is None else embed.load(encoder)
-        header = settings()[0].header if header is None else header
         if encoder is not None:
-            provenance |= {"encoder": encoder.identity.describe(), "header": list(header)}
+            provenance |= embed.describe_encoder(encoder)
         store = MemoryStore.open(store) if isinstance(store, str) else store
         if store is not None:
             if ingest and not store.read_only:
@@ -120,7 +116,7 @@ class Bench:
                         "%s: %s turns that their scopes no longer have were removed from the store; "
                         "give the dataset a name of its own to keep both", data.name, f"{removed:,}",
                     )  # fmt: skip
-            encoder = encoder and cache_encoder(store, encoder)
+            encoder = encoder and embed.cache_encoder(store, encoder)
             provenance["versions"] = store.versions()
             if len(store.scopes(data.name)) > len(data.scopes):
                 provenance["scopes"] = data.scopes
@@ -129,14 +125,15 @@ class Bench:
             level: qrels(data.questions, level, data.turns) for level in LEVELS
         }
         return cls(
-            data.name, data.turns, data.sessions, asked, encoder=encoder, store=store, header=tuple(header),
+            data.name, data.turns, data.sessions, asked, encoder=encoder, store=store,
             language=data.language, progress=progress, provenance=provenance, _evidence=evidence,
         )  # fmt: skip
 
     def but(self, **changes: Any) -> Bench:
         """Copy the bench with some fields replaced and without cached rankings."""
         other = replace(self, **changes)
-        if not changes.keys() & {"turns", "sessions", "vectors", "language", "header"}:
+        replaced = changes.keys() & {"turns", "sessions", "vectors", "language"}
+        if not replaced and other.header == self.header:
             vars(other)["_levels"] = self._levels
             if "queries" not in changes and self.encoder is not None:
                 vars(other)["_part_of"] = self, slice(None)
@@ -173,12 +170,15 @@ class Bench:
         :param stored: whether it goes on reading the store, and what the store remembers of its
             encoder.
         """
-        from memlab.store import unwrap_encoder
-
-        raw = {} if stored else {"store": None, "encoder": unwrap_encoder(self.encoder)}
+        raw = {} if stored else {"store": None, "encoder": without_cache(self.encoder)}
         part = self.but(queries=self.queries[rows], **raw)
         vars(part)["_part_of"] = self, rows
         return part
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The fields that are put before what is embedded: those of the encoder."""
+        return header_of(self.encoder)
 
     @cached_property
     def _levels(self) -> dict[Level, Documents]:
@@ -199,9 +199,7 @@ class Bench:
                 turn_texts(self.turns, header=self.header), progress=self.progress
             )
             return check_nonzero_vectors(made, of=f"encoder {encoder.identity.key}")
-        from memlab.store import unwrap_encoder
-
-        vectors = self._stored(self.store, unwrap_encoder(encoder))
+        vectors = self._stored(self.store, encoder)
         self.provenance["versions"] = self.store.versions()
         return vectors
 
@@ -214,10 +212,8 @@ class Bench:
         scopes = self.turns["scope"].unique(maintain_order=True).to_list()
         try:
             if not store.read_only:
-                store.vectors.backfill(
-                    encoder, self.name, header=self.header, scopes=scopes, progress=self.progress
-                )
-            vectors = store.vectors.read(encoder, self.name, header=self.header, scopes=scopes)
+                store.vectors.backfill(encoder, self.name, scopes=scopes, progress=self.progress)
+            vectors = store.vectors.read(encoder, self.name, scopes=scopes)
             rows = store.turns(self.name, scopes=scopes, columns=["turn_id"]).with_row_index("at")
             at = self.turns.select("turn_id").join(
                 rows, on="turn_id", how="left", maintain_order="left"

@@ -106,7 +106,7 @@ def read_candidate_bench(
     :returns: a bench of that question and some 2,000 turns; ``weight`` of its sessions says how
         many each stands for.
     """
-    from memlab.store import cache_encoder
+    from memlab.embed import cache_encoder
 
     encoder = cache_encoder(store, encoder)
     scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
@@ -173,7 +173,7 @@ def encode_large_scopes(
     """
     from tqdm.auto import tqdm
 
-    from memlab.store import cache_encoder
+    from memlab.embed import cache_encoder
 
     large = [
         scope for scope in store.scopes(dataset) if uses_candidates(store, dataset, scope, encoder)

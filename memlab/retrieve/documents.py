@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import session_texts, turn_texts
+from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Level
 from memlab.retrieve.word_statistics import ScopeWords

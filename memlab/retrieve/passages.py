@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import turn_texts
+from memlab.embed.turn_texts import turn_texts
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.text.analysis import tokenize
 from memlab.text.tokens import WORD_OR_SIGN, sentence_spans

@@ -3,6 +3,6 @@ LanceDB tables on a local disk or an object store. :class:`MemoryStore` composes
 the other modules.
 """
 
-from memlab.store.memory_store import CachedEncoder, MemoryStore, cache_encoder, unwrap_encoder
+from memlab.store.memory_store import MemoryStore
 
-__all__ = ["CachedEncoder", "MemoryStore", "cache_encoder", "unwrap_encoder"]
+__all__ = ["MemoryStore"]

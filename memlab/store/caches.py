@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Encoder, Kind, check_texts
+from memlab.embed.encoder import Encoder, Kind, check_texts
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, compress_tokens, concat_tokens
+from memlab.embed.wrapper import without_cache
 from memlab.store.database import Database, TableGroup, split_arrow_table
 from memlab.store.schemas import TABLES, build_row_filter, text_hashes
 
@@ -123,7 +124,7 @@ class Tokens(TableGroup):
         :returns: of questions vectors, of documents codes: see
             :func:`memlab.embed.token_vectors.compress_tokens`.
         """
-        texts = check_texts(texts, kind)
+        texts, model = check_texts(texts, kind), without_cache(encoder)
         context = [""] * len(texts) if before is None else check_texts(before, kind)
         keys = text_hashes(
             f"{_VERSION}:{kind}:{lead}\x1e{text}" for lead, text in zip(context, texts, strict=True)
@@ -131,7 +132,7 @@ class Tokens(TableGroup):
 
         def make(places: list[int]) -> pl.DataFrame:
             asked, leads = ([of[place] for place in places] for of in (texts, context))
-            made = encoder.encode_tokens(asked, before=leads, kind=kind, progress=False)
+            made = model.encode_tokens(asked, before=leads, kind=kind, progress=False)
             made = compress_tokens(made) if kind == "document" else made
             columns = {"ids": made.ids, "vectors": made.vectors}
             ends = list(pairwise(made.start.tolist()))
@@ -140,9 +141,8 @@ class Tokens(TableGroup):
             )
 
         cache = Cache(self.database, "tokens", encoder.identity.key)
-        rows, _ = cache.fill(
-            keys, make, step=getattr(encoder, "together", CHUNK), progress=progress
-        )
+        step = getattr(encoder, "together", None) or CHUNK
+        rows, _ = cache.fill(keys, make, step=step, progress=progress)
         if rows.is_empty():
             return concat_tokens([], encoder.dim)
         ids, numbers = (

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memlab.embed.base import Encoder, Kind
-from memlab.embed.token_vectors import TokenEncoder, TokenVectors
+from memlab.embed.encoder import Encoder
 from memlab.store.caches import Tokens
 from memlab.store.conversations import Conversations
 from memlab.store.database import Database
 from memlab.store.knowledge import Knowledge
-from memlab.store.opening import Versions, open_database, read_store_note, write_store_note
+from memlab.store.opening import open_database, read_store_note, write_store_note
 from memlab.store.runs import Grids, Runs
 from memlab.store.search import Search
 from memlab.store.vectors import Vectors, encode_through_cache
+from memlab.store.versions import Versions
 
 
 class MemoryStore(Conversations, Versions):
@@ -107,65 +107,3 @@ class MemoryStore(Conversations, Versions):
         :returns: (n, dim) float32, rows of length 1.
         """
         return encode_through_cache(self.database, encoder, texts, kind=kind, progress=progress)[0]
-
-
-class CachedEncoder:
-    """An encoder whose vectors are cached in a store; made by :func:`cache_encoder`.
-
-    One question is read by a model of this process, which is faster than to look it up.
-    """
-
-    def __init__(self, store: MemoryStore, encoder: Encoder) -> None:
-        self.store, self.encoder = store, encoder
-        self.identity, self.dim = encoder.identity, encoder.dim
-
-    def encode(
-        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
-    ) -> np.ndarray:
-        """Encode texts: (n, dim) float32, rows of length 1."""
-        texts = list(texts)
-        if self._sooner_read(texts, kind):
-            return self.encoder.encode(texts, kind=kind, progress=progress)
-        return self.store.encode(self.encoder, texts, kind=kind, progress=progress)
-
-    def _sooner_read(self, texts: Sequence[str], kind: Kind) -> bool:
-        return kind == "query" and len(texts) == 1 and self.identity.kind == "transformer"
-
-
-class CachedTokenEncoder(CachedEncoder):
-    """The same for an encoder that also gives the vectors of single tokens."""
-
-    encoder: TokenEncoder
-
-    def encode_tokens(
-        self,
-        texts: Sequence[str],
-        *,
-        before: Sequence[str] | None = None,
-        kind: Kind = "document",
-        progress: bool = True,
-    ) -> TokenVectors:
-        """Embed the tokens of texts, see :class:`memlab.embed.token_vectors.TokenEncoder`."""
-        if self._sooner_read(texts, kind) and not any(before or ()):
-            return self.encoder.encode_tokens(texts, kind=kind, progress=progress)
-        return self.store.tokens.encode(
-            self.encoder, texts, before=before, kind=kind, progress=progress
-        )
-
-
-def unwrap_encoder(encoder: Any) -> Any:
-    """Unwrap a cached encoder."""
-    return encoder.encoder if isinstance(encoder, CachedEncoder) else encoder
-
-
-def cache_encoder(store: MemoryStore, encoder: Encoder) -> CachedEncoder:
-    """Wrap an encoder so that a store caches its vectors.
-
-    >>> import tempfile
-    >>> from memlab import embed
-    >>> from memlab.store import MemoryStore, cache_encoder
-    >>> cache_encoder(MemoryStore.open(tempfile.mkdtemp()), embed.load("hashing:64")).encode(["tea", "coffee"]).shape
-    (2, 64)
-    """
-    raw = unwrap_encoder(encoder)
-    return (CachedTokenEncoder if isinstance(raw, TokenEncoder) else CachedEncoder)(store, raw)

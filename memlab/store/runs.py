@@ -14,8 +14,8 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import RUN_SCHEMA, Run
 from memlab.store.database import TableGroup
-from memlab.store.opening import pin_run
 from memlab.store.schemas import row_columns
+from memlab.store.versions import pin_run
 
 
 def _to_json_value(value: Any) -> Any:

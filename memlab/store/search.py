@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Encoder
+from memlab.embed.encoder import Encoder
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup
 from memlab.store.reading import CURRENT_VERSIONS, read_dataset_entry, read_rows

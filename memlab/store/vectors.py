@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import polars as pl
 
-from memlab.embed.base import Encoder, check_nonzero_vectors, check_texts
-from memlab.embed.text import turn_texts
+from memlab.embed.encoder import Encoder, check_nonzero_vectors, check_texts
+from memlab.embed.headers import header_of
+from memlab.embed.turn_texts import turn_texts
+from memlab.embed.wrapper import without_cache
 from memlab.errors import StoreError
 from memlab.store.caches import Cache
 from memlab.store.database import Database, TableGroup, split_arrow_table
@@ -59,10 +61,11 @@ def encode_through_cache(
     :returns: (n, dim) float32, and how many texts the encoder was asked for.
     """
     checked, what = check_texts(texts, kind), f"encoder {encoder.identity.key}"
+    model = without_cache(encoder)
 
     def make(places: list[int]) -> pl.DataFrame:
         asked = [checked[place] for place in places]
-        made = encoder.encode(asked, kind=kind, progress=False)  # type: ignore[arg-type]
+        made = model.encode(asked, kind=kind, progress=False)
         vectors = check_vectors(made, dim=encoder.dim, what=what, n=len(asked))
         if kind == "document":
             check_nonzero_vectors(vectors, of=what)
@@ -76,10 +79,8 @@ def encode_through_cache(
         raise StoreError(
             f"{what}: vectors of {width} dimensions are in the store, the encoder gives {encoder.dim}"
         )
-    keys, step = (
-        text_hashes(f"{kind}:{text}" for text in checked),
-        getattr(encoder, "together", CACHE_CHUNK),
-    )
+    keys = text_hashes(f"{kind}:{text}" for text in checked)
+    step = getattr(encoder, "together", None) or CACHE_CHUNK
     rows, made = cache.fill(keys, make, step=step, progress=progress)
     vectors = (
         rows["vector"].to_numpy(writable=True)
@@ -99,22 +100,22 @@ class Vectors(TableGroup):
         encoder: Encoder,
         dataset: str,
         *,
-        header: Sequence[str] = (),
         scopes: Iterable[str] | None = None,
         progress: bool = True,
     ) -> int:
         """Encode every turn of a dataset that has no current vector of this encoder.
 
-        :param header: fields put before the text of each turn, see
-            :func:`memlab.embed.text.turn_texts`; such vectors are kept in the cache alone.
+        Vectors with the header of an encoder are kept in the cache alone: a column of the turns
+        holds those of what the turns say.
+
         :param scopes: only the turns of these.
         :returns: how many texts the encoder had to encode; the others came from the cache.
         """
         database, column, asked = self.database, column_name(encoder), 0
         read_dataset_entry(database, dataset)
         with database.guarded(f"filling vectors of {dataset!r}", writes="backfill"):
-            if header:
-                return self._through_cache(encoder, dataset, header, scopes, progress=progress)[1]
+            if header_of(encoder):
+                return self._through_cache(encoder, dataset, scopes, progress=progress)[1]
             _make_columns(database, column, encoder.dim)
             wanted = ["key", "content", "content_hash", _text_hash_column(column)]
             turns = read_rows(
@@ -138,29 +139,27 @@ class Vectors(TableGroup):
         encoder: Encoder,
         dataset: str,
         *,
-        header: Sequence[str] = (),
         scopes: Iterable[str] | None = None,
     ) -> np.ndarray:
         """Give the vectors of a dataset's turns, in the order of :meth:`memlab.store.MemoryStore.turns`.
 
         They come from the cache; what it has not is encoded.
 
-        :param header: as for :meth:`backfill`.
         :param scopes: only of the turns of these.
         :returns: (n, dim) float32, contiguous.
         """
-        return self._through_cache(encoder, dataset, header, scopes, progress=False)[0]
+        return self._through_cache(encoder, dataset, scopes, progress=False)[0]
 
     def _through_cache(
         self,
         encoder: Encoder,
         dataset: str,
-        header: Sequence[str],
         scopes: Iterable[str] | None,
         *,
         progress: bool,
     ) -> tuple[np.ndarray, int]:
-        texts = turn_texts(read_rows(self.database, "turns", dataset, scopes=scopes), header=header)
+        turns = read_rows(self.database, "turns", dataset, scopes=scopes)
+        texts = turn_texts(turns, header=header_of(encoder))
         return encode_through_cache(
             self.database, encoder, texts, kind="document", progress=progress
         )

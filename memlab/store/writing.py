@@ -10,7 +10,7 @@ from datetime import datetime
 import numpy as np
 import polars as pl
 
-from memlab.embed.text import turn_text_expr
+from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
 from memlab.store.database import Database

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memlab.embed.text import ROLES
+from memlab.embed.turn_texts import ROLES
 from memlab.summaries.prompts import Item, Supported, deduplicate_texts
 from memlab.text.analysis import tokenize
 from memlab.text.tokens import sentences

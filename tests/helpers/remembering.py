@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from memlab.embed import load
-from memlab.embed.base import EncoderIdentity
+from memlab.embed.encoder import EncoderIdentity
 from memlab.embed.token_vectors import TokenVectors, concat_tokens
 
 

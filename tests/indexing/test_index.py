@@ -16,7 +16,7 @@ from talk import dialogue
 
 import memlab
 from memlab.config import IndexSettings
-from memlab.embed.plain import HashingEncoder
+from memlab.embed.hashing import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
 from memlab.knowledge import active_facts

@@ -13,7 +13,7 @@ from stand_in import StandIn
 from store_data import build
 
 from memlab import Bench, Dataset, MemoryStore, embed, pipeline
-from memlab.embed.text import session_texts, turn_texts
+from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Question, concat, frame
 from memlab.retrieve import bm25, candidates, dense, hybrid, passages
@@ -102,7 +102,8 @@ def test_nothing_is_encoded_before_a_stage_reads_vectors_and_nothing_twice_with_
         np.testing.assert_array_equal(each.turn_vectors, odd.turn_vectors)
         np.testing.assert_array_equal(each.query_vectors, odd.query_vectors)
     assert again.asked == []
-    dense(Bench.of(world, encoder=again, store=store, header=("scope",), progress=False))
+    headed = embed.load(again, header=("scope",))
+    dense(Bench.of(world, encoder=headed, store=store, progress=False))
     assert again.asked, "another header gives other texts"
 
 
@@ -197,7 +198,8 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
             "in order of time"
         )
     assert candidates.divide_bench(large.but(store=None)) is None
-    assert candidates.divide_bench(large.but(header=("date",))) is None
+    headed = embed.load(StandIn(), header=("time",))
+    assert candidates.divide_bench(large.but(encoder=headed)) is None
 
 
 @pytest.mark.parametrize(("text", "level"), [("best", "turn"), ("combsum", "session")])

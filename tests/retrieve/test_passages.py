@@ -15,8 +15,8 @@ from remembering import minilm
 from talk import dialogue, ranking
 
 from memlab.embed import load
-from memlab.embed.text import turn_texts
 from memlab.embed.token_vectors import compress_tokens, token_cosines
+from memlab.embed.turn_texts import turn_texts
 from memlab.records import Dataset
 from memlab.retrieve import Bench, dense, late
 from memlab.retrieve.dense import dense_scores
@@ -81,7 +81,7 @@ def test_late_interaction_by_hand_and_no_other_session_is_read_before_a_turn(ben
             np.testing.assert_allclose(ours, late_by_hand(bench, scope, text), atol=1e-5)
             seen += 1
     assert seen == bench.queries.height
-    before = {key[-1]: key[1] for key in bench.encoder.asked if len(key) == 3}  # type: ignore[union-attr]
+    before = {key[-1]: key[1] for key in bench.encoder.model.asked if len(key) == 3}  # type: ignore[union-attr]
     assert before["only one turn about a doctor"] == before["roses need water"] == ""
     assert before["the the the"] == "I saw the doctor today !!!"
 
@@ -120,8 +120,8 @@ def test_every_passage_says_who_speaks_and_the_last_shows_the_caption() -> None:
 
 @pytest.mark.parametrize("header", [(), ("scope", "participants")])
 def test_passages_are_embedded_with_the_header(header: tuple[str, ...]) -> None:
-    encoder = load("hashing:64")
-    bench = Bench.of(told(TALK, speaker="Ann"), encoder=encoder, header=header)
+    encoder = load("hashing:64", header=header)
+    bench = Bench.of(told(TALK, speaker="Ann"), encoder=encoder)
     vectors = encoder.encode(
         turn_texts(told(split_text(LONG_ANSWER), speaker="Ann").turns, header=header)
     )

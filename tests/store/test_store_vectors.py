@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 from store_data import FakeEncoder, Words, build, edited
 
-from memlab.embed.text import turn_texts
+from memlab.embed import load
 from memlab.embed.token_vectors import TokenVectors, compress_tokens
+from memlab.embed.turn_texts import turn_texts
 from memlab.errors import StoreError
 from memlab.store import MemoryStore, caches, search, vectors
 
@@ -51,7 +52,8 @@ def test_a_changed_turn_loses_its_vectors_and_so_do_those_whose_header_it_change
     one, two = FakeEncoder(), FakeEncoder(name="other")
     for encoder in (one, two):
         store.vectors.backfill(encoder, "small", progress=False)
-    store.vectors.backfill(one, "small", header=header, progress=False)
+    headed = load(one, header=header)
+    store.vectors.backfill(headed, "small", progress=False)
     changed = edited(data, "scope-1/session_0/2", text="now it says this", speaker="Carla")
     store.ingest(changed)
     columns = [store.vectors.column(e) for e in (one, two)]
@@ -68,10 +70,10 @@ def test_a_changed_turn_loses_its_vectors_and_so_do_those_whose_header_it_change
     assert without == ["scope-1/session_0/2"]
     assert raw[columns[1]].null_count == 1
     assert store.vectors.backfill(one, "small", progress=False) == 1
-    assert store.vectors.backfill(one, "small", header=header, progress=False) == 4
-    for each in ((), header):
-        expected = FakeEncoder().encode(turn_texts(changed.turns, header=each))
-        np.testing.assert_array_equal(store.vectors.read(one, "small", header=each), expected)
+    assert store.vectors.backfill(headed, "small", progress=False) == 4
+    for each, fields in ((one, ()), (headed, header)):
+        expected = FakeEncoder().encode(turn_texts(changed.turns, header=fields))
+        np.testing.assert_array_equal(store.vectors.read(each, "small"), expected)
 
 
 def test_a_vector_that_is_no_number_is_named_and_not_kept(store: MemoryStore) -> None:

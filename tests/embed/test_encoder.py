@@ -1,4 +1,4 @@
-"""What every encoder shares, the texts that it reads; hashing, an endpoint, and one whose texts workers read."""
+"""What every encoder shares, the texts that it reads; hashing, and an endpoint."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from model_server import ModelServer, send
 
 from memlab import DataError, ModelError
 from memlab.embed import Encoder, EncoderIdentity, load
-from memlab.embed.base import unit_rows
-from memlab.embed.ray_encoder import TEXTS, load_distributed_encoder, load_worker_encoder
-from memlab.embed.text import query_texts, session_texts, turn_texts
-from memlab.embed.token_vectors import TokenEncoder
+from memlab.embed.encoder import unit_rows
+from memlab.embed.turn_texts import query_texts, session_texts, turn_texts
 from memlab.llm import Service
 from memlab.records import Question, Session, Turn, encode_id_part, frame
 
@@ -85,21 +83,6 @@ def test_hashed_rows_are_unit_finite_and_independent_of_the_batch(texts: list[st
     np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
     for row, text in enumerate(texts):
         np.testing.assert_array_equal(together[row], encoder.encode([text], kind="query")[0])
-
-
-def test_an_encoder_of_workers_is_its_encoder_and_a_worker_refuses_another_of_its_name() -> None:
-    own, spread_out = load("hashing:64"), load_distributed_encoder("hashing:64")
-    texts = [f"text {n}" for n in range(TEXTS - 1)]
-    assert spread_out.identity == own.identity
-    np.testing.assert_array_equal(
-        spread_out.encode(texts, progress=False), own.encode(texts, progress=False)
-    )
-    assert isinstance(load_distributed_encoder("minilm"), TokenEncoder)
-    assert not isinstance(spread_out, TokenEncoder)
-    first, again = (load_worker_encoder("hashing:64", None, own.identity) for _ in range(2))
-    assert first is again
-    with pytest.raises(ModelError, match="put the same model on every machine"):
-        load_worker_encoder("hashing:64", None, load("hashing:32").identity)
 
 
 DAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)

@@ -139,7 +139,7 @@ def check_texts(texts: Iterable[str], kind: str) -> list[str]:
     :raises DataError: when an item is not a string, a string stands where a list should, or the
         kind is unknown.
 
-    >>> from memlab.embed.base import check_texts
+    >>> from memlab.embed.encoder import check_texts
     >>> check_texts(["a", "b\\ud800"], "query") == ["a", "b\\ufffd"]
     True
     """

@@ -1,0 +1,58 @@
+"""An encoder that is a service: an OpenAI-compatible endpoint for embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from memlab import llm
+from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
+from memlab.errors import ModelError
+
+# Servers refuse an empty input; one agreed word gives every empty text the same vector.
+EMPTY = "(empty)"
+
+
+class EndpointEncoder(IdentifiedEncoder):
+    """Vectors from a service that the user named; made by :func:`memlab.embed.load` with ``endpoint:NAME``.
+
+    One text is encoded at once, to learn the width and to fail early. The identity holds the
+    model's name at the server and no address or key; whether two servers of one name give the same
+    vectors is for the user to know.
+
+    :raises ModelError: when the service cannot be used.
+    """
+
+    def __init__(self, service: llm.Service) -> None:
+        self._service = service
+        probe = llm.embed_texts(service, [EMPTY])
+        self.identity = EncoderIdentity(
+            "endpoint", service.model, "", "server", service.query_prompt, service.document_prompt, service.max_input,
+            normalized=bool(abs(np.linalg.norm(probe[0]) - 1) < 1e-3), dim=probe.shape[1],
+        )  # fmt: skip
+
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
+
+        :raises ModelError: when the service fails, or its vectors have another width than at load.
+        """
+        checked = check_texts(texts, kind)
+        prompt, name = self.prompt(kind), f"endpoint {self._service.name!r}"
+        sent = [
+            (prompt + (text if text.strip() else EMPTY))[: self._service.max_input]
+            for text in checked
+        ]
+
+        def done(vectors: np.ndarray) -> None:
+            if vectors.shape[1] != self.dim:
+                raise ModelError(
+                    f"{name} gave vectors of {vectors.shape[1]} numbers, expected {self.dim} as at load"
+                )
+            bar.update(len(vectors))
+
+        with self.bar(len(checked), progress=progress) as bar:
+            vectors = llm.embed_texts(self._service, sent, done=done)
+        return unit_rows(vectors.reshape(len(sent), self.dim), of=name)

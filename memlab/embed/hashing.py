@@ -1,0 +1,77 @@
+"""An encoder without a model: words, pairs of words and trigrams hashed to columns."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from memlab.embed.encoder import EncoderIdentity, IdentifiedEncoder, Kind, check_texts, unit_rows
+from memlab.errors import ModelError
+
+DEFAULT_DIM = 512
+MIN_DIM, MAX_DIM = 16, 16384
+
+_WORD = r"(?u)\w+"
+_FAMILIES: tuple[tuple[float, dict[str, Any]], ...] = (
+    (1.0, {"token_pattern": _WORD}),
+    (0.6, {"token_pattern": _WORD, "ngram_range": (2, 2)}),
+    (0.3, {"analyzer": "char_wb", "ngram_range": (3, 3)}),  # they outnumber words five to one
+)
+_BATCH = 512  # texts, which bounds memory
+
+
+class HashingEncoder(IdentifiedEncoder):
+    """Deterministic vectors from words alone, for tests and cheap first runs.
+
+    Words, neighbouring word pairs and character trigrams are hashed by scikit-learn to a column and
+    a sign, weighted by sublinear frequency and summed; the sign keeps the expected error of an
+    inner product at zero.
+
+    Source: Weinberger et al. 2009, Feature Hashing for Large Scale Multitask Learning, section 2.
+
+    :raises ModelError: when ``dim`` is outside 16 to 16384.
+
+    >>> from memlab.embed import load
+    >>> a, b, c = load("hashing").encode(["my doctor called", "the doctor called me", "a red bicycle"])
+    >>> bool(a @ b > a @ c)
+    True
+    """
+
+    def __init__(self, dim: int = DEFAULT_DIM) -> None:
+        if not MIN_DIM <= dim <= MAX_DIM:
+            raise ModelError(
+                f"hashing to {dim} dimensions; expected {MIN_DIM} to {MAX_DIM}, for example hashing:512"
+            )
+        self.identity = EncoderIdentity(
+            "hashing", "words-bigrams-trigrams", "2", "sum", normalized=True, dim=dim
+        )
+
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`. Queries and documents are treated the same."""
+        from sklearn.feature_extraction.text import HashingVectorizer
+
+        checked = check_texts(texts, kind)
+        families = [
+            (weight, HashingVectorizer(n_features=self.dim, norm=None, **options))
+            for weight, options in _FAMILIES
+        ]
+        out = np.empty((len(checked), self.dim), dtype=np.float32)
+        with self.bar(len(checked), progress=progress, what="hashing", least=50_000) as bar:
+            for start in range(0, len(checked), _BATCH):
+                part = [
+                    unicodedata.normalize("NFKC", text) for text in checked[start : start + _BATCH]
+                ]
+                rows = np.zeros((len(part), self.dim))
+                for weight, hashed in families:
+                    counts = hashed.transform(part)
+                    counts.data = weight * np.sign(counts.data) * np.log1p(np.abs(counts.data))
+                    rows += counts.toarray()
+                rows[~rows.any(axis=1)] = 1.0  # a text without words, or whose features cancel out
+                out[start : start + len(part)] = unit_rows(rows, of="hashing")
+                bar.update(len(part))
+        return out

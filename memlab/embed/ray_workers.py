@@ -1,0 +1,77 @@
+"""Texts that the workers of a Ray cluster encode: each loads the model by its name, and reads a part of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memlab import distributed
+from memlab.embed.encoder import Encoder, EncoderIdentity, Kind
+from memlab.embed.names import load_named_model
+from memlab.errors import ModelError
+
+TEXTS = 128
+"""Of a part: some seconds of a small model on one core, so that what is sent and started weighs little."""
+
+
+@dataclass(frozen=True)
+class NamedEncoder:
+    """What a worker loads an encoder by.
+
+    :param spec: its name, as :func:`memlab.embed.load` takes it: the model must be there for every
+        worker.
+    :param header: fields put before turns and questions.
+    :param identity: what the encoder is where the command runs.
+    :param services: the known services by name.
+    """
+
+    spec: str
+    header: tuple[str, ...]
+    identity: EncoderIdentity
+    services: Mapping[str, Any] | None = field(default=None, compare=False)
+
+
+def texts_at_once() -> int:
+    """Give how many texts to hand over at once, so that no worker of the cluster waits."""
+    return TEXTS * distributed.PARTS_PER_CORE * distributed.core_count()
+
+
+def encode_on_workers(
+    encoder: NamedEncoder, method: str, columns: Sequence[Sequence[str]], kind: Kind
+) -> Iterator[Any]:
+    """Give what an encoder's method gives for each :data:`TEXTS` texts, in their order.
+
+    :param method: ``encode``, or ``encode_tokens``.
+    :param columns: n texts; for tokens a second list of n, which the model reads before them.
+    """
+    starts = range(0, len(columns[0]), TEXTS)
+    parts = ([column[start : start + TEXTS] for column in columns] for start in starts)
+    return distributed.parallel_map(_encode_part, parts, encoder, method, kind, engine="ray")
+
+
+def _encode_part(part: list[list[str]], encoder: NamedEncoder, method: str, kind: Kind) -> Any:
+    texts, *rest = part
+    before = {"before": rest[0]} if rest else {}
+    encode = getattr(load_worker_model(encoder), method)
+    return encode(texts, kind=kind, progress=False, **before)
+
+
+_worker_models: dict[EncoderIdentity, Encoder] = {}  # of a worker: the last
+
+
+def load_worker_model(named: NamedEncoder) -> Encoder:
+    """Load the model of an encoder on a worker, once.
+
+    :raises ModelError: when it is another than where the command runs.
+    """
+    if named.identity not in _worker_models:
+        model = load_named_model(named.spec, named.services)
+        if model.identity != named.identity:
+            raise ModelError(
+                f"encoder {named.spec!r} is {model.identity} on a worker and {named.identity} where the command "
+                "runs: put the same model on every machine"
+            )
+        _worker_models.clear()
+        _worker_models[named.identity] = model
+    return _worker_models[named.identity]

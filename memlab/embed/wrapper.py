@@ -1,0 +1,173 @@
+"""What is around a model, in one wrapper, so that callers pass an encoder and nothing besides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+import numpy as np
+
+from memlab.embed import ray_workers
+from memlab.embed.encoder import Encoder, EncoderIdentity, IdentifiedEncoder, Kind, check_texts
+from memlab.embed.headers import header_of
+from memlab.embed.token_vectors import TokenEncoder, TokenVectors, concat_tokens
+from memlab.errors import ModelError
+
+
+class VectorCache(Protocol):
+    """What remembers vectors by their texts: a :class:`memlab.store.MemoryStore`."""
+
+    @property
+    def tokens(self) -> Any:
+        """Remembers the vectors of single tokens: :class:`memlab.store.caches.Tokens`."""
+
+    def encode(
+        self, encoder: Encoder, texts: Iterable[str], *, kind: Kind, progress: bool
+    ) -> np.ndarray:
+        """Encode texts by an encoder; what it gave before is read."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WrappedEncoder(IdentifiedEncoder):
+    """An encoder: a model with its header, the cache of a store, and how its texts are read.
+
+    Made by :func:`memlab.embed.load`. Its identity is that of the model: the header stands in the
+    texts, so vectors with and without one lie in one cache under different texts.
+    :func:`describe_encoder` says both, which is what rankings are told apart by.
+
+    :param model: what makes vectors of texts. Where it gives those of single tokens, so does this.
+    :param header: fields put before turns and questions by whoever writes texts for it, see
+        :mod:`memlab.embed.headers`.
+    :param cache: reads what the model gave before; see :func:`cache_encoder`.
+    :param spec: the name by which another process can load the model; ``None`` for an object.
+    :param services: the known services by name, for that process.
+    :param engine: ``local``, or ``ray``: many texts are read by the workers of a cluster, see
+        :mod:`memlab.embed.ray_workers`.
+    :raises ModelError: for ``ray`` without a name.
+    """
+
+    model: Encoder
+    header: tuple[str, ...] = ()
+    cache: VectorCache | None = None
+    spec: str | None = None
+    services: Mapping[str, Any] | None = None
+    engine: str = "local"
+
+    def __post_init__(self) -> None:
+        if self.engine == "ray" and self.spec is None:
+            raise ModelError("engine 'ray' takes an encoder by its name, so that workers load it")
+        if isinstance(self.model, TokenEncoder):
+            # Of the object, not of the class: it is a TokenEncoder where its model is one.
+            vars(self)["encode_tokens"] = self._encode_tokens
+
+    @property
+    def identity(self) -> EncoderIdentity:  # type: ignore[override]
+        """That of the model."""
+        return self.model.identity
+
+    @property
+    def dim(self) -> int:
+        """Number of dimensions."""
+        return self.model.dim
+
+    @property
+    def together(self) -> int | None:
+        """How many texts to give at once, so that no worker waits; ``None`` where none reads them."""
+        return ray_workers.texts_at_once() if self.engine == "ray" else None
+
+    def encode(
+        self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
+    ) -> np.ndarray:
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
+        checked = check_texts(texts, kind)
+        if self.cache is not None and not self._reads_sooner(checked, kind):
+            return self.cache.encode(self, checked, kind=kind, progress=progress)
+        if self._is_spread(checked):
+            return np.concatenate(list(self._spread("encode", [checked], kind, progress)))
+        return self.model.encode(checked, kind=kind, progress=progress)
+
+    def _encode_tokens(
+        self,
+        texts: Sequence[str],
+        *,
+        before: Sequence[str] | None = None,
+        kind: Kind = "document",
+        progress: bool = True,
+    ) -> TokenVectors:
+        """Embed the tokens of texts; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`."""
+        checked = check_texts(texts, kind)
+        context = [""] * len(checked) if before is None else list(before)
+        if self.cache is not None and (any(context) or not self._reads_sooner(checked, kind)):
+            tokens: TokenVectors = self.cache.tokens.encode(
+                self, checked, before=before, kind=kind, progress=progress
+            )
+            return tokens
+        if self._is_spread(checked):
+            parts = self._spread("encode_tokens", [checked, context], kind, progress)
+            return concat_tokens(list(parts), self.dim)
+        model = cast(TokenEncoder, self.model)
+        return model.encode_tokens(checked, before=before, kind=kind, progress=progress)
+
+    def _reads_sooner(self, texts: Sequence[str], kind: Kind) -> bool:
+        """Whether the model reads texts faster than they are looked up: one question, in this process."""
+        return kind == "query" and len(texts) == 1 and self.identity.kind == "transformer"
+
+    def _is_spread(self, texts: Sequence[str]) -> bool:
+        """Whether workers read texts; few are read here."""
+        return self.engine == "ray" and len(texts) >= ray_workers.TEXTS
+
+    def _spread(
+        self, method: str, columns: Sequence[Sequence[str]], kind: Kind, progress: bool
+    ) -> Iterator[Any]:
+        with self.bar(len(columns[0]), progress=progress) as bar:
+            for part in ray_workers.encode_on_workers(self.by_name(), method, columns, kind):
+                bar.update(len(part))
+                yield part
+
+    def by_name(self) -> ray_workers.NamedEncoder:
+        """Give what another process loads this encoder by, see :func:`memlab.embed.ray_workers.load_worker_model`.
+
+        :raises ModelError: when it has no name.
+        """
+        if self.spec is None:
+            raise ModelError(f"encoder {self.identity.key} was given as an object; load it by name")
+        return ray_workers.NamedEncoder(self.spec, self.header, self.identity, self.services)
+
+    def __repr__(self) -> str:
+        header = f", header {' + '.join(self.header)}" if self.header else ""
+        return f"<Encoder {self.identity.key}: {self.identity.describe()}{header}>"
+
+
+def cache_encoder(store: VectorCache, encoder: Encoder) -> WrappedEncoder:
+    """Wrap an encoder so that a store caches its vectors.
+
+    One question is read by a model of this process, which is faster than to look it up.
+
+    >>> import tempfile
+    >>> from memlab import MemoryStore, embed
+    >>> cached = embed.cache_encoder(MemoryStore.open(tempfile.mkdtemp()), embed.load("hashing:64"))
+    >>> cached.encode(["tea", "coffee"]).shape
+    (2, 64)
+    """
+    if isinstance(encoder, WrappedEncoder):
+        return replace(encoder, cache=store)
+    return WrappedEncoder(encoder, cache=store)
+
+
+def without_cache(encoder: Any) -> Any:
+    """Give an encoder that asks its model for every text: what fills a cache."""
+    if isinstance(encoder, WrappedEncoder) and encoder.cache is not None:
+        return replace(encoder, cache=None)
+    return encoder
+
+
+def describe_encoder(encoder: Encoder) -> dict[str, Any]:
+    """Say what rankings depend on, for a provenance: ``encoder``, its identity, and ``header``, the fields.
+
+    >>> from memlab import embed
+    >>> embed.describe_encoder(embed.load("hashing:64", header=["time"]))["header"]
+    ['time']
+    """
+    return {"encoder": encoder.identity.describe(), "header": list(header_of(encoder))}

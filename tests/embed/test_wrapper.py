@@ -1,0 +1,73 @@
+"""The wrapper of an encoder: its header, the cache of a store, texts that workers read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stand_in import StandIn
+from store_data import FakeEncoder
+
+from memlab import DataError, MemoryStore, ModelError
+from memlab.embed import cache_encoder, describe_encoder, load, without_cache
+from memlab.embed.headers import header_of
+from memlab.embed.ray_workers import TEXTS, load_worker_model
+from memlab.embed.token_vectors import TokenEncoder
+
+
+def test_an_encoder_of_workers_is_its_encoder_and_a_worker_refuses_another_of_its_name() -> None:
+    own, spread_out = load("hashing:64"), load("hashing:64", engine="ray")
+    texts = [f"text {n}" for n in range(TEXTS - 1)]
+    assert spread_out.identity == own.identity
+    np.testing.assert_array_equal(
+        spread_out.encode(texts, progress=False), own.encode(texts, progress=False)
+    )
+    headed = load(spread_out, header=("time",)).by_name()
+    assert headed.header == ("time",)
+    assert load_worker_model(own.by_name()) is load_worker_model(headed)
+    other = replace(own.by_name(), identity=load("hashing:32").identity)
+    with pytest.raises(ModelError, match="put the same model on every machine"):
+        load_worker_model(other)
+    with pytest.raises(ModelError, match="takes an encoder by its name"):
+        load(own.model, engine="ray")
+
+
+def test_the_wrapper_of_an_encoder_gives_tokens_where_its_model_does() -> None:
+    for encoder in (load("minilm"), load("minilm", engine="ray"), load(StandIn())):
+        assert isinstance(encoder, TokenEncoder)
+        assert encoder.encode_tokens(["a red bicycle"]).start.tolist() == [0, 3]
+    assert not isinstance(load("hashing:64"), TokenEncoder)
+
+
+def test_a_header_is_that_of_the_encoder_else_named_else_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plain, headed = StandIn(), load("hashing:64", header=["scope"])
+    assert (header_of(plain), load(plain).header, headed.header) == ((), (), ("scope",))
+    (tmp_path / "memlab.toml").write_text('encoder = "hashing:32"\nheader = ["time"]\n')
+    assert load().header == load("hashing:64").header == load(plain).header == ("time",)
+    assert load("settings", header=()).header == ()
+    assert load(headed) is headed
+    assert "header scope" in repr(headed)
+    assert describe_encoder(headed) == {
+        "encoder": "hashing words-bigrams-trigrams (2), 64-d, sum pooling",
+        "header": ["scope"],
+    }
+    with pytest.raises(DataError, match="header field 'topics' is not known; choose from scope"):
+        load("hashing:64", header=["topics"])
+
+
+def test_a_cache_gives_what_it_holds_and_asks_the_model_for_the_rest(tmp_path: Path) -> None:
+    store, model = MemoryStore.open(tmp_path / "store"), FakeEncoder()
+    cached = cache_encoder(store, load(model, header=("time",)))
+    assert cached.header == ("time",)
+    expected = FakeEncoder().encode(["tea", "milk"])
+    for _ in range(2):
+        np.testing.assert_array_equal(cached.encode(["tea", "milk"]), expected)
+    np.testing.assert_array_equal(store.encode(cached, ["milk"]), expected[1:])
+    assert model.asked == [("document", "tea"), ("document", "milk")]
+    np.testing.assert_array_equal(without_cache(cached).encode(["tea"]), expected[:1])
+    assert len(model.asked) == 3
