@@ -16,6 +16,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import memlab
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
@@ -38,7 +40,8 @@ def run_notebooks(
 
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
-    :param parameters: values for the cell tagged ``parameters``.
+    :param parameters: values for the cell tagged ``parameters``: ``None``, truth values, numbers
+        (numpy's too), texts, paths, and lists, tuples, arrays and mappings of these.
     :param only: run only notebooks whose name holds this; ``*``, ``?`` and ``[…]`` stand for what
         they do in a shell.
     :param chosen: more values, each of which one of these notebooks must know.
@@ -46,7 +49,8 @@ def run_notebooks(
     :param again: run also those that were executed with the same cells, parameters, settings, files
         and code of memlab, and whose figures are there as they left them.
     :returns: the executed notebook and its seconds, 0 where it was kept, each as it is done.
-    :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
+    :raises DataError: when there is no such notebook or parameter, a parameter is something that
+        no notebook can be given, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed
         part lies.
     """
@@ -70,7 +74,8 @@ def run_notebooks(
         raise DataError(
             f"no notebook that would run has a parameter {unknown[0]!r}; they have {', '.join(sorted(known))}"
         )
-    values = {**parameters, **(chosen or {})}
+    given = {**parameters, **(chosen or {})}
+    values = {name: _as_literal(value, name) for name, value in given.items()}
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -99,6 +104,35 @@ def run_notebooks(
                 yield done.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _as_literal(value: Any, name: str) -> Any:
+    """Give a parameter as papermill writes it into a notebook without changing it.
+
+    papermill 2.7 writes what is not ``None``, a truth value, a number of Python, a text, a list or
+    a dict as a text in quotes, without a word: a tuple becomes ``"(5, 10)"``, the number
+    ``np.int64(5)`` becomes ``"5"``, and so does each key of a dict.
+
+    :raises DataError: for a set, a date, bytes, a key that is no text, or any other object.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_as_literal(each, name) for each in value]
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise DataError(
+                f"parameter {name}: the key {wrong[0]!r} would arrive as text; use texts as keys"
+            )
+        return {key: _as_literal(each, name) for key, each in value.items()}
+    raise DataError(
+        f"parameter {name}: a {type(value).__name__} ({str(value)[:40]!r}) would arrive in the notebook as text; "
+        "give None, a truth value, a number, a text, a list, or a dict of these"
+    )
 
 
 def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
