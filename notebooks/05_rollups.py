@@ -53,7 +53,6 @@ from scipy.stats import binomtest
 
 import memlab
 from memlab import evaluate, summaries
-from memlab.explorer import panels
 from memlab.figures import export, intervals, rollup
 
 evaluate.show_tables()
@@ -88,12 +87,6 @@ export(fig, "rollups-time", data=boxes, caption=caption, **about)
 
 # %%
 Markdown(summaries.to_markdown(weeks.row(0, named=True)))
-
-# %% [markdown]
-# Open a node to its sentences, the turns that they stand on and the nodes below it:
-
-# %%
-panels.rollup_panel(nodes.filter(scope=scope), data.turns.filter(scope=scope))
 
 # %% [markdown]
 # What this memory carried on from one week to the next:

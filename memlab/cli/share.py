@@ -67,29 +67,15 @@ def notebooks(
     echo(f"open:  {page}")
 
 
-@register_command(GROUP, "figures --remake recall-all")
+@register_command(GROUP, "figures")
 def figures(
     directory: Annotated[
         Path | None, typer.Argument(help="Where figures were exported to.", show_default=False)
     ] = None,
-    remake: Annotated[
-        str | None,
-        typer.Option(help="Make this figure again first, from its sidecar.", metavar="NAME"),
-    ] = None,
     source: opt.Source = opt.NOTEBOOKS,
 ) -> None:
     """Make the gallery of all exported figures, by notebook."""
-
     chosen = opt.settings_in_force(figures=str(directory) if directory else None)
-    if remake:
-        from memlab.notebooks import remake_figure as make_again
-
-        changed, edited = make_again(remake, chosen.figures, source=source)
-        echo(
-            f"{remake}: {', '.join(changed) + ' changed' if changed else 'every file came out the same'}"
-        )
-        if edited:
-            echo("its notebook has changed since the figure was made")
     echo(memlab.figures.write_gallery(chosen.figures, notebooks=source))
 
 

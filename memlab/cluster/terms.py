@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from math import log, sqrt
 
 import numpy as np
@@ -23,8 +23,14 @@ from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, 
 # several speakers use: chosen on three conversations of LoCoMo.
 _COMMON, _PER_WORD, _SHARED = 0.2, 0.5, 3.0
 _MOST_CHARS, _MOST_WORDS, _SHORTEST_NICKNAME = 60, 4, 3
-_NOT_ABOUT = STOP_WORDS.union(NUMBERS, TIMES, word_lists()["not_about"].split())
-# After these a word is a verb, whatever its tag: "we show emotions".
+# Chats leave the apostrophe out: "dont". These five are words of their own without it.
+_WITHOUT_APOSTROPHE = {word.replace("'", "") for word in CONTRACTIONS} - wordset(
+    "hell id shed shell wed"
+)
+_NOT_ABOUT = STOP_WORDS.union(
+    NUMBERS, TIMES, _WITHOUT_APOSTROPHE, word_lists()["not_about"].split()
+)
+# After these an English word is a verb: "we show emotions".
 _BEFORE_VERBS = wordset("i you he she we they") | MODALS | CONTRACTIONS
 _log = logging.getLogger("memlab")
 
@@ -41,9 +47,9 @@ def cluster_terms(
 
     A cluster's texts count as one document; a word weighs how often the cluster has it, by how few
     other clusters do, three times as much where several speakers use it. A phrase weighs the mean
-    of its words, more with each further word and with the root of how often it occurs; in other
-    languages than English, one of several words counts only where it occurs twice. Of phrases that
-    share a word the best stays.
+    of its words, more with each further word and with the root of how often it occurs; one of
+    several words counts only where the texts have it twice. Of phrases that share a word the best
+    stays.
 
     :param labels: (n,) integers, ``NOISE`` = −1 for noise, which gets no name.
     :param n_terms: how many terms to give; fewer where a cluster has fewer.
@@ -108,9 +114,13 @@ def cluster_terms(
     rarity = {
         word: log((len(clusters) + 1) / (df + 0.5)) + _COMMON for word, df in frequency.items()
     }
-    least = 1 if language == "en" else 2
+    occurrences = Counter[tuple[str, ...]]()
+    for cluster in clusters.values():
+        for phrase, forms in cluster.forms.items():
+            occurrences[phrase] += forms.total()
+    repeated = {phrase for phrase, count in occurrences.items() if count > 1}
     named = [
-        (number, sizes[number], cluster.terms(rarity, n_terms, least))
+        (number, sizes[number], cluster.terms(rarity, n_terms, repeated))
         for number, cluster in clusters.items()
     ]
     return pl.DataFrame(
@@ -126,23 +136,28 @@ class _Cluster:
         self.speakers: defaultdict[str, set[str]] = defaultdict(set)
         self.forms: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
 
-    def terms(self, rarity: Mapping[str, float], n_terms: int, least: int) -> list[str]:
-        """Give the best phrases that share no word; one word alone is written with what mostly stands before it."""
+    def terms(
+        self, rarity: Mapping[str, float], n_terms: int, repeated: Set[tuple[str, ...]]
+    ) -> list[str]:
+        """Give the best phrases that share no word; one word alone is written with what mostly stands before it.
+
+        :param repeated: phrases that the clusters have more than once between them.
+        """
 
         def weight(phrase: tuple[str, ...]) -> float:
             shared = [_SHARED if len(self.speakers[word]) > 1 else 1.0 for word in phrase]
             of_words = [
                 (self.words[w] - 0.5) * rarity[w] * s for w, s in zip(phrase, shared, strict=True)
             ]
-            repeated = sqrt(count[phrase]) if len(phrase) > 1 else 1.0
-            return sum(of_words) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * repeated
+            often = sqrt(count[phrase]) if len(phrase) > 1 else 1.0
+            return sum(of_words) / len(phrase) * (1 + _PER_WORD * (len(phrase) - 1)) * often
 
         count = {
             phrase: forms.total()
             for phrase, forms in self.forms.items()
             if len(set(phrase)) == len(phrase)
         }
-        known = [phrase for phrase, n in count.items() if len(phrase) == 1 or n >= least]
+        known = [phrase for phrase in count if len(phrase) == 1 or phrase in repeated]
         ranked = sorted(known, key=lambda phrase: (-round(weight(phrase), 9), phrase))
         chosen, taken = list[str](), set[str]()
         for phrase in ranked:
@@ -190,50 +205,18 @@ def _is_content_word(word: Token) -> bool:
 
 
 def _phrases(text: str, language: str) -> Iterator[tuple[Token, ...]]:
-    """Give the phrases of up to four words in a text, and the phrases within them that end as they do.
-
-    English has noun phrases; another language has runs of content words with nothing but a space or
-    a hyphen between.
-    """
-    if language == "en":
-        for phrase in _noun_phrases(text):
-            yield from (
-                phrase[start:] for start in range(max(len(phrase) - _MOST_WORDS, 0), len(phrase))
-            )
-        return
-    fits, run = content_word_filter(language), list[Token]()
+    """Give the runs of up to four content words with nothing but a space or a hyphen between, and their ends."""
+    is_content_word = content_word_filter(language)
+    before_verbs = _BEFORE_VERBS if language == "en" else frozenset()
+    run = list[Token]()
+    before = ""
     for word in tokens(text):
-        run = (
-            [*(run[1 - _MOST_WORDS :] if _adjacent(text, run, word) else []), word]
-            if fits(word)
-            else []
-        )
-        yield from (tuple(run[start:]) for start in range(len(run)))
-
-
-def _adjacent(text: str, run: list[Token], word: Token) -> bool:
-    return bool(run) and text[run[-1].end : word.start] in (" ", "-")
-
-
-@lru_cache(maxsize=50_000)
-def _noun_phrases(text: str) -> tuple[tuple[Token, ...], ...]:
-    """Find the longest runs of adjectives and nouns that end in a noun, by TextBlob's lexicon of parts of speech."""
-    with require_extra("clusters", "naming clusters and topics"):
-        from textblob.en import parser
-
-    words = tokens(text)
-    # What is shouted ("INTENSE") stands in the lexicon in lower case.
-    calm = [
-        word.text.lower() if word.text.isupper() and len(word.text) > 1 else word.text
-        for word in words
-    ]
-    found, run, before = dict[int, tuple[Token, ...]](), list[Token](), ""
-    for word, (_, tag) in zip(words, parser.find_tags(calm) if words else (), strict=True):
-        fits = (
-            tag.startswith(("NN", "JJ")) and before not in _BEFORE_VERBS and _is_content_word(word)
-        )
-        run = [*(run if _adjacent(text, run, word) else []), word] if fits else []
-        if fits and tag.startswith("NN"):
-            found[run[0].start] = tuple(run)  # in place of the part of it that ended in a noun
+        if not is_content_word(word) or before in before_verbs:
+            run = []
+        elif run and text[run[-1].end : word.start] in (" ", "-"):
+            run = [*run[1 - _MOST_WORDS :], word]
+        else:
+            run = [word]
         before = word.key
-    return tuple(found.values())
+        for start in range(len(run)):
+            yield tuple(run[start:])

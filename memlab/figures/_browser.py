@@ -126,7 +126,7 @@ class _Chromium:
         self, fig: go.Figure, formats: Collection[str], scale: float, title: str
     ) -> dict[str, bytes]:
         width, height = int(fig.layout.width), int(fig.layout.height)
-        spec = fig.to_json(remove_uids=False)
+        spec = fig.to_json(remove_uids=False, engine="json")
         # As text, for JSON escapes what is not ASCII in its own way.
         svg = await self._call(
             _SVG, spec, font_face_rules(json.dumps(json.loads(spec), ensure_ascii=False))
@@ -178,8 +178,20 @@ def find_browser_path() -> str:
     path = shutil.which("chromium") or Chromium.find_browser(skip_local=False)
     if path and Path(path).is_file():
         return str(path)
-    raise NoBrowser(
-        f"no browser to draw with: BROWSER_PATH is not set and the PATH has no Chrome or Chromium; {how}"
+    raise NoBrowser(f"no browser to draw with: {_searched_places()}; {how}")
+
+
+def _searched_places() -> str:
+    """Name every place where choreographer looks for a browser."""
+    from choreographer.browsers.chromium import chromium_based_browsers
+    from choreographer.cli.defaults import default_download_path, old_download_path
+
+    places = [str(default_download_path), str(old_download_path)]
+    for browser in chromium_based_browsers.values():
+        places.extend(browser.typical_paths)
+    return (
+        f"BROWSER_PATH is not set, the PATH has none of {', '.join(chromium_based_browsers)}, "
+        f"and none is at {', '.join(places)}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import html
 import io
@@ -9,17 +10,20 @@ import json
 import os
 import re
 import struct
+import threading
 import warnings
 import zlib
-from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import plotly
 import plotly.graph_objects as go
+import plotly.io
 import polars as pl
 
 from memlab import __version__
@@ -34,6 +38,9 @@ PICTURES = ("svg", "pdf", "png")
 PNG_SCALE = 4
 """A pixel of layout is 1/96 in: four make 384 dots an inch."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+_OWN_HEIGHT = 450
+"""What plotly gives a figure that has no height."""
+_engine_lock = threading.Lock()
 _PLOTLY_JS = f"plotly-{plotly.__version__}.min.js"
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title>
@@ -68,7 +75,7 @@ class ExportedFigure:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         # No PNG beside the plotly figure: JupyterLab would show that, at 2,688 px, until a mouse
         # comes.
-        shown = json.loads(copy_for_width(self.figure, "full").to_json())
+        shown = json.loads(copy_for_width(self.figure, "full").to_json(engine="json"))
         bundle = {"text/plain": repr(self), "application/vnd.plotly.v1+json": shown}
         if self.path("svg").exists():
             bundle["image/svg+xml"] = self.path("svg").read_text(encoding="utf-8")
@@ -153,8 +160,7 @@ def pictures(
     :param name: titles the PDF, and keeps the ids of two SVGs on one page apart.
     """
     laid_out = copy_for_width(fig, width)
-    for i, trace in enumerate(laid_out.data):
-        trace.uid = f"t{i}"  # else random, and written into the SVG
+    _number_traces(laid_out)
     drawn = _browser.draw(laid_out, formats, scale=PNG_SCALE, title=name)
     finish = {
         "svg": lambda svg: _stabilise_svg(svg, f"{name} {width}"),
@@ -164,20 +170,40 @@ def pictures(
     return {format: finish[format](picture) for format, picture in drawn.items()}
 
 
+def svg_as_shown(fig: go.Figure, key: str) -> str:
+    """Draw a figure of anybody's as an SVG in its own look and size, 7 in wide where it has none.
+
+    :param key: keeps the ids of two SVGs on one page apart.
+    :raises ExportError: when no browser is found, or the figure cannot be drawn.
+    """
+    shown = go.Figure(fig)
+    shown.layout.width = shown.layout.width or WIDTHS["full"]
+    shown.layout.height = shown.layout.height or _OWN_HEIGHT
+    _number_traces(shown)
+    return _stabilise_svg(_browser.draw(shown, ["svg"])["svg"], key).decode()
+
+
+def _number_traces(fig: go.Figure) -> None:
+    """Name the traces of a figure by their numbers: plotly's own names are random, and in the SVG."""
+    for i, trace in enumerate(fig.data):
+        trace.uid = f"t{i}"
+
+
 def plotted_points(fig: go.Figure) -> pl.DataFrame:
-    """Read the points that a figure shows: ``trace``, ``x``, ``y`` and ``text``; a column of numbers alone is one."""
+    """Read the points that a figure shows: ``trace``, ``x``, ``y`` and ``text``; a column of numbers alone is one.
+
+    :raises ExportError: for a kind of trace that has no x and y, such as a pie.
+    """
     rows = list[tuple[str | None, ...]]()
     for i, trace in enumerate(fig.data):
-        x, y, text = (
-            () if isinstance(v, str | None) else v for v in (trace.x, trace.y, trace.text)
-        )
-        for point in zip_longest(x, y, text):
-            rows.append(
-                (
-                    trace.name or f"trace {i}",
-                    *(None if value is None else str(value) for value in point),
-                )
+        if "x" not in trace or "y" not in trace:
+            raise ExportError(
+                f"a {trace.type} has no x and y to read its points off; give what is plotted as data="
             )
+        columns = [trace_values(trace[name]) for name in ("x", "y", "text")]
+        for point in zip_longest(*columns):
+            values = [None if value is None else str(value) for value in point]
+            rows.append((trace.name or f"trace {i}", *values))
     table = pl.DataFrame(
         rows, dict.fromkeys(("trace", "x", "y", "text"), pl.String()), orient="row"
     )
@@ -187,6 +213,35 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
         if table[c].cast(pl.Float64, strict=False).null_count() == table[c].null_count()
     ]
     return table.with_columns(pl.col(numbers).cast(pl.Float64))
+
+
+def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
+    """Give the values of a property of a trace, none where it is empty or one text.
+
+    A figure that was copied, pickled or read from JSON holds ``{"dtype", "bdata", "shape"}`` where
+    the figure that was made held an array (plotly 7.1): this unpacks it. Whoever reads data off a
+    trace reads it through here.
+
+    :param value: of ``x``, ``y``, ``text`` and the like.
+
+    >>> import copy
+    >>> import numpy as np
+    >>> import plotly.graph_objects as go
+    >>> from memlab.figures.export import trace_values
+    >>> fig = copy.deepcopy(go.Figure(go.Scatter(y=np.array([0.5, 1.0]))))
+    >>> trace_values(fig.data[0].y).tolist()
+    [0.5, 1.0]
+    """
+    if value is None or isinstance(value, str):
+        return ()
+    if not isinstance(value, Mapping):
+        return value  # type: ignore[no-any-return]
+    # plotly.js calls bytes that are colours "uint8c", and writes all numbers with the lowest byte
+    # first.
+    kind = np.dtype(value["dtype"].removesuffix("c")).newbyteorder("<")
+    numbers = np.frombuffer(base64.b64decode(value["bdata"]), kind)
+    shape = str(value.get("shape", numbers.size))
+    return numbers.reshape([int(length) for length in shape.split(",") if length.strip()])
 
 
 def write_files_atomically(
@@ -222,18 +277,17 @@ def _parquet(table: pl.DataFrame, name: str) -> bytes:
 
 
 def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
-    import plotly.io
-
     quiet = {"displaylogo": False, "plotlyServerURL": "", "responsive": False}
     shown = copy_for_width(fig, "full")
-    body = plotly.io.to_html(
-        shown,
-        include_plotlyjs=_PLOTLY_JS,
-        include_mathjax=False,
-        full_html=False,
-        div_id=name,
-        config=quiet,
-    )
+    with _plain_json():
+        body = plotly.io.to_html(
+            shown,
+            include_plotlyjs=_PLOTLY_JS,
+            include_mathjax=False,
+            full_html=False,
+            div_id=name,
+            config=quiet,
+        )
     fonts = font_face_rules(
         json.dumps(shown.to_plotly_json(), ensure_ascii=False, default=str) + caption
     )
@@ -244,6 +298,19 @@ def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
         caption=html.escape(printable_line(caption)),
     )
     return page.encode("utf-8", "replace")
+
+
+@contextmanager
+def _plain_json() -> Iterator[None]:
+    """Let plotly write JSON by Python's own module: where orjson is there it takes that, and writes other bytes."""
+    config = plotly.io.json.config
+    with _engine_lock:
+        before = config.default_engine
+        config.default_engine = "json"
+        try:
+            yield
+        finally:
+            config.default_engine = before
 
 
 def _missing_plotly_js(target: Path) -> dict[str, bytes]:

@@ -1,12 +1,11 @@
 """Execution of the notebooks, and the HTML pages of their results.
 
-``execution`` runs them and makes a figure again from its sidecar, ``html_page`` writes the executed
-ones as HTML and the page of all results.
+``execution`` runs them, ``html_page`` writes the executed ones as HTML and the page of all results.
 """
 
 from __future__ import annotations
 
-from memlab.notebooks.execution import remake_figure, run_notebooks
+from memlab.notebooks.execution import run_notebooks
 from memlab.notebooks.html_page import findings, notebook_dataset, write_results_page
 
-__all__ = ["findings", "notebook_dataset", "remake_figure", "run_notebooks", "write_results_page"]
+__all__ = ["findings", "notebook_dataset", "run_notebooks", "write_results_page"]

@@ -1,4 +1,4 @@
-"""Execution of notebooks with parameters, and of one again to remake a figure."""
+"""Execution of notebooks with parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import re
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -17,11 +16,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import memlab
 from memlab.config import settings
 from memlab.errors import DataError, ExportError, require_extra
-from memlab.figures.export import write_files_atomically
-from memlab.figures.provenance import announce_notebook, read_sidecar, relative_path, source_digest
+from memlab.figures.provenance import announce_notebook, relative_path, source_digest
 from memlab.files import sha256
 from memlab.notebooks.html_page import write_notebook_page
 
@@ -40,7 +40,8 @@ def run_notebooks(
 
     :param source: where the ``NN_name.ipynb`` are.
     :param out: where the executed ones go.
-    :param parameters: values for the cell tagged ``parameters``.
+    :param parameters: values for the cell tagged ``parameters``: ``None``, truth values, numbers
+        (numpy's too), texts, paths, and lists, tuples, arrays and mappings of these.
     :param only: run only notebooks whose name holds this; ``*``, ``?`` and ``[…]`` stand for what
         they do in a shell.
     :param chosen: more values, each of which one of these notebooks must know.
@@ -48,7 +49,8 @@ def run_notebooks(
     :param again: run also those that were executed with the same cells, parameters, settings, files
         and code of memlab, and whose figures are there as they left them.
     :returns: the executed notebook and its seconds, 0 where it was kept, each as it is done.
-    :raises DataError: when there is no such notebook or parameter, or ``out`` is where they are.
+    :raises DataError: when there is no such notebook or parameter, a parameter is something that
+        no notebook can be given, or ``out`` is where they are.
     :raises ExportError: when a notebook fails; says which cell of which, and where the executed
         part lies.
     """
@@ -72,7 +74,8 @@ def run_notebooks(
         raise DataError(
             f"no notebook that would run has a parameter {unknown[0]!r}; they have {', '.join(sorted(known))}"
         )
-    values = {**parameters, **(chosen or {})}
+    given = {**parameters, **(chosen or {})}
+    values = {name: _as_literal(value, name) for name, value in given.items()}
     try:
         Path(out).mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -101,6 +104,35 @@ def run_notebooks(
                 yield done.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _as_literal(value: Any, name: str) -> Any:
+    """Give a parameter as papermill writes it into a notebook without changing it.
+
+    papermill 2.7 writes what is not ``None``, a truth value, a number of Python, a text, a list or
+    a dict as a text in quotes, without a word: a tuple becomes ``"(5, 10)"``, the number
+    ``np.int64(5)`` becomes ``"5"``, and so does each key of a dict.
+
+    :raises DataError: for a set, a date, bytes, a key that is no text, or any other object.
+    """
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_as_literal(each, name) for each in value]
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise DataError(
+                f"parameter {name}: the key {wrong[0]!r} would arrive as text; use texts as keys"
+            )
+        return {key: _as_literal(each, name) for key, each in value.items()}
+    raise DataError(
+        f"parameter {name}: a {type(value).__name__} ({str(value)[:40]!r}) would arrive in the notebook as text; "
+        "give None, a truth value, a number, a text, a list, or a dict of these"
+    )
 
 
 def _input_digest(path: Path, values: Mapping[str, Any]) -> str:
@@ -139,61 +171,6 @@ def _is_unchanged(path: Path, target: Path, values: Mapping[str, Any]) -> bool:
     return bool(about == {"inputs": _input_digest(path, values), "figures": figures})
 
 
-def remake_figure(
-    name: str, figures: str | Path = "figures", *, source: str | Path = "notebooks"
-) -> tuple[list[str], bool]:
-    """Make a figure again from its sidecar: its notebook runs, with its parameters, as far as the figure.
-
-    Run it where ``memlab notebooks`` was run, for paths are kept relative to that place.
-
-    :param figures: the directory that holds ``NAME.json``, where the figure is replaced.
-    :param source: where the notebooks are.
-    :returns: the files that differ from those before; whether the cells of the notebook have
-        changed since.
-    :raises DataError: when the sidecar does not say which notebook made it, with what.
-    :raises ExportError: when there is none, or the notebook fails or exports no such figure; the
-        old files stay.
-    """
-    place = Path(figures) / f"{name}.json"
-    made_by = (read_sidecar(place) or {}).get("made_by", {})
-    if not (isinstance(made_by.get("parameters"), dict) and made_by.get("notebook")):
-        by = made_by.get("notebook") or made_by.get("script") or "something that left no name"
-        raise DataError(
-            f"{place}: made by {by} outside of 'memlab notebooks', which keeps parameters; run that again"
-        )
-    notebook = Path(source) / made_by["notebook"]
-    if not os.path.isfile(notebook):
-        raise DataError(
-            f"{notebook}: not found, and it made {name!r}; give the folder of notebooks with --source"
-        )
-    with tempfile.TemporaryDirectory(prefix="memlab-remake-") as folder:
-        exported = Path(folder) / "figures"
-        values = {**_resolve_paths(made_by["parameters"]), "figures": str(exported)}
-        _execute(notebook, Path(folder) / notebook.name, values, until=f'"{name}"')
-        files = {path.name: path.read_bytes() for path in exported.glob(f"{name}.*")}
-    if f"{name}.json" not in files:
-        raise ExportError(
-            f"{notebook} ran and exported no figure {name!r}; its cells have changed since"
-        )
-    places = {file: Path(figures) / file for file in files}
-    changed = [
-        f for f, place in places.items() if not place.is_file() or place.read_bytes() != files[f]
-    ]
-    write_files_atomically(Path(figures), files)
-    return sorted(changed), source_digest(notebook) != made_by.get("source")
-
-
-def _resolve_paths(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Make paths absolute again: a notebook runs in its own folder."""
-    paths = {
-        key: parameters[key] for key in ("dataset", "store") if isinstance(parameters.get(key), str)
-    }
-    return {
-        **parameters,
-        **{key: str(Path(p).resolve()) for key, p in paths.items() if "://" not in p},
-    }
-
-
 def _strip_paths(notebook: Any) -> None:
     """Remove the folders of this machine from the record and the outputs of an executed notebook."""
     about = notebook.metadata.get("papermill", {})
@@ -230,9 +207,7 @@ def _strip_folders(value: Any, folders: re.Pattern[str]) -> Any:
     return value
 
 
-def _execute(
-    path: Path, target: Path, values: Mapping[str, Any], until: str = ""
-) -> tuple[Path, float]:
+def _execute(path: Path, target: Path, values: Mapping[str, Any]) -> tuple[Path, float]:
     import papermill
     from jupyter_client.kernelspec import NoSuchKernel
 
@@ -248,11 +223,6 @@ def _execute(
             for name, value in values.items()
             if name in known
         }
-        last = max(
-            (i for i, cell in enumerate(notebook.cells) if until and until in cell.source),
-            default=None,
-        )
-        notebook.cells = notebook.cells if last is None else notebook.cells[: last + 1]
         with announce_notebook(
             path, {name: value for name, value in values.items() if name != "figures"}
         ):

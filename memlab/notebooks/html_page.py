@@ -6,14 +6,22 @@ import html
 import json
 import os
 import re
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from memlab.figures.export import write_files_atomically
+from memlab.errors import ExportError
+from memlab.figures.export import svg_as_shown, write_files_atomically
 from memlab.figures.gallery import STYLE, render_markdown
 from memlab.system_names import hide_model_files
 
+_PLOTLY = "application/vnd.plotly.v1+json"
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+# What a page without scripts shows of an output, text alone aside.
+_SHOWN = frozenset(
+    ["text/html", "text/markdown", "text/latex", "image/svg+xml", "image/png", "image/jpeg"]
+)
 _CELLS = """
 main{max-width:980px;padding:2rem 1rem}main p,main li{max-width:46rem}
 .prompt,.jp-InputPrompt,.jp-OutputPrompt,.anchor-link{display:none}
@@ -31,14 +39,22 @@ td,th{padding:.1rem .6rem .1rem 0}table{font-family:inherit}td:first-child{color
 def write_notebook_page(notebook: Any, target: Path) -> None:
     """Write an executed notebook as one HTML page beside it, with its pictures, that needs no network.
 
-    What libraries print to stderr is left to the notebook.
+    What libraries print to stderr is left to the notebook. A figure of plotly that brought no
+    picture is drawn; a line stands for a widget, and for whatever else the page cannot show.
     """
     from nbconvert import HTMLExporter
     from pygments.formatters import HtmlFormatter
 
     shown = deepcopy(notebook)
-    for cell in (cell for cell in shown.cells if cell.cell_type == "code"):
+    # The state of widgets, with their scripts: megabytes that nothing on the page reads.
+    shown.metadata.pop("widgets", None)
+    for i, cell in enumerate(shown.cells):
+        if cell.cell_type != "code":
+            continue
         cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        for j, output in enumerate(cell.outputs):
+            if "data" in output:
+                output.data = _still_data(output.data, f"{target.stem} {i} {j}")
     exporter = HTMLExporter(template_name="basic", embed_images=True)
     body, _ = exporter.from_notebook_node(shown, {"metadata": {"path": str(target.parent)}})
     style = STYLE + _CELLS + HtmlFormatter(style="default").get_style_defs(".highlight")
@@ -46,6 +62,42 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
         target.parent,
         {f"{target.stem}.html": _html_page(target.stem, f"<main>{body}</main>", style)},
     )
+
+
+def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Give an output as a page without scripts shows it: as it is, as a picture, or a line that says what is missing.
+
+    nbconvert prefers the view of a widget to a picture beside it, and leaves out a kind of output
+    that it does not know.
+
+    :param data: by kind (MIME type).
+    :param key: of the output, on its page.
+    """
+    still = {kind: content for kind, content in data.items() if kind != _WIDGET}
+    if not _SHOWN.isdisjoint(still):
+        return still
+    if _PLOTLY in data:
+        return _still_figure(data[_PLOTLY], key)
+    if _WIDGET in data:
+        name = re.match(r"[A-Za-z_]\w*(?=\()", data.get("text/plain", ""))
+        return _missing_line(f"a widget ({name[0]})" if name else "a widget")
+    if "text/plain" in still or "application/javascript" in still:
+        return still
+    return _missing_line(f"an output of the kind {', '.join(still)}")
+
+
+def _still_figure(spec: Any, key: str) -> dict[str, Any]:
+    import plotly.graph_objects as go
+
+    try:
+        return {"image/svg+xml": svg_as_shown(go.Figure(spec), key)}
+    except (ExportError, ValueError) as error:
+        return _missing_line(f"a figure of plotly ({error})")
+
+
+def _missing_line(what: str) -> dict[str, Any]:
+    line = f"Here is {what}, which this page cannot show; open the notebook to see it."
+    return {"text/html": f"<p><em>{html.escape(line)}</em></p>"}
 
 
 def write_results_page(

@@ -8,10 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+import memlab
 from memlab.cluster import NOISE, cluster_terms, observed_and_null_spread, pair_similarity
 from memlab.cluster.evidence_spread import PAIR_KINDS
 from memlab.cluster.terms import content_word_filter
 from memlab.errors import DataError
+from memlab.text.tokens import words
+from memlab.text.words import CONTRACTIONS, STOP_WORDS
 
 
 def test_weights_are_class_based_tf_idf() -> None:
@@ -27,9 +30,35 @@ def test_what_several_say_counts_more_and_their_names_do_not() -> None:
     texts = ["Ann saw a boat.", "A boat!", "The lamp is a lamp."]
     for who in ("AAA", ["Ann", "B", "B"]):
         assert cluster_terms(texts, np.zeros(3, int), speakers=who)["terms"][0][0] == "boat"
-    assert cluster_terms(["Ann runs a shop."], np.array([0]), speakers=["Annabel"])[
+    assert cluster_terms(["Ann has a shop."], np.array([0]), speakers=["Annabel"])[
         "terms"
     ].to_list() == [["shop"]]
+
+
+def test_a_phrase_of_several_words_is_a_name_where_the_texts_have_it_twice() -> None:
+    """In whichever cluster: "cargo bike" names both, "green door" none."""
+    texts = ["A cargo bike by a green door.", "My cargo bike and a lamp."]
+    first, second = cluster_terms(texts, np.array([0, 1]), n_terms=5)["terms"].to_list()
+    assert first == ["door", "green", "cargo bike"]
+    assert second == ["lamp", "cargo bike"]
+
+
+def test_no_function_word_names_a_cluster_however_it_is_written() -> None:
+    texts = [
+        "Im sure youre fine, didnt it go well? We show what we have, and theyre away.",
+        "I'm sure you're fine, didn't it go well? That's what we'd want. It's me, isn't it?",
+        "dont, wont, cant, ill, ive, thats, theres and whats left is actually nearly free",
+    ]
+    assert cluster_terms(texts, np.array([0, 0, 0]))["terms"].to_list() == [[]]
+    sample = memlab.sample()
+    scopes = {scope: number for number, scope in enumerate(sample.scopes)}
+    labels = sample.turns["scope"].replace_strict(scopes).to_numpy()
+    named = cluster_terms(sample.turns["text"].to_list(), labels, n_terms=60)["terms"]
+    found = {word for terms in named for term in terms for word in words(term)}
+    assert len(found) > 200
+    assert not found & STOP_WORDS
+    short_forms = {word.replace("'", "") for word in CONTRACTIONS}
+    assert not found & (short_forms - {"hell", "id", "shed", "shell", "wed"})
 
 
 def test_names_follow_the_language() -> None:

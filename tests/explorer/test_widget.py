@@ -14,9 +14,7 @@ from talk import write
 
 import memlab
 from memlab.errors import DataError
-from memlab.explorer.panels import rollup_panel
 from memlab.figures.provenance import NOTEBOOK_VARIABLE
-from memlab.summaries import rollup
 
 
 @pytest.fixture
@@ -116,20 +114,3 @@ def test_where_no_screen_is_it_is_a_picture(explorer: Any, monkeypatch: pytest.M
     shown = explorer._repr_mimebundle_()
     assert shown["image/svg+xml"].startswith("<svg")
     assert set(shown) == {"text/plain", "image/svg+xml"}
-
-
-def test_a_node_opens_to_what_is_below_and_a_session_to_its_turns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    turns = DATA.turns.filter(scope=SCOPE)
-    nodes = rollup(turns)
-    panel = rollup_panel(nodes, turns)
-    assert {node for _, node in panel.node.options} == set(nodes["node_id"])
-    panel.node.value = nodes.filter(kind="week")["node_id"][0]
-    assert ">below<" in panel.html
-    panel.node.value = nodes.filter(kind="session")["node_id"][0]
-    assert ">its turns<" in panel.widget.children[1].value
-    monkeypatch.setenv(NOTEBOOK_VARIABLE, "{}")
-    assert set(panel._repr_mimebundle_()) == {"text/html", "text/plain"}
-    with pytest.raises(DataError, match="no node"):
-        rollup_panel(pl.DataFrame(), turns)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import json
+import pickle
 import re
 import resource
 import struct
+import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import plotly
+import plotly.graph_objects as go
+import plotly.io
 import polars as pl
 import pytest
+from _plotly_utils import optional_imports
+from choreographer.browsers.chromium import chromium_based_browsers
 
 from memlab.errors import ExportError
 from memlab.figures import ExportedFigure, _browser, bars, export, style, write_gallery
-from memlab.figures.export import PNG_SCALE, _stabilise_svg
+from memlab.figures.export import PNG_SCALE, _stabilise_svg, plotted_points, trace_values
 
 DATA = pl.DataFrame(
     {"cause": ["a", "b", "c"], "group": "all", "n": [2, 1, 1], "share": [0.5, 0.25, 0.25]}
@@ -118,6 +126,71 @@ def test_second_export_writes_the_same_bytes_and_what_is_no_longer_made_goes(
     assert "image/svg+xml" not in lonely._repr_mimebundle_()
 
 
+@pytest.fixture
+def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = Mock(side_effect=_browser.NoBrowser("no browser to draw with"))
+    monkeypatch.setattr(_browser, "find_browser_path", missing)
+
+
+COPIES: dict[str, Callable[[go.Figure], go.Figure]] = {
+    "copied": copy.deepcopy,
+    "pickled": lambda fig: pickle.loads(pickle.dumps(fig)),
+    "read from JSON": lambda fig: plotly.io.from_json(fig.to_json()),
+    "made of a dictionary": lambda fig: go.Figure(fig.to_dict()),
+}
+
+
+@pytest.mark.filterwarnings("ignore:figure 'x'")
+@pytest.mark.parametrize("kind", COPIES)
+def test_the_data_of_a_copied_figure_are_numbers(
+    kind: str, tmp_path: Path, no_browser: None
+) -> None:
+    """plotly 7.1 gives a copy dictionaries with ``bdata`` where the figure itself holds arrays."""
+    line = go.Scatter(x=np.array([1, 2, 300], "i2"), y=np.array([0.5, np.nan, -2]), name="a")
+    bars = go.Bar(x=["u", "v", "w"], y=np.array([1, 2, 3], "u1"), text=["p", "q", "r"])
+    fig = COPIES[kind](go.Figure([line, bars]))
+    assert isinstance(fig.data[0].x, dict), "else there is nothing to unpack"
+    table = pl.read_parquet(export(fig, "x", directory=tmp_path).path("parquet"))
+    assert table["y"].to_list()[2:] == [-2, 1, 2, 3]
+    assert table["x"].to_list() == ["1", "2", "300", "u", "v", "w"]
+    assert table["text"].to_list() == [None, None, None, "p", "q", "r"]
+    numbers = go.Figure(go.Scatter(x=np.arange(3), y=np.arange(3) / 2))
+    assert plotted_points(COPIES[kind](numbers)).rows() == plotted_points(numbers).rows()
+    grid = COPIES[kind](go.Figure(go.Heatmap(z=np.arange(6.0).reshape(2, 3))))
+    np.testing.assert_array_equal(trace_values(grid.data[0].z), [[0, 1, 2], [3, 4, 5]])
+
+
+def test_a_figure_whose_points_cannot_be_read_asks_for_its_data(
+    tmp_path: Path, no_browser: None
+) -> None:
+    pie = go.Figure(go.Pie(labels=["a", "b"], values=[1, 2]))
+    with pytest.raises(ExportError, match=r"a pie has no x and y.*data="):
+        export(pie, "x", directory=tmp_path)
+    with pytest.warns(UserWarning, match="no browser"):
+        assert export(pie, "x", data=DATA, directory=tmp_path).path("html").exists()
+
+
+def test_a_page_has_the_same_bytes_wherever_orjson_can_be_imported(
+    tmp_path: Path, no_browser: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """plotly takes orjson where it is there, which writes "é" and .0000001 otherwise than json does."""
+    fig = go.Figure(go.Scatter(x=["é"], y=[1e-7]))
+    pages = []
+    monkeypatch.setattr(optional_imports, "_not_importable", set())
+    fake = Mock(dumps=Mock(return_value=b'"of orjson"'), OPT_NON_STR_KEYS=1, OPT_SERIALIZE_NUMPY=2)
+    for module in (None, fake):
+        monkeypatch.setitem(sys.modules, "orjson", module)
+        monkeypatch.setattr(optional_imports, "_not_importable", set())
+        with pytest.warns(UserWarning, match="no browser"):
+            exported = export(fig, "x", directory=tmp_path)
+        assert exported._repr_mimebundle_()["application/vnd.plotly.v1+json"]["data"]
+        pages.append(exported.path("html").read_text())
+    assert fig.to_json() == '"of orjson"', "what plotly takes by itself"
+    assert pages[0] == pages[1]
+    assert '"x":["\\u00e9"],"y":[1e-07]' in pages[1]
+    assert plotly.io.json.config.default_engine == "auto"
+
+
 def test_the_order_in_which_the_browser_ends_its_work_is_not_in_the_picture() -> None:
     head = b'<svg class="main-svg" width="336" height="220" %s><defs id="defs-0a1b2c"/><path style=""/></svg>'
     one, other = (
@@ -159,8 +232,16 @@ def test_a_browser_that_cannot_draw_is_an_error_beside_page_and_data(
     monkeypatch.delenv("BROWSER_PATH")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("choreographer.browsers.chromium.Chromium.find_browser", lambda **_: None)
-    with pytest.raises(_browser.NoBrowser, match="apt-get install chromium"):
+    with pytest.raises(_browser.NoBrowser, match="apt-get install chromium") as missing:
         _browser.find_browser_path()
+    searched = str(missing.value)
+    assert "BROWSER_PATH is not set, the PATH has none of chrome, chromium" in searched
+    places = [
+        place for browser in chromium_based_browsers.values() for place in browser.typical_paths
+    ]
+    assert len(places) > 5
+    assert not [place for place in places if place not in searched]
+    assert "choreographer/deps" in searched, "where choreographer puts a browser that it fetches"
 
 
 @pytest.mark.slow

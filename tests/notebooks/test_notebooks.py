@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import ast
+import base64
 import json
 import operator
 import re
 import shutil
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import jupytext
 import nbformat
+import numpy as np
+import polars as pl
 import pytest
 
 import memlab
 from memlab.errors import DataError, ExportError
-from memlab.notebooks import remake_figure, run_notebooks, write_results_page
+from memlab.figures import _browser
+from memlab.notebooks import run_notebooks, write_results_page
 from memlab.notebooks.execution import _is_unchanged
+from memlab.notebooks.html_page import write_notebook_page
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "notebooks"
@@ -170,44 +178,24 @@ def write_notebook(
 
 
 @pytest.mark.slow
-def test_a_cell_that_fails_is_named_and_a_figure_is_made_again_from_its_sidecar(
+def test_a_cell_that_fails_is_named_and_a_figure_says_what_made_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its parameters, as far as the figure; what else the notebook exports stays as it was."""
     monkeypatch.chdir(tmp_path)
-    first, wanted = (
-        f'export(bars.share_bars(frame), "{name}", directory=figures)'
-        for name in ("first", "wanted")
-    )
+    export = 'export(bars.share_bars(frame), "wanted", directory=figures)'
     places = 'display({"text/html": f"<td>{figures}</td>", "application/json": {"in": [figures]}}, raw=True)'
-    write_notebook(tmp_path, "00_a.ipynb", f"{first}\n{places}", wanted, "1 / (n - n)")
+    write_notebook(tmp_path, "00_a.ipynb", f"{export}\n{places}", "1 / (n - n)")
     target = tmp_path / "figures"
     with pytest.raises(
-        ExportError, match=r"00_a\.ipynb: cell 4 failed: ZeroDivisionError: division by zero"
+        ExportError, match=r"00_a\.ipynb: cell 3 failed: ZeroDivisionError: division by zero"
     ):
         list(run_notebooks(".", "out", {"figures": str(target), "n": 3}))
     partial = (tmp_path / "out" / "00_a.ipynb").read_text()
     assert "<td>figures</td>" in partial, "what was run so far is kept"
     assert not [place for place in (tmp_path, ROOT, Path.home()) if f"{place}/" in partial]
-    known = json.loads((target / "wanted.json").read_text())
-    assert (known["made_by"]["notebook"], known["made_by"]["parameters"]) == (
-        "00_a.ipynb",
-        {"n": 3},
-    )
-    before = {path.name: path.read_bytes() for path in target.iterdir()}
-    (target / "wanted.column.svg").write_text("spoilt")
-    assert remake_figure("wanted", target, source=".") == (["wanted.column.svg"], False)
-    assert {path.name: path.read_bytes() for path in target.iterdir()} == before
-
-    write_notebook(tmp_path, "00_a.ipynb", "pass", plot="")
-    with pytest.raises(ExportError, match=r"exported no figure 'wanted'; its cells have changed"):
-        remake_figure("wanted", target, source=".")
-    (tmp_path / "00_a.ipynb").unlink()
-    with pytest.raises(DataError, match=r"00_a\.ipynb: not found, and it made 'wanted'"):
-        remake_figure("wanted", target, source=".")
-    (target / "wanted.json").write_text(json.dumps(known | {"made_by": {"script": "plot.py"}}))
-    with pytest.raises(DataError, match=r"made by plot\.py outside of 'memlab notebooks'"):
-        remake_figure("wanted", target, source=".")
+    made_by = json.loads((target / "wanted.json").read_text())["made_by"]
+    assert made_by["notebook"] == "00_a.ipynb"
+    assert made_by["parameters"] == {"n": 3}
 
 
 @each
@@ -300,6 +288,121 @@ def test_what_is_chosen_goes_before_what_is_set_and_what_did_not_change_is_kept(
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "f.json").write_text('{"made_by": {"notebook": "00_a.ipynb"}}')
     assert not _is_unchanged(tmp_path / "00_a.ipynb", path, given)
+
+
+PARAMETERS: dict[str, tuple[Any, Any]] = {
+    "tuple": ((5, 10), [5, 10]),
+    "nested": ([(1, 2), {"a": (3,)}], [[1, 2], {"a": [3]}]),
+    "numpy's integer": (np.int64(5), 5),
+    "numpy's truth": (np.bool_(True), True),
+    "numpy's float": (np.float32(0.5), 0.5),
+    "array": (np.array([[1, 2], [3, 4]]), [[1, 2], [3, 4]]),
+    "path": (Path("data") / "log.jsonl", "data/log.jsonl"),
+    "infinity": (float("-inf"), float("-inf")),
+    "text": ("a\n'\"\\", "a\n'\"\\"),
+    "none": (None, None),
+    "false": (False, False),
+}
+
+
+@pytest.mark.slow
+def test_parameters_arrive_as_what_they_are(tmp_path: Path) -> None:
+    """papermill 2.7 writes tuples, numpy's values and paths as texts in quotes, also within lists."""
+    sent = {name: value for name, (value, _) in PARAMETERS.items()}
+    write_notebook(tmp_path, "00_a.ipynb", "print(repr(n))", plot="")
+    [(executed, _)] = run_notebooks(tmp_path, tmp_path / "out", {"n": sent, "figures": "x"})
+    printed = "".join(cells(executed)[-1]["outputs"][0]["text"])
+    arrived = eval(printed, {"inf": float("inf")})
+    assert arrived == {name: value for name, (_, value) in PARAMETERS.items()}
+    assert [type(value) for value in arrived.values()] == [type(v) for _, v in PARAMETERS.values()]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({5, 10}, "a set "),
+        (frozenset({5}), "a frozenset "),
+        (date(2026, 1, 1), "a date \\('2026-01-01'\\)"),
+        (np.datetime64("2026-01-01"), "a date "),
+        (b"5", "a bytes "),
+        (Decimal("0.5"), "a Decimal "),
+        (range(3), "a range "),
+        (pl.Series([1]), "a Series "),
+        ([1, {"a": {5}}], "a set "),
+        ({1: 2}, "the key 1 "),
+    ],
+)
+def test_a_parameter_that_would_arrive_as_text_is_refused(
+    tmp_path: Path, value: Any, message: str
+) -> None:
+    write_notebook(tmp_path, "00_a.ipynb", "print(n)", plot="")
+    with pytest.raises(DataError, match=f"parameter n: {message}.*text"):
+        list(run_notebooks(tmp_path, tmp_path / "out", {"n": value}))
+    assert not (tmp_path / "out").exists()
+
+
+WIDGET = {
+    "application/vnd.jupyter.widget-view+json": {
+        "model_id": "m",
+        "version_major": 2,
+        "version_minor": 0,
+    }
+}
+FIGURE = {
+    "application/vnd.plotly.v1+json": {
+        "data": [{"type": "scatter", "x": [1, 2], "y": [3, 4]}],
+        "layout": {"title": {"text": "Two points"}},
+    }
+}
+
+
+def page_of(folder: Path, *outputs: dict[str, Any]) -> str:
+    """The page of a notebook with these outputs, what is drawn in it as text."""
+    made = [nbformat.v4.new_output("display_data", data) for data in outputs]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("x", outputs=made, id="c")])
+    state = {"state": {"m": {"state": {"_esm": "script " * 1000}}}}
+    book.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": state}
+    before = json.dumps(book)
+    write_notebook_page(book, folder / "00_a.ipynb")
+    assert json.dumps(book) == before, "the notebook itself stays as it was executed"
+    page = (folder / "00_a.html").read_text(encoding="utf-8")
+    pictures = re.findall(r"data:image/svg\+xml;base64,([^\"]+)", page)
+    return page + "".join(base64.b64decode(picture).decode() for picture in pictures)
+
+
+def test_a_page_says_what_it_cannot_show(tmp_path: Path) -> None:
+    """nbconvert 7.17 leaves each of these places empty, and takes a widget's view before its picture."""
+    page = page_of(
+        tmp_path,
+        WIDGET | {"text/plain": "IntSlider(value=0)"},
+        WIDGET | {"text/plain": "  0%| | 0/3"},
+        WIDGET | {"text/html": "<p>its picture</p>", "text/plain": "W()"},
+        {"application/vnd.foo+json": {"<a>": 1}},
+        {"application/vnd.bar+json": {"a": 1}, "text/plain": "Bar of one"},
+    )
+    assert "Here is a widget (IntSlider), which this page cannot show; open the notebook" in page
+    assert "Here is a widget, which this page cannot show" in page
+    assert "<p>its picture</p>" in page
+    assert "an output of the kind application/vnd.foo+json, which this page cannot show" in page
+    assert "<pre>Bar of one</pre>" in page
+    assert "widget-view" not in page
+    assert len(page) < 20_000, "without the state of widgets"
+
+
+def test_a_figure_of_plotly_alone_is_drawn_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = page_of(tmp_path, FIGURE, FIGURE | {"text/html": "<p>its own page</p>"})
+    assert page.count('<svg class="main-svg"') >= 1
+    assert "Two points" in page
+    assert "<p>its own page</p>" in page
+    assert page_of(tmp_path, FIGURE) == page_of(tmp_path, FIGURE), "the same bytes again"
+    broken = {"application/vnd.plotly.v1+json": {"data": [{"type": "no such kind"}]}}
+    assert "Here is a figure of plotly (" in page_of(tmp_path, broken)
+    missing = Mock(side_effect=_browser.NoBrowser("no browser to draw with"))
+    monkeypatch.setattr(_browser, "find_browser_path", missing)
+    page = page_of(tmp_path, FIGURE)
+    assert "Here is a figure of plotly (no browser to draw with), which this page" in page
 
 
 def test_what_cannot_be_run(tmp_path: Path) -> None:
