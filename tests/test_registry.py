@@ -65,7 +65,7 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
         memlab.measures,
         memlab.formats,
     ):
-        monkeypatch.setattr(registry, "_functions", dict(registry._functions))
+        monkeypatch.setattr(registry, "_functions", dict(registry))
 
 
 @pytest.fixture(scope="module")

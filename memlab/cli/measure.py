@@ -48,7 +48,7 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption,
     reads those back and runs the rest.
     """
-    from memlab.datasets.corrections import CORRECTED, apply_corrections
+    from memlab.datasets.benchmarks.corrections import CORRECTED, apply_corrections
     from memlab.experiments.costs import estimate_costs
     from memlab.experiments.running import distinct_pipelines, measurable_levels
 
