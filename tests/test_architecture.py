@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -34,6 +36,39 @@ DOORS = {
     "typer": {"cli"},
 }
 MODULES = sorted((ROOT / "memlab").rglob("*.py"))
+# The core is what a reader meets first; the others hang on it through registries.
+HANGING = (
+    "memlab.datasets.importers",
+    "memlab.datasets.benchmarks",
+    "memlab.llm.proxy",
+    "memlab.llm.fixers",
+    "memlab.conversation",
+    "memlab.memories",
+    "memlab.experiments",
+    "memlab.explorer",
+    "memlab.notebooks",
+    "memlab.cli",
+)
+CORE = (
+    "memlab.records",
+    "memlab.text",
+    "memlab.llm",
+    "memlab.embed",
+    "memlab.store",
+    "memlab.retrieve",
+    "memlab.select",
+    "memlab.cluster",
+    "memlab.rerank",
+    "memlab.knowledge",
+    "memlab.summaries",
+    "memlab.evaluate",
+    "memlab.figures",
+    "memlab.datasets",
+    "memlab.pipelines",
+    "memlab.registry",
+    "memlab.config",
+    "memlab.errors",
+)
 
 
 def _name(path: Path) -> str:
@@ -48,22 +83,30 @@ NAMES = {_name(path): path for path in MODULES}
 
 
 @cache
-def _imports(path: Path) -> list[str]:
-    """Give what a module imports, at its top or within a function, but for the type checker alone."""
+def _imports(path: Path, *, for_types: bool = False) -> list[str]:
+    """Give what a module imports, at its top or within a function.
+
+    :param for_types: with what it imports for the type checker alone.
+    """
     names, waiting = list[str](), [*ast.parse(path.read_text()).body]
     for node in waiting:
         if isinstance(node, ast.Import | ast.ImportFrom):
             start = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
             names += [f"{start}{alias.name}" for alias in node.names]
-        elif not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
+        elif for_types or not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
             waiting += ast.iter_child_nodes(node)
     return names
 
 
-def _modules(path: Path) -> set[str]:
+def _modules(path: Path, *, for_types: bool = False) -> set[str]:
     """Give the modules of memlab that a module imports."""
-    longest = (name if name in NAMES else name.rpartition(".")[0] for name in _imports(path))
+    imported = _imports(path, for_types=for_types)
+    longest = (name if name in NAMES else name.rpartition(".")[0] for name in imported)
     return {name for name in longest if name in NAMES and name != _name(path)}
+
+
+def _is_within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
@@ -88,3 +131,36 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 def test_every_room_has_its_place() -> None:
     assert {_room(path) for path in MODULES} - {"__init__"} == set(PLACE)
+
+
+@pytest.mark.parametrize("package", CORE)
+def test_the_core_imports_nothing_that_hangs_on_it(package: str) -> None:
+    """Followed through whatever else it imports; what is imported in functions and for types counts."""
+    waiting = [
+        name for name in NAMES if _is_within(name, (package,)) and not _is_within(name, HANGING)
+    ]
+    assert waiting, f"{package} is no package or module"
+    path = {name: name for name in waiting}
+    while waiting:
+        name = waiting.pop()
+        assert not _is_within(name, HANGING), path[name]
+        for other in _modules(NAMES[name], for_types=True) - path.keys():
+            path[other] = f"{path[name]} → {other}"
+            waiting.append(other)
+
+
+def test_what_the_core_names_is_imported_when_a_format_is_looked_for() -> None:
+    code = """
+import sys, memlab.datasets
+named = [name for name in sys.modules if name.startswith("memlab.datasets.")]
+print(*named)
+assert "locomo" in memlab.formats and "slack" in memlab.datasets.FORMATS
+print("memlab.datasets.importers.slack" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    at_once, later = done.stdout.splitlines()
+    assert "memlab.datasets.chatlog" in at_once.split()
+    assert [name for name in at_once.split() if _is_within(name, HANGING)] == []
+    assert later == "True"
