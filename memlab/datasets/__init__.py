@@ -51,7 +51,7 @@ __all__ = [
     "importers",
     "load",
     "stream",
-]  # fmt: skip
+]
 
 _log = logging.getLogger("memlab")
 _GENERIC_NAME = re.compile(r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export")
@@ -121,15 +121,16 @@ def stream(
     header that it is grouped by scope is gathered first, and pooling holds the file that it draws
     from.
 
-    :param format: a name of ``memlab.formats``; memlab's own are found from the file when not
-        given. Another is a function of ``path`` under ``@memlab.formats.register`` that yields the
-        records of a chat log, as dicts with the keys of :mod:`memlab.datasets.chatlog`.
+    :param format: a name of ``memlab.formats``; found from the file when not given. One of your own
+        is a function of ``path`` under ``@memlab.formats.register`` that yields the records of a
+        chat log, as dicts with the keys of :mod:`memlab.datasets.chatlog`; it is found too where it
+        says how it is recognised (:class:`memlab.registry.Format`).
     :param on_error: ``raise`` stops at the first bad record; ``quarantine`` writes bad records with
         their reasons to ``<file name>.quarantine.jsonl``, loads the rest and lists them in
         ``Dataset.issues``.
     :param batch_turns: a batch is given out once it has this many turns.
     :param pool: make every LongMemEval question a haystack of this many sessions, see
-        :mod:`memlab.datasets.pooling`.
+        :mod:`memlab.datasets.benchmarks.pooling`.
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
     :param language: that people speak in it, a code of :data:`memlab.text.languages.LANGUAGES`; by
         default what the header of a chat log says, else English.
