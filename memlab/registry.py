@@ -239,6 +239,9 @@ class Format:
     pool: Callable[..., Iterator[Any]] | None = None
 
 
+_PLAIN = Format()
+
+
 class FormatRegistry(Registry):
     """Functions that read files, each with the :class:`Format` that it was registered with."""
 
@@ -280,7 +283,7 @@ class FormatRegistry(Registry):
 
     def describe(self, name: str) -> Format:
         """Give how the files of a format are recognised; of a name that is none, that of any."""
-        return self._described.get(name, Format()) if name in self else Format()
+        return self._described.get(name, _PLAIN) if name in self else _PLAIN
 
 
 formats = FormatRegistry(

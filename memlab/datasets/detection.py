@@ -111,7 +111,7 @@ def _recognise(file: Source, names: Iterable[str]) -> str | None:
 
 def _refusal(file: Source) -> str | None:
     """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
-    asked = dict.fromkeys(formats.describe(name).refuse for name in list_formats())
+    asked = dict.fromkeys(formats.describe(name).refuse for name in formats)
     for refuse in asked:
         if refuse is not None and (why := refuse(file)):
             return why
