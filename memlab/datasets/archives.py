@@ -24,9 +24,12 @@ _ALWAYS_READ = 64 << 20  # bytes that are read however small they were packed
 
 def may_hold_text(name: str, endings: tuple[str, ...] = TEXTS) -> bool:
     """Say whether a file of a folder or an archive may hold a chat, by its name."""
-    parts = PurePosixPath(name).parts
-    hidden = any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in parts)
-    return name.lower().endswith(endings) and not hidden
+    for part in PurePosixPath(name).parts:
+        if part == "__MACOSX":
+            return False
+        if part.startswith(".") and part != "..":  # it is hidden
+            return False
+    return name.lower().endswith(endings)
 
 
 def is_zip_bomb(unpacked: int, packed: int) -> bool:
@@ -47,18 +50,24 @@ def list_entries(path: Path) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo
                 entries[entry.filename.replace("\\", "/").lstrip("/")] = entry
     except FAULTS as error:
         _fail(path, f"is no whole ZIP archive ({error}); download it again", error)
-    texts = {name: entry for name, entry in entries.items() if may_hold_text(name)}
-    unpacked = sum(entry.file_size for entry in texts.values())
-    packed = sum(entry.compress_size for entry in texts.values())
+    kept = {}
+    unpacked = packed = 0
+    unreadable = []
+    for name, entry in entries.items():
+        if may_hold_text(name, TEXTS + UNREAD):
+            kept[name] = archive, entry
+        if may_hold_text(name):
+            unpacked += entry.file_size
+            packed += entry.compress_size
+            if entry.flag_bits & 1 or entry.compress_type not in _PACKINGS:
+                unreadable.append(name)
     if unpacked > _MOST_TEXT or is_zip_bomb(unpacked, packed):
         what = f"holds {unpacked:,} bytes of text in {packed:,}: no chat does"
         _fail(path, f"{what}; unpack it, and give the file you mean")
-    for name, entry in texts.items():
-        if entry.flag_bits & 1 or entry.compress_type not in _PACKINGS:
-            what = f"{name!r} has a password or a packing other than deflate"
-            _fail(path, f"{what}; unpack the archive, and give the folder")
-    reported = {name for name in entries if may_hold_text(name, TEXTS + UNREAD)}
-    return {name: (archive, entry) for name, entry in entries.items() if name in reported}
+    if unreadable:
+        what = f"{unreadable[0]!r} has a password or a packing other than deflate"
+        _fail(path, f"{what}; unpack the archive, and give the folder")
+    return kept
 
 
 def _fail(path: Path, message: str, cause: BaseException | None = None) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from memlab.datasets import fetch
 from memlab.datasets.source import Source
@@ -16,7 +17,8 @@ from memlab.errors import DataError
 from memlab.registry import formats
 
 _PROBED = 400  # files of a folder or archive whose beginnings are looked at
-_ORDER = ("export", "benchmark", "log")
+_KINDS = ("export", "benchmark", "log")
+"""In the order in which their formats are asked."""
 
 
 def detect(path: str | Path) -> str:
@@ -39,14 +41,17 @@ def detect(path: str | Path) -> str:
     source = Source(fetch.locate_file(path))
     if not source.holds_files:
         return _detect_file(source)
-    kind = _detect_folder(source) if source.path.is_dir() else None
-    return kind or _detect_export(source)
+    found = None
+    if source.path.is_dir():
+        found = _detect_by_names(source)
+    if found is None:
+        found = _detect_export(source)
+    return found
 
 
 def list_formats() -> list[str]:
     """List the names of all formats in the order in which they are asked."""
-    names = sorted(formats, key=lambda name: _ORDER.index(formats.describe(name).kind))
-    return sorted(names, key=_is_own)
+    return sorted(formats, key=_asked_at)
 
 
 def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
@@ -54,16 +59,17 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
 
     :raises DataError: when there is none.
     """
-    known: list[Source] = []
+    known = []
     for file in without_sent_files(files):
-        if file.size and (_fits(kind, file) or (file.look_further() and _fits(kind, file))):
+        if file.size and _recognise(file, [kind], refuse=False):
             known.append(file)
         file.forget()
     if known:
         return known
     if len(files) != 1:
         source.fail(f"holds no file that looks like {kind}")
-    if other := _recognise(files[0], _split_formats()[0]):
+    other = _first_that_fits(files[0], _asked_before_refusal())
+    if other is not None:
         source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
     return files
 
@@ -71,25 +77,21 @@ def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[
 def without_sent_files(files: list[Source]) -> list[Source]:
     """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else."""
     sent: set[int] = set()
-    for find in {formats.describe(name).sent for name in formats}:
+    for find in dict.fromkeys(formats.describe(name).sent for name in formats):
         if find is not None:
             sent.update(map(id, find(files)))
     return [file for file in files if id(file) not in sent] or files
 
 
-def _is_own(name: str) -> bool:
-    return formats[name].__module__.partition(".")[0] == "memlab"
+def _asked_at(name: str) -> tuple[bool, int]:
+    """Give the place of a format in the order: plug-ins first, then by kind."""
+    own = formats[name].__module__.startswith("memlab.")
+    return own, _KINDS.index(formats.describe(name).kind)
 
 
-def _split_formats() -> tuple[list[str], list[str]]:
-    """List the formats that are asked before a file may be refused, of plug-ins and exports, and the others."""
-    names = list_formats()
-    first = [name for name in names if _is_export(name) or not _is_own(name)]
-    return first, [name for name in names if name not in first]
-
-
-def _is_export(name: str) -> bool:
-    return formats.describe(name).kind == "export"
+def _asked_before_refusal() -> list[str]:
+    """List the formats that are asked before a file may be refused: those of plug-ins, and exports."""
+    return [name for name in list_formats() if _asked_at(name) <= (True, _KINDS.index("export"))]
 
 
 def _fits(name: str, file: Source) -> bool:
@@ -97,53 +99,75 @@ def _fits(name: str, file: Source) -> bool:
     about = formats.describe(name)
     if about.detect is not None and about.detect(file):
         return True
-    return bool(about.keys) and not file.first_keys.isdisjoint(about.keys)
+    if not about.keys:
+        return False
+    return not file.first_keys.isdisjoint(about.keys)
 
 
-def _recognise(file: Source, names: Iterable[str]) -> str | None:
-    """Find the first of some formats that recognises a file; ``None`` where that one refuses it."""
+def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True) -> str | None:
+    """Find the first of some formats that recognises a file.
+
+    :param refuse: give ``None`` where that format refuses it.
+    """
     for name in names:
-        if _fits(name, file):
-            refuse = formats.describe(name).refuse
-            return None if refuse is not None and refuse(file) else name
+        if not _fits(name, file):
+            continue
+        why = formats.describe(name).refuse
+        if refuse and why is not None and why(file):
+            return None
+        return name
     return None
+
+
+def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | None:
+    """Find the first of some formats that recognises a file, whose first record may be longer than its beginning."""
+    found = _first_that_fits(file, names, refuse=refuse)
+    if found is None and file.look_further():
+        found = _first_that_fits(file, names, refuse=refuse)
+    return found
 
 
 def _refusal(file: Source) -> str | None:
     """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
-    asked = dict.fromkeys(formats.describe(name).refuse for name in formats)
-    for refuse in asked:
-        if refuse is not None and (why := refuse(file)):
+    for refuse in dict.fromkeys(formats.describe(name).refuse for name in formats):
+        why = None if refuse is None else refuse(file)
+        if why is not None:
             return why
     return None
 
 
 def _detect_file(file: Source) -> str:
-    first, rest = _split_formats()
-    if kind := _recognise(file, first):
-        return kind
-    if why := _refusal(file):
-        file.fail(why)
-    if "memlab" in file.first_keys:
-        return "chatlog"
-    if kind := _recognise(file, rest):
-        return kind
+    names, first = list_formats(), _asked_before_refusal()
+    found = _first_that_fits(file, first)
+    if found is None:
+        why = _refusal(file)
+        if why is not None:
+            file.fail(why)
+        if "memlab" in file.first_keys:
+            return "chatlog"
+        found = _first_that_fits(file, names[len(first) :])
+    if found is not None:
+        return found
     if file.look_further():
         return _detect_file(file)
     file.fail(
-        f"is none of the formats {', '.join(first + rest)}: it begins with {file.head[:40]!r} and its "
+        f"is none of the formats {', '.join(names)}: it begins with {file.head[:40]!r} and its "
         f"first record has the keys {sorted(file.first_keys)[:8]}. Name it with format=, or write "
         "it as a chat log (docs/conversations.md)"
     )
 
 
-def _detect_folder(source: Source) -> str | None:
+def _detect_by_names(source: Source) -> str | None:
     """Find the format whose files are called as those of a folder."""
     for name in list_formats():
         about = formats.describe(name)
-        for file in source.files(*about.files)[:1] if about.files else ():
+        if not about.files:
+            continue
+        for file in source.files(*about.files)[:1]:
+            if about.by_name:
+                return name
             with suppress(DataError):
-                if about.by_name or detect(file.path) == name:
+                if detect(file.path) == name:
                     return name
     return None
 
@@ -151,33 +175,38 @@ def _detect_folder(source: Source) -> str | None:
 def _detect_export(source: Source) -> str:
     """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
     files = without_sent_files(source.files())
-    exports = [name for name in list_formats() if _is_export(name)]
+    exports = [name for name in list_formats() if formats.describe(name).kind == "export"]
     found: dict[str, str] = {}
-    refusals: list[str] = []
-    for file in (*files[:_PROBED], *files[_PROBED :: max(1, len(files) // _PROBED)]):
+    refusals = []
+    step = max(1, len(files) // _PROBED)
+    for file in (*files[:_PROBED], *files[_PROBED::step]):
         if file.size:
             kind = _recognise(file, exports)
-            if kind is None and file.look_further():
-                kind = _recognise(file, exports)
-            if kind is not None:
+            if kind is None:
+                refusals.append(_refusal(file))
+            else:
                 found.setdefault(kind, file.name)
-            elif why := _refusal(file):
-                refusals.append(why)
         file.forget()
-    if len(found) == 1:
-        return next(iter(found))
-    if found:
+    if not found:
+        refusals += map(_refusal, source.files(unread=True))
+        _fail_without_export(source, files, list(filter(None, refusals)))
+    if len(found) > 1:
         what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
         source.fail(
-            f"holds exports of several tools: {what}. Give one of the files, or name the format with --format"
+            f"holds exports of several tools: {what}. Give one of the files, or name the format "
+            "with --format"
         )
-    refusals += filter(None, map(_refusal, source.files(unread=True)))
+    return next(iter(found))
+
+
+def _fail_without_export(source: Source, files: list[Source], refusals: list[str]) -> NoReturn:
     if refusals:
         refusals.sort(key=lambda refusal: "a web page" in refusal)  # which says least
         source.fail(refusals[0])
-    names = ", ".join(file.name for file in files[:5])
     what = "a ZIP archive without a chat"
     if source.path.is_dir():
         what = "a directory, expected a file, an export"
-    listed = names or "none that may hold text (unpack a ZIP in it)"
+    listed = "none that may hold text (unpack a ZIP in it)"
+    if files:
+        listed = ", ".join(file.name for file in files[:5])
     source.fail(f"is {what} of a tool that is known; its first files are {listed}")

@@ -125,7 +125,9 @@ class Source:
         """Put what is in the ZIPs of a folder in their place, but for those that lie there unpacked, or are broken."""
         texts = [(name, self.path / name) for name in found if archives.may_hold_text(name)]
         zips = [name for name in found if archives.may_hold_text(name, (".zip",))]
-        unpacked = {(path.name, path.stat().st_size): path for _, path in texts * bool(zips)}
+        if not zips:
+            return found
+        unpacked = {(path.name, path.stat().st_size): path for _, path in texts}
         for name in zips:
             try:
                 inside = archives.list_entries(self.path / name)
