@@ -14,10 +14,11 @@ import inspect
 import keyword
 import linecache
 import threading
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from memlab.errors import MemlabError, PipelineError
 
@@ -312,5 +313,95 @@ measures = Registry(
     _argument_check("measure", ("judged", "k")),
     own=("memlab.evaluate.measures",),
 )
-formats = Registry("format", "memlab.formats", _argument_check("format", ("path",), ("source",)))
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What a format is, and how its files are recognised; one without keys, detect and files is read by its name only.
+
+    The functions take what :class:`memlab.datasets.source.Source` knows of the beginning of a file:
+    ``head`` (text), ``keys`` (dotted paths of JSON keys), ``columns`` (of a table), ``name``.
+
+    :param kind: ``log``; ``benchmark``, whose messages and questions come by place; or ``export``
+        of a chat tool: of the files of a folder or a ZIP archive, its reader gets those that are
+        recognised, as ``source.members``.
+    :param keys: the first record of a file has one of these: keys of JSON, or columns of a table.
+    :param detect: says whether a file is of the format, where that takes more than its keys.
+    :param files: patterns of its files in a folder; the first that any file matches is taken.
+    :param by_name: whether a file of such a name is enough, whatever is in it.
+    :param refuse: names a file of another tool that looks like one of the format, or that no format
+        reads, and says what to do; ``None`` for any other file.
+    :param sent: gives those of the files of a folder or an archive that people sent in a chat.
+    :param beside: names of files that the reader looks up by itself, and that hold no messages.
+    :param pool: makes larger haystacks of a dataset: ``load(pool=)``.
+    """
+
+    kind: Literal["log", "benchmark", "export"] = "log"
+    keys: Collection[str] = ()
+    detect: Callable[[Any], bool] | None = None
+    files: tuple[str, ...] = ()
+    by_name: bool = False
+    refuse: Callable[[Any], str | None] | None = None
+    sent: Callable[[list[Any]], list[Any]] | None = None
+    beside: tuple[str, ...] = ()
+    pool: Callable[..., Iterator[Any]] | None = None
+
+
+_PLAIN = Format()
+
+
+class FormatRegistry(Registry):
+    """Functions that read files, each with the :class:`Format` that it was registered with."""
+
+    def __init__(self, *about: Any, **more: Any) -> None:
+        super().__init__(*about, **more)
+        self._described: dict[str, Format] = {}
+
+    def register(self, function: Any = None, *, name: str | None = None, **about: Any) -> Any:
+        """Register a function that reads a format; a decorator, as :meth:`Registry.register` is.
+
+        :param about: how its files are recognised: the fields of :class:`Format`.
+        :raises PipelineError: as there, for a field that there is not, and for an export that is
+            read from its path.
+
+        >>> import memlab
+        >>> @memlab.formats.register(name="diary", keys={"diary_day"})
+        ... def read_diary(source):
+        ...     for _, day in source.values():
+        ...         yield {"scope": "me", "sender": "me", "text": day["text"]}
+        >>> del memlab.formats["diary"]
+        """
+        if function is None:
+            return lambda later: self.register(later, name=name, **about)
+        called = getattr(function, "__name__", "") if name is None else name
+        try:
+            described = Format(**about)
+        except TypeError as error:
+            known = ", ".join(field.name for field in fields(Format))
+            raise PipelineError(f"format {called!r}: {error}; its fields are {known}") from error
+        readable = inspect.isfunction(function) and described.kind == "export"
+        if readable and "path" in stage_parameters(function):
+            raise PipelineError(
+                f"format {called!r} is an export, which may lie in an archive: write it as "
+                f"def {called}(source), over source.members"
+            )
+        super().register(function, name=name)
+        self._described[called] = described
+        return function
+
+    def describe(self, name: str) -> Format:
+        """Give how the files of a format are recognised; of a name that is none, that of any."""
+        return self._described.get(name, _PLAIN) if name in self else _PLAIN
+
+
+formats = FormatRegistry(
+    "format",
+    "memlab.formats",
+    _argument_check("format", ("path",), ("source",)),
+    own=(
+        "memlab.datasets.chatlog",
+        "memlab.datasets.importers",
+        "memlab.datasets.benchmarks",
+    ),
+)
 stage, clusterer = stages.register, clusterers.register

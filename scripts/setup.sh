@@ -7,8 +7,8 @@ stop() { say "$*" >&2; exit 1; }
 can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 apt() { apt-get update -qq && apt-get install -yqq --no-install-recommends "$@" >/dev/null; }
 pip() { .venv/bin/python -m pip install -qq --disable-pip-version-check "$@"; }
-# uv is many times as fast as pip, but does not read pip's settings: where it cannot install, pip does.
-export DEBIAN_FRONTEND=noninteractive UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-https://pypi.org/simple}}"
+export DEBIAN_FRONTEND=noninteractive
+# uv is many times as fast as pip; where it cannot install, pip does.
 quick() { .venv/bin/uv pip install -q --python .venv/bin/python "$@" 2>/dev/null || pip "$@"; }
 browser() { .venv/bin/python -c 'from memlab.figures._browser import find_browser_path as f; print(f())' 2>/dev/null; }
 
@@ -22,6 +22,10 @@ if [ ! -x .venv/bin/pip ] && ! "$python" -m venv .venv 2>/dev/null; then
   apt python3-venv
   "$python" -m venv .venv
 fi
+# uv does not read pip's settings: an index of the user's own is handed on. ("pip config get" reads one file only.)
+configured=$(.venv/bin/pip config list 2>/dev/null | sed -n "s/^global\.index-url='\(.*\)'$/\1/p" || true)
+index=${UV_DEFAULT_INDEX:-${PIP_INDEX_URL:-$configured}}
+[ -z "$index" ] || export UV_DEFAULT_INDEX="$index"
 # A browser draws the exported figures; it is installed beside the packages where Debian has it.
 if [ -z "${BROWSER_PATH:-}" ] && can_apt && grep -qE '^ID=debian' /etc/os-release &&
   ! command -v chromium chromium-browser google-chrome chrome >/dev/null; then

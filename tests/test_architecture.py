@@ -39,6 +39,39 @@ DOORS = {
 MOST_MODULES = {"figures": 20, "datasets": 20, "lookup": 60, "evaluate": 45}
 """How many modules of memlab an import of a room brings in at most, itself counted."""
 MODULES = sorted((ROOT / "memlab").rglob("*.py"))
+# The core is what a reader meets first; the others hang on it through registries.
+HANGING = (
+    "memlab.datasets.importers",
+    "memlab.datasets.benchmarks",
+    "memlab.llm.proxy",
+    "memlab.llm.fixers",
+    "memlab.conversation",
+    "memlab.memories",
+    "memlab.experiments",
+    "memlab.explorer",
+    "memlab.notebooks",
+    "memlab.cli",
+)
+CORE = (
+    "memlab.records",
+    "memlab.text",
+    "memlab.llm",
+    "memlab.embed",
+    "memlab.store",
+    "memlab.retrieve",
+    "memlab.select",
+    "memlab.cluster",
+    "memlab.rerank",
+    "memlab.knowledge",
+    "memlab.summaries",
+    "memlab.evaluate",
+    "memlab.figures",
+    "memlab.datasets",
+    "memlab.pipelines",
+    "memlab.registry",
+    "memlab.config",
+    "memlab.errors",
+)
 
 
 def _name(path: Path) -> str:
@@ -53,8 +86,12 @@ NAMES = {_name(path): path for path in MODULES}
 
 
 @cache
-def _imports(path: Path, *, within_functions: bool = True) -> list[str]:
-    """Give what a module imports, at its top or within a function, but for the type checker alone."""
+def _imports(path: Path, *, within_functions: bool = True, for_types: bool = False) -> list[str]:
+    """Give what a module imports at its top.
+
+    :param within_functions: with what it imports within a function.
+    :param for_types: with what it imports for the type checker alone.
+    """
     names, waiting = list[str](), [*ast.parse(path.read_text()).body]
     for node in waiting:
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -62,14 +99,14 @@ def _imports(path: Path, *, within_functions: bool = True) -> list[str]:
             names += [f"{start}{alias.name}" for alias in node.names]
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not within_functions:
             continue
-        elif not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
+        elif for_types or not isinstance(node, ast.If) or ast.unparse(node.test) != "TYPE_CHECKING":
             waiting += ast.iter_child_nodes(node)
     return names
 
 
-def _modules(path: Path, *, within_functions: bool = True) -> set[str]:
+def _modules(path: Path, **which: bool) -> set[str]:
     """Give the modules of memlab that a module imports."""
-    imported = _imports(path, within_functions=within_functions)
+    imported = _imports(path, **which)
     longest = (name if name in NAMES else name.rpartition(".")[0] for name in imported)
     return {name for name in longest if name in NAMES and name != _name(path)}
 
@@ -85,6 +122,10 @@ def _brought_in(module: str) -> set[str]:
             waiting += [package] if package else []
             waiting += _modules(NAMES[name], within_functions=False)
     return reached
+
+
+def _is_within(name: str, packages: tuple[str, ...]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
@@ -121,3 +162,36 @@ def test_an_import_brings_in_what_it_uses(room: str, most: int) -> None:
     )
     loaded = {name for name in json.loads(done.stdout) if name.partition(".")[0] == "memlab"}
     assert loaded <= brought, "nothing is imported by its name alone, as registries do"
+
+
+@pytest.mark.parametrize("package", CORE)
+def test_the_core_imports_nothing_that_hangs_on_it(package: str) -> None:
+    """Followed through whatever else it imports; what is imported in functions and for types counts."""
+    waiting = [
+        name for name in NAMES if _is_within(name, (package,)) and not _is_within(name, HANGING)
+    ]
+    assert waiting, f"{package} is no package or module"
+    path = {name: name for name in waiting}
+    while waiting:
+        name = waiting.pop()
+        assert not _is_within(name, HANGING), path[name]
+        for other in _modules(NAMES[name], for_types=True) - path.keys():
+            path[other] = f"{path[name]} → {other}"
+            waiting.append(other)
+
+
+def test_what_the_core_names_is_imported_when_a_format_is_looked_for() -> None:
+    code = """
+import sys, memlab.datasets
+named = [name for name in sys.modules if name.startswith("memlab.datasets.")]
+print(*named)
+assert "locomo" in memlab.formats and "slack" in memlab.datasets.FORMATS
+print("memlab.datasets.importers.slack" in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    at_once, later = done.stdout.splitlines()
+    assert "memlab.datasets.chatlog" in at_once.split()
+    assert [name for name in at_once.split() if _is_within(name, HANGING)] == []
+    assert later == "True"

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -69,8 +70,7 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
         memlab.measures,
         memlab.formats,
     ):
-        assert len(registry)
-        monkeypatch.setattr(registry, "_functions", dict(registry._functions))
+        monkeypatch.setattr(registry, "_functions", dict(registry))
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +190,9 @@ def test_an_encoder_of_a_cell_is_known_by_its_code(data: memlab.Dataset, tmp_pat
 def plain(run: memlab.Run, bench: memlab.Bench) -> None: ...
 
 
+def by_path(path: Path) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("register", "message"),
     [
@@ -198,6 +201,14 @@ def plain(run: memlab.Run, bench: memlab.Bench) -> None: ...
         (lambda: memlab.stage(partial(plain), name="p"), "'p' is partial; write it as a function"),
         (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.diversity.mmr already"),
         (lambda: memlab.stage(plain, name="no name"), "cannot name a stage"),
+        (
+            lambda: memlab.formats.register(by_path, key={"a"}),
+            "'by_path': .*unexpected keyword argument 'key'; its fields are kind, keys, detect",
+        ),
+        (
+            lambda: memlab.formats.register(by_path, kind="export"),
+            r"'by_path' is an export.*def by_path\(source\)",
+        ),
         (
             lambda: memlab.measures.register(plain),
             r"takes \(run, bench\); write it as def plain\(judged, k",
@@ -211,6 +222,65 @@ def plain(run: memlab.Run, bench: memlab.Bench) -> None: ...
 def test_what_does_not_fit_is_refused_at_once(register: Callable[[], Any], message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         register()
+
+
+def test_a_format_that_says_how_it_is_recognised_is_found(tmp_path: Path) -> None:
+    cell("""
+import memlab
+@memlab.formats.register(keys={"diary_day"})
+def diary(source):
+    for _, day in source.values():
+        yield {"scope": "me", "sender": "Ann", "text": day["content"]}
+@memlab.formats.register(detect=lambda file: file.head.startswith("talk of"), files=("*.talk",))
+def talk(source):
+    for file in source.members:
+        for line in file.text().splitlines()[1:]:
+            yield {"scope": file.stem, "sender": "Ann", "text": line}
+""")
+    log = tmp_path / "log.jsonl"
+    # Without the plug-in it is one of OpenAI's messages.
+    log.write_text('{"diary_day": 1, "role": "user", "content": "I moved."}')
+    assert memlab.datasets.detect(log) == "diary"
+    assert memlab.load(log).turns["text"].to_list() == ["I moved."]
+    del memlab.formats["diary"]
+    assert memlab.datasets.detect(log) == "openai_messages"
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    (folder / "a.talk").write_text("talk of May\nhello\nbye")
+    for path in (folder, folder / "a.talk"):
+        data = memlab.load(path)
+        assert (data.format, data.scopes, data.turns.height) == ("talk", ["a"], 2)
+
+
+def test_an_export_that_a_plugin_reads_is_found_among_the_files_of_an_archive(
+    tmp_path: Path,
+) -> None:
+    cell("""
+import memlab
+def refuse(file):
+    return "looks like a draft: send it first" if file.head.startswith("draft") else None
+def sent(files):
+    return [file for file in files if "/sent/" in f"/{file.name}"]
+@memlab.formats.register(
+    kind="export", detect=lambda file: file.head.startswith("note"), refuse=refuse, sent=sent,
+    beside=("people.txt",),
+)
+def notes(source):
+    for file in source.members:
+        source.drop("drawings", "all")
+        yield {"scope": "all", "session": file.stem, "sender": "Ann", "text": file.text()}
+""")
+    written = {"1.txt": "note 1", "2.txt": "note 2", "sent/3.txt": "note 3", "people.txt": "Ann"}
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        for name, text in written.items():
+            archive.writestr(name, text)
+    data = memlab.load(tmp_path / "export.zip", scope="ann")
+    assert (data.name, data.format, data.scopes) == ("notes", "notes", ["ann"])
+    assert data.turns["text"].to_list() == ["note 1", "note 2"]
+    assert data.issues["found"].to_list() == ["1 other file: sent/3.txt", "2 drawings"]
+    (tmp_path / "draft.txt").write_text("draft 1")
+    with pytest.raises(DataError, match="looks like a draft: send it first"):
+        memlab.load(tmp_path / "draft.txt")
 
 
 def test_what_gives_no_run_and_no_value_a_question_is_named(

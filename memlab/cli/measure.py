@@ -47,7 +47,7 @@ def evaluate(
     Each run is kept in the store when it is there. The same command, also after an interruption,
     reads those back and runs the rest.
     """
-    from memlab.datasets.corrections import CORRECTED, apply_corrections
+    from memlab.datasets.benchmarks.corrections import CORRECTED, apply_corrections
     from memlab.experiments.costs import estimate_costs
     from memlab.experiments.running import distinct_pipelines, measurable_levels
 
@@ -81,7 +81,7 @@ def evaluate(
             echo(estimate_costs(stages or [], bench))
         return
     done = memlab.run(
-        stages, data, store=chosen.store, encoder=model, header=chosen.header, name=name,
+        stages, data, store=chosen.store, encoder=model, name=name,
         seed=chosen.seed, engine=engine,
     )  # fmt: skip
     done.export(directory)

@@ -1,21 +1,28 @@
 """Reading conversations from files of any format into one shape.
 
-:func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`: a benchmark as
-it is published
-(:mod:`memlab.datasets.benchmarks`), an export of a chat tool (:mod:`memlab.datasets.importers`), or
-a JSON-lines chat log (:mod:`memlab.datasets.chatlog`). :func:`stream` gives the same data in
-batches of whole scopes, for files larger than memory. A format is ``records(source)``, a generator
-of chat-log records over ``reading`` (files, bad records), ``streams`` (JSON of any size) and
-``fields`` (checks).
+:func:`load` finds the format by itself and gives a :class:`memlab.records.Dataset`; :func:`stream`
+gives the same data in batches of whole scopes, for files larger than memory.
+
+- ``chatlog``: the format of a person's own conversations, JSON lines; records become datasets.
+- ``detection``: finds the format of a file, a folder or an archive.
+- ``source``: a file with its folder or archive, and what was odd or bad in it. ``archives``: ZIP.
+  ``json_values``: JSON of any size. ``fields``: checks of fields.
+- ``identity``: ids of messages, sessions and questions.
+- ``fetch``: downloads published benchmarks. ``sample``: the sample. ``folders``: writes retrieval
+  folders.
+- ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
+  registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is
+  first looked for.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -24,18 +31,14 @@ from zoneinfo import ZoneInfo
 
 from tqdm import tqdm
 
-from memlab.datasets import benchmarks, chatlog, fetch, folders, importers, pooling
-from memlab.datasets.benchmarks import BENCHMARKS
-from memlab.datasets.corrections import apply_corrections
-from memlab.datasets.importers import IMPORTERS
-from memlab.datasets.reading import QUARANTINE, Source
-from memlab.datasets.streams import key_paths
+from memlab.datasets import chatlog, fetch
+from memlab.datasets.detection import choose_export_files, detect, list_formats
+from memlab.datasets.source import QUARANTINE, Source
 from memlab.errors import DataError, check_at_least
-from memlab.records import Dataset, concat, encode_id_part
+from memlab.records import Dataset, concat, decode_id_part, encode_id_part
 from memlab.registry import formats
 from memlab.sessions import GAP
-from memlab.terminal import escape_line
-from memlab.text.analysis import check_language
+from memlab.text.languages import check_language
 
 __all__ = [
     "FORMATS",
@@ -48,115 +51,25 @@ __all__ = [
     "importers",
     "load",
     "stream",
-]  # fmt: skip
+]
 
 _log = logging.getLogger("memlab")
-FORMATS: dict[str, Any] = {**IMPORTERS, **BENCHMARKS, "chatlog": chatlog}
-"""Format name to the module that reads it: memlab's own."""
-_PROBED = 400  # files of a folder or archive whose beginnings are looked at
-_GENERIC = re.compile(
-    r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export"
-)  # as every export is called
-_KEYED: dict[str, Any] = {
-    **BENCHMARKS,
-    "chatlog": chatlog,
-}  # what knows a file by the keys of its first record
+_GENERIC_NAME = re.compile(r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export")
+"""As every export is called."""
 _ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
-
-for _name, _module in FORMATS.items():
-    formats.register(_module.records, name=_name)
-
-
-def detect(path: str | Path) -> str:
-    """Find the format of a file from its beginning, or of a folder or ZIP archive from its files.
-
-    :param path: a file or folder, or the name of a fetched file, see :mod:`memlab.datasets.fetch`.
-    :returns: a key of :data:`FORMATS`.
-    :raises DataError: when it cannot be read, looks like none of them, or holds exports of several
-        tools.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from memlab.datasets import detect
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = Path(folder, "log.jsonl")
-    ...     _ = file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello"}')
-    ...     detect(file)
-    'chatlog'
-    """
-    source = Source(fetch.locate_file(path))
-    if not source.holds_files:
-        return _detect_file_format(source)
-    for kind, module in BENCHMARKS.items() if source.path.is_dir() else ():
-        for file in source.files(*module.FILES)[:1] if hasattr(module, "FILES") else ():
-            # A log of one's own may be called as the questions of a retrieval folder, but not have
-            # a corpus.
-            with suppress(DataError):
-                if kind == "retrieval" or detect(file.path) == kind:
-                    return kind
-    return _detect_export_format(source)
+_LAZY = {"apply_corrections": "memlab.datasets.benchmarks.corrections"}
+_LAZY_MODULES = ("benchmarks", "folders", "importers")
 
 
-def _detect_file_format(file: Source) -> str:
-    if kind := importers.detect_tool(file):
-        return kind
-    if refusal := importers.explain_refusal(file):
-        file.fail(refusal)
-    first = key_paths(file.head, first=True) | file.columns  # of the first record, or of a table
-    for kind, keys in (
-        ("chatlog", {"memlab"}),
-        *((kind, module.KEYS) for kind, module in _KEYED.items()),
-    ):
-        if first & keys:
-            return kind
-    if file.look_further():
-        return _detect_file_format(file)
-    file.fail(
-        f"is none of the formats {', '.join(FORMATS)}: it begins with {file.head[:40]!r} and its first record has the "
-        f"keys {sorted(first)[:8]}. Name it with format=, or write it as a chat log (docs/conversations.md)"
-    )
-
-
-def _detect_export_format(source: Source) -> str:
-    """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
-    files, found, refusals = (
-        importers.without_sent_files(source.files()),
-        dict[str, str](),
-        list[str](),
-    )
-    for file in (*files[:_PROBED], *files[_PROBED :: max(1, len(files) // _PROBED)]):
-        if file.size and (
-            kind := importers.detect_tool(file)
-            or (file.look_further() and importers.detect_tool(file))
-        ):
-            found.setdefault(kind, file.name)
-        elif file.size and (refusal := importers.explain_refusal(file)):
-            refusals.append(refusal)
-        file.forget()
-    if len(found) == 1:
-        return next(iter(found))
-    refusals += filter(
-        None, map(importers.explain_refusal, source.files(unread=True) if not found else ())
-    )
-    if found:
-        what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
-        source.fail(
-            f"holds exports of several tools: {what}. Give one of the files, or name the format with --format"
-        )
-    names = (
-        ", ".join(file.name for file in files[:5]) or "none that may hold text (unpack a ZIP in it)"
-    )
-    kind = (
-        "a directory, expected a file, an export"
-        if source.path.is_dir()
-        else "a ZIP archive without a chat"
-    )
-    refusals.sort(key=lambda refusal: "a web page" in refusal)  # which says least
-    source.fail(
-        refusals[0]
-        if refusals
-        else f"is {kind} of a tool that is known; its first files are {names}"
-    )
+def __getattr__(name: str) -> Any:
+    """Give what hangs on the registry, or is seldom used, when it is first asked for."""
+    if name == "FORMATS":
+        return {name: formats[name] for name in list_formats()}
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load(path: str | Path, *, name: str | None = None, **options: Any) -> Dataset:
@@ -208,17 +121,18 @@ def stream(
     header that it is grouped by scope is gathered first, and pooling holds the file that it draws
     from.
 
-    :param format: a name of ``memlab.formats``; memlab's own are found from the file when not
-        given. Another is a function of ``path`` under ``@memlab.formats.register`` that yields the
-        records of a chat log, as dicts with the keys of :mod:`memlab.datasets.chatlog`.
+    :param format: a name of ``memlab.formats``; found from the file when not given. One of your own
+        is a function of ``path`` under ``@memlab.formats.register`` that yields the records of a
+        chat log, as dicts with the keys of :mod:`memlab.datasets.chatlog`; it is found too where it
+        says how it is recognised (:class:`memlab.registry.Format`).
     :param on_error: ``raise`` stops at the first bad record; ``quarantine`` writes bad records with
         their reasons to ``<file name>.quarantine.jsonl``, loads the rest and lists them in
         ``Dataset.issues``.
     :param batch_turns: a batch is given out once it has this many turns.
     :param pool: make every LongMemEval question a haystack of this many sessions, see
-        :mod:`memlab.datasets.pooling`.
+        :mod:`memlab.datasets.benchmarks.pooling`.
     :param gap: the silence that ends a session of a chat log that does not name its sessions.
-    :param language: that people speak in it, a code of :data:`memlab.text.analysis.LANGUAGES`; by
+    :param language: that people speak in it, a code of :data:`memlab.text.languages.LANGUAGES`; by
         default what the header of a chat log says, else English.
     :param into: gives what is there of some scopes
         (``lambda scopes: store.dataset(name, scopes=scopes)``), where the file goes on a chat log:
@@ -250,28 +164,35 @@ def stream(
     source.assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
     kind = called = format or detect(path)
     if kind not in formats:
-        raise DataError(f"format is {kind!r}, expected one of {', '.join(formats)}")
-    if pool is not None and kind != "longmemeval":
+        raise DataError(f"format is {kind!r}, expected one of {', '.join(list_formats())}")
+    about = formats.describe(kind)
+    if pool is not None and about.pool is None:
         raise DataError(
             f"{path}: pool={pool} is for LongMemEval files, this one is {kind}; leave pool out"
         )
     if into is not None:
         there = into([])
-        if kind in BENCHMARKS or there.format in BENCHMARKS:
+        if "benchmark" in (about.kind, formats.describe(there.format).kind):
             raise DataError(
                 f"{path} is {kind}, {there.name!r} is {there.format}; only a chat log takes more messages"
             )
         source.language, called, name = there.language, there.format, there.name
-    if kind in IMPORTERS and _GENERIC.fullmatch(source.path.stem):
+    if about.kind == "export" and _GENERIC_NAME.fullmatch(source.path.stem):
         name = name or kind
-    bar = {"desc": escape_line(source.path.name), "unit": " records", "delay": 2, "leave": False}
-    records, by_place = tqdm(_read_records(kind, source, scope), **bar), kind in BENCHMARKS
-    parts = chatlog.read(source, records, batch_turns=batch_turns, kind=called, by_place=by_place)
-    if pool is not None:
-        parts = pooling.pool_haystacks(
-            concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns
-        )
-    if scope is not None and kind not in IMPORTERS:
+    shown = repr(source.path.name)[1:-1]  # a name may hold control characters
+    records = tqdm(
+        _read_records(kind, source, scope), desc=shown, unit=" records", delay=2, leave=False
+    )
+    parts = chatlog.make_datasets(
+        source,
+        records,
+        batch_turns=batch_turns,
+        kind=called,
+        by_place=about.kind == "benchmark",
+    )
+    if pool is not None and about.pool is not None:
+        parts = about.pool(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)
+    if scope is not None and about.kind != "export":
         parts = _select_scope(parts, scope, path)
     return (replace(part, name=name) if name else part for part in parts)
 
@@ -287,20 +208,91 @@ def _find_time_zone(name: str | None) -> ZoneInfo | None:
 
 def _read_records(kind: str, source: Source, scope: str | None) -> Iterable[tuple[str, Any]]:
     """Give the records of a source, with what messages call them."""
-    if kind in IMPORTERS:
-        return chatlog.number_records(importers.read_export(kind, source, scope=scope))
     if kind == "chatlog":
-        return chatlog.records(source)
-    if kind in BENCHMARKS:
-        patterns = getattr(BENCHMARKS[kind], "FILES", ())
-        source.members = source.files(*patterns)
+        return chatlog.number_lines(source)
+    read, about = formats[kind], formats.describe(kind)
+    if about.kind == "export":
+        return chatlog.number_records(_read_export(kind, source, scope))
+    if about.kind == "benchmark" or about.files:
+        source.members = source.files(*about.files)
         if not source.members:
-            source.fail(
-                f"holds no file of {kind} {' or '.join(patterns)}; name the folder that does"
-            )
-    read = formats[kind]
-    given = source.path if "path" in inspect.signature(read).parameters else source
-    return chatlog.number_records(read(given))
+            patterns = " or ".join(about.files)
+            source.fail(f"holds no file of {kind} {patterns}; name the folder that does")
+    by_path = "path" in inspect.signature(read).parameters
+    return chatlog.number_records(read(source.path if by_path else source))
+
+
+def _read_export(kind: str, source: Source, scope: str | None) -> Iterator[dict[str, Any]]:
+    """Read an export; at its end, what was left out or changed is in the issues of the source.
+
+    :param scope: names the memory of an export that has one; of several it chooses the one called
+        so.
+    :raises DataError: for a scope that is none of several, and as the importer of the tool does.
+    """
+    files = source.files()
+    source = replace(source, members=choose_export_files(kind, source, files))
+    _note_other_files(source, files)
+    records: Iterable[dict[str, Any]] = formats[kind](source)
+    renamed: dict[str, str] = {}
+    if scope is not None:
+        records = [*records]
+        renamed = _choose_scope(source, records, scope)
+    n = 0
+    for record in records:
+        own = str(record.get("scope"))
+        if renamed and own not in renamed:
+            continue
+        n += 1
+        yield {**record, "scope": renamed[own]} if renamed else record
+    found = _note_counts(source, renamed)
+    if not n:
+        left = f"left out: {', '.join(found)}" if found else "and nothing else that it knows"
+        source.fail(f"holds no message that memlab keeps ({kind}); {left}")
+
+
+def _note_other_files(source: Source, files: list[Source]) -> None:
+    """Name the files of an export that are not read, but for those that are empty or that a reader looks up."""
+    read = {file.name for file in source.members}
+    beside = {name for kind in formats for name in formats.describe(kind).beside}
+    others = [
+        file.name
+        for file in (*files, *source.files(unread=True))
+        if file.name not in read and file.path.name not in beside and file.size != len("[]")
+    ]
+    if others:
+        some = ", ".join(others[:5])
+        if len(others) > 5:
+            some += ", …"
+        what = "1 other file" if len(others) == 1 else f"{len(others):,} other files"
+        source.note("export", f"{what}: {some}", "left out")
+
+
+def _choose_scope(source: Source, records: list[dict[str, Any]], scope: str) -> dict[str, str]:
+    """Give the scope that is taken, with the name that it gets."""
+    there = list(dict.fromkeys(str(record.get("scope")) for record in records))
+    if scope not in there and decode_id_part(scope) in there:
+        scope = decode_id_part(scope)
+    if scope in there or not there:
+        return {scope: scope}
+    if len(there) > 1:
+        known = ", ".join(there[:20])
+        source.fail(f"holds {len(there)} chats or people, none is {scope!r}: {known}")
+    return {there[0]: scope}
+
+
+def _note_counts(source: Source, scopes: dict[str, str]) -> list[str]:
+    """Note what was left out or changed, of some scopes where there are any, and give it back."""
+    counts = Counter[tuple[str, str]]()
+    for (action, kind, scope), count in source.report.counts.items():
+        if not scopes or scope in {"", *scopes}:
+            counts[action, kind] += count
+    noted = []
+    for (action, kind), count in sorted(counts.items()):
+        if count:
+            called = re.sub("s$|s(?= )", "", kind, count=1) if count == 1 else kind
+            noted.append(f"{count:,} {called}")
+            source.note("export", noted[-1], action)
+    return noted
 
 
 def _select_scope(parts: Iterable[Dataset], scope: str, path: str | Path) -> Iterator[Dataset]:

@@ -41,7 +41,7 @@ A **question** line, for evaluation; anywhere in the file::
 
 The **first line** may be a header: ``{"memlab": {"format": "chatlog", "grouped": true, …}}``.
 ``language`` is the code of the language that people speak in it, ``en`` where it is left out
-(:data:`memlab.text.analysis.LANGUAGES`); ``grouped`` promises that the lines of a scope stand
+(:data:`memlab.text.languages.LANGUAGES`); ``grouped`` promises that the lines of a scope stand
 together, so that the file streams scope by scope in bounded memory; anything else describes how the
 file was made. Other keys of a line are passed over.
 
@@ -60,10 +60,10 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets import fields, identity, streams
+from memlab.datasets import fields, identity
 from memlab.datasets.fields import BadField, Record, describe_value, escape_surrogates
 from memlab.datasets.identity import map_names, merge_stored_turns, with_session_ids, with_turn_ids
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 from memlab.errors import DataError
 from memlab.records import (
     TIMESTAMP,
@@ -76,8 +76,9 @@ from memlab.records import (
     frame,
     schema,
 )
+from memlab.registry import formats
 from memlab.sessions import sessionize, sessions_of
-from memlab.text.analysis import LANGUAGES
+from memlab.text.languages import LANGUAGES
 
 KEYS = {"scope", "text", "sender", "memlab"}
 _TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
@@ -111,9 +112,15 @@ _ASSISTANTS = {
 }
 
 
-def records(source: Source) -> Iterator[tuple[str, Any]]:
-    """Read a chat log: where each line stands, and its object."""
-    return ((f"line {number}", record) for number, record in streams.stream_json_lines(source))
+@formats.register(name="chatlog", keys=KEYS)
+def read_chatlog(source: Source) -> Iterator[Any]:
+    """Read the lines of a chat log."""
+    return (record for _, record in source.stream_json_lines())
+
+
+def number_lines(source: Source) -> Iterator[tuple[str, Any]]:
+    """Give the lines of a chat log with what messages call them."""
+    return ((f"line {number}", record) for number, record in source.stream_json_lines())
 
 
 def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
@@ -125,7 +132,8 @@ def dataset(records: Iterable[dict[str, Any]], name: str) -> Dataset:
     >>> chatlog.dataset([{"scope": "ann", "sender": "Ann", "text": "Hello"}], "mine").describe()
     'mine (chatlog): 1 turn in 1 session of 1 scope, 0 questions'
     """
-    return concat(read(Source(Path(name)), number_records(records), batch_turns=1 << 62))
+    numbered = number_records(records)
+    return concat(make_datasets(Source(Path(name)), numbered, batch_turns=1 << 62))
 
 
 def number_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
@@ -153,7 +161,7 @@ def is_assistant(sender: str, named: Iterable[str] = ()) -> bool:
     return name in _ASSISTANTS or name in (other.strip().casefold() for other in named)
 
 
-def read(
+def make_datasets(
     source: Source,
     records: Iterable[tuple[str, Any]],
     *,

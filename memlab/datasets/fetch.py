@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memlab.errors import DataError
-from memlab.files import sha256
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,14 +85,14 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
     hint = f"Or download {source.url} by hand and put it at {target} (SHA-256 {source.sha256})"
     try:
         if target.exists():
-            if sha256(target) == source.sha256:
+            if _file_sha256(target) == source.sha256:
                 return target
             raise DataError(
                 f"{target} is there and not the published file (SHA-256 {source.sha256}); move it away"
             )
         target.parent.mkdir(parents=True, exist_ok=True)
         _download(source, part, hint)
-        if (digest := sha256(part)) != source.sha256:
+        if (digest := _file_sha256(part)) != source.sha256:
             part.unlink()
             what = f"{source.url} gave a file with SHA-256 {digest}, not the published one"
             raise DataError(f"{what}; run it again. {hint}")
@@ -102,6 +102,11 @@ def fetch(name: str, *, directory: str | Path = "data") -> Path:
             f"cannot write {target} ({error}); what came so far is kept, run it again. {hint}"
         ) from error
     return target
+
+
+def _file_sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _download(source: Published, part: Path, hint: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -247,28 +247,3 @@ def place_in_zone(time: datetime, zone: tzinfo, latest: datetime | None) -> date
     first, again = (time.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     put_back = latest is not None and timedelta(minutes=1) < latest - first < 2 * (again - first)
     return again if put_back else first
-
-
-def conversation_version(raw: Any) -> tuple[str, tuple[str, int]]:
-    """Give the id of a conversation with all its branches, and when it was changed with how many messages it has.
-
-    >>> conversation_version({"id": "c1", "update_time": 1772355600, "mapping": {"m1": {}}})
-    ('c1', ('1772355600', 1))
-    """
-    about = raw if isinstance(raw, dict) else {}
-    tree = about.get("mapping") or about.get("chat_messages")
-    key = about.get("conversation_id") or about.get("uuid") or about.get("id")
-    changed = about.get("update_time") or about.get("updated_at") or ""
-    return (
-        (str(key), (str(changed), len(tree)))
-        if key and isinstance(tree, (dict, list))
-        else ("", ("", 0))
-    )
-
-
-def newest_versions(values: Iterable[Any]) -> dict[str, tuple[str, int]]:
-    """Give the newest version of each conversation of several exports, see :func:`conversation_version`."""
-    newest: dict[str, tuple[str, int]] = {}
-    for key, version in map(conversation_version, values):
-        newest[key] = max(version, newest.get(key, version))
-    return newest

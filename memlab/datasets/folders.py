@@ -13,7 +13,7 @@ from memlab.records import Dataset, decode_id_part, qrels
 
 
 def write(data: Dataset, folder: str | Path) -> Path:
-    """Write a dataset as a retrieval folder that MTEB, BEIR and LMEB read, and that :func:`read` gives back.
+    """Write a dataset as a retrieval folder that MTEB, BEIR and LMEB read, and :func:`memlab.load` too.
 
     The documents are its turns; questions without evidence are left out, since there is nothing to
     measure. Ids stay as they are, so that a ranking of these files is one of the dataset. Qrels are

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memlab import datasets
-from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_lines
+from memlab.datasets.source import Source
 from memlab.errors import DataError
 from memlab.records import Dataset, encode_id_part
 from memlab.text.lemmas import base_form, base_form_stems, normalize_negations, strip_contrast
@@ -256,7 +255,7 @@ def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
 
     :raises DataError: when it cannot be read, or a line is no JSON: with file and line.
     """
-    return [row for _, row in stream_json_lines(Source(Path(file)))]
+    return [row for _, row in Source(Path(file)).stream_json_lines()]
 
 
 def contains_value(text: str, value: str) -> bool:

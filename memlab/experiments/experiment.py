@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets import apply_corrections
+from memlab.datasets.benchmarks.corrections import apply_corrections
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, Table, compare, evaluate, misses, results_table
 from memlab.evaluate.measures import MeasureLike

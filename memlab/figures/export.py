@@ -170,9 +170,10 @@ def pictures(
     return {format: finish[format](picture) for format, picture in drawn.items()}
 
 
-def svg_as_shown(fig: go.Figure, key: str) -> str:
+def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
     """Draw a figure of anybody's as an SVG in its own look and size, 7 in wide where it has none.
 
+    :param fig: a figure, or the dict of one, as a notebook keeps it.
     :param key: keeps the ids of two SVGs on one page apart.
     :raises ExportError: when no browser is found, or the figure cannot be drawn.
     """

@@ -87,10 +87,8 @@ def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _still_figure(spec: Any, key: str) -> dict[str, Any]:
-    import plotly.graph_objects as go
-
     try:
-        return {"image/svg+xml": svg_as_shown(go.Figure(spec), key)}
+        return {"image/svg+xml": svg_as_shown(spec, key)}
     except (ExportError, ValueError) as error:
         return _missing_line(f"a figure of plotly ({error})")
 

@@ -6,6 +6,7 @@ language that Snowball stems.
 - ``words``: closed classes of English words, and the lists that are kept as data.
 - ``tokens``: the tokeniser and the sentence splitter with offsets, the form in which words are
   compared, the stemmer.
+- ``languages``: the languages that people may speak in a dataset.
 - ``analysis``: words as retrieval reads them: tokens, stems, stop words.
 - ``numbers``, ``dates``: numbers and dates with their values, also of relative dates ("last
   Friday").

@@ -8,42 +8,22 @@ letters or digits, or more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
-from memlab.errors import DataError, require_extra
+from memlab.errors import require_extra
 from memlab.text import tokens
+from memlab.text.languages import LANGUAGES, check_language
 from memlab.text.words import FUNCTION_WORDS, word_lists
 
 _log = logging.getLogger("memlab")
 
 _WORD = r"\w{2,}"  # in Rust's syntax, whose \w holds the vowel signs of Hindi or Tamil too
 _MAX_STOP_WORDS = 500  # longer lists of stop words hold words with a meaning
-
-LANGUAGES: Mapping[str, str] = {
-    "ar": "Arabic", "hy": "Armenian", "eu": "Basque", "ca": "Catalan", "cs": "Czech", "da": "Danish", "nl": "Dutch",
-    "en": "English", "eo": "Esperanto", "et": "Estonian", "fi": "Finnish", "fr": "French", "de": "German",
-    "el": "Greek", "hi": "Hindi", "hu": "Hungarian", "id": "Indonesian", "ga": "Irish", "it": "Italian",
-    "lt": "Lithuanian", "ne": "Nepali", "no": "Norwegian", "fa": "Persian", "pl": "Polish", "pt": "Portuguese",
-    "ro": "Romanian", "ru": "Russian", "sr": "Serbian", "st": "Sesotho", "es": "Spanish", "sv": "Swedish",
-    "ta": "Tamil", "tr": "Turkish", "yi": "Yiddish",
-}  # fmt: skip
-"""ISO 639-1 code → name of every language that there is a Snowball stemmer for."""
-
-
-def check_language(language: str) -> str:
-    """Raise for an unknown language; else give its code back.
-
-    :raises DataError: for another, with the codes that are known.
-    """
-    if language not in LANGUAGES:
-        known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
-        raise DataError(f"language is {language!r}; choose from {known}")
-    return language
 
 
 @lru_cache(maxsize=256)

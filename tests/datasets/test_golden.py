@@ -14,9 +14,9 @@ import polars as pl
 import pytest
 
 from memlab.datasets import FORMATS, detect, load
-from memlab.datasets.importers import IMPORTERS
 from memlab.errors import DataError
 from memlab.records import Dataset
+from memlab.registry import formats
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path for path in GOLDEN.glob("*/*") if path.is_dir())
@@ -49,10 +49,9 @@ def source(case: Path) -> Path:
 def test_what_a_layout_gives(case: Path) -> None:
     assert detect(source(case)) == case.parent.name
     assert readable(load(source(case))) == json.loads(case.with_suffix(".json").read_text("utf-8"))
-    for other in IMPORTERS.keys() - {
-        case.parent.name,
-        "openai_messages",
-    }:  # which reads messages of any tool
+    exports = {name for name in formats if formats.describe(name).kind == "export"}
+    # The format openai_messages reads messages of any tool.
+    for other in exports - {case.parent.name, "openai_messages"}:
         with pytest.raises(DataError):
             load(source(case), format=other)
 

@@ -17,8 +17,9 @@ import memlab
 from memlab.errors import DataError
 from memlab.text import tokens as splitter
 from memlab.text import words as classes
-from memlab.text.analysis import LANGUAGES, check_language, stop_words, tokenize
+from memlab.text.analysis import stop_words, tokenize
 from memlab.text.dates import annotate_dates, date_range, dates
+from memlab.text.languages import LANGUAGES, check_language
 from memlab.text.numbers import numbers
 from memlab.text.questions import FORMS, asks_for_aggregation, question_form
 from memlab.text.tokens import normalize_word, sentence_spans, sentences, tokens, words

@@ -1,14 +1,51 @@
-"""Benchmarks as they are published: one module each, with ``records(source)``.
+"""Benchmarks as they are published: a module each, a generator of chat-log records by place.
 
-``KEYS`` of a module are those by which the first record of a file is known, ``FILES`` patterns of
-the files that it reads out of a folder. The records are those of :mod:`memlab.datasets.chatlog`, by
-place.
+Each is registered in :data:`memlab.formats` with how its files are recognised
+(:class:`memlab.registry.Format`): the keys of which the first record has one, and patterns of the
+files that it reads out of a folder. The first that recognises a file has it. The records are those
+of :mod:`memlab.datasets.chatlog`, by place.
+
+- ``realtalk``, ``beam``, ``convomem``, ``membench``, ``retrieval`` (MTEB, BEIR, LMEB), ``locomo``,
+  ``longmemeval``: a benchmark each.
+- ``pooling``: larger haystacks for LongMemEval. ``corrections``: of LoCoMo's evidence.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
-_NAMES = "realtalk beam convomem membench retrieval locomo longmemeval"
-BENCHMARKS = {name: import_module(f"{__name__}.{name}") for name in _NAMES.split()}
-"""Format name to the module that reads it; the first that knows a file has it."""
+from memlab.datasets.benchmarks import (
+    beam,
+    convomem,
+    locomo,
+    longmemeval,
+    membench,
+    realtalk,
+    retrieval,
+)
+from memlab.datasets.benchmarks.pooling import pool_haystacks
+from memlab.datasets.fields import Record
+from memlab.datasets.source import Source
+from memlab.registry import formats
+
+
+def _register(
+    name: str, read: Callable[[Source], Iterator[Record]], keys: Collection[str], **more: Any
+) -> None:
+    formats.register(read, name=name, kind="benchmark", keys=keys, **more)
+
+
+_register("realtalk", realtalk.read_realtalk, realtalk.KEYS, files=realtalk.FILES)
+_register("beam", beam.read_beam, beam.KEYS, files=beam.FILES)
+_register("convomem", convomem.read_convomem, convomem.KEYS, files=convomem.FILES)
+_register("membench", membench.read_membench, membench.KEYS, files=membench.FILES)
+_register(
+    "retrieval",
+    retrieval.read_retrieval_folder,
+    retrieval.KEYS,
+    files=retrieval.FILES,
+    by_name=True,  # a question of LMEB has the keys of many a log
+)
+_register("locomo", locomo.read_locomo, locomo.KEYS)
+_register("longmemeval", longmemeval.read_longmemeval, longmemeval.KEYS, pool=pool_haystacks)

@@ -20,7 +20,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import question_record, turn_id, turn_record
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 
 KEYS = {"batch_number", "plan-1", "probing_questions", "conversation_seed"}
 FILES = ("chat.json", "*/chat.json", "*/*/chat.json", "*.parquet")
@@ -32,7 +32,7 @@ _MARKER = re.compile(r"\s*->->[ \t]*(?:\d+(?:\s*,\s*(?:\d+|N/A))*)?")
 parse_date = fields.make_date_parser("%B-%d-%Y", "%b-%d-%Y", example="March-15-2024")
 
 
-def records(source: Source) -> Iterator[Record]:
+def read_beam(source: Source) -> Iterator[Record]:
     """Read chats: messages and probing questions."""
     seen: set[str] = set()
     for file in source.members:

@@ -18,14 +18,14 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import question_record, turn_id, turn_record
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 
 KEYS = {"evidence_items", "evidenceItems"}
 FILES = ("*.json", "*_evidence/*.json", "*/*_evidence/*.json", "*/*/*_evidence/*.json")
 _RUBRICS = ("preference", "implicit-connection")
 
 
-def records(source: Source) -> Iterator[Record]:
+def read_convomem(source: Source) -> Iterator[Record]:
     """Read evidence items or test cases: messages and questions."""
     for file in source.members:
         kind, number = _read_question_kind(file.path), 0

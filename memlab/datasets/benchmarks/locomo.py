@@ -16,7 +16,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import question_record, turn_id, turn_record
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 
 KEYS = {"conversation", "qa", "sample_id", "session_summary", "event_summary", "observation"}
@@ -34,7 +34,7 @@ _LONGEST_CITED = 10_000  # characters that cite turns
 _SESSION = re.compile(r"session_(0|[1-9]\d{0,8})")
 
 
-def records(source: Source) -> Iterator[Record]:
+def read_locomo(source: Source) -> Iterator[Record]:
     """Read conversations: their turns, questions, summaries, observations and events."""
     seen: set[str] = set()
     for file, number, raw in source.member_values():

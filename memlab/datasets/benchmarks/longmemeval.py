@@ -13,7 +13,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record
 from memlab.datasets.identity import question_record, turn_id, turn_record
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 
 KEYS = {
@@ -29,7 +29,7 @@ parse_date = fields.make_date_parser(
 _Haystack = dict[str, tuple[datetime, list[Any], str]]
 
 
-def records(source: Source) -> Iterator[Record]:
+def read_longmemeval(source: Source) -> Iterator[Record]:
     """Read questions with their haystacks."""
     seen: dict[str, int] = {}
     for file, number, raw in source.member_values():

@@ -20,7 +20,7 @@ from typing import Any
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import question_record, turn_id, turn_record
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")
 KEYS = {
@@ -36,7 +36,7 @@ _SPEAKERS = (("user_message", "user"), ("assistant_message", "assistant", "agent
 _TIME = re.compile(r"(?:time:?\s*|^\s*)['\"]?(\d{4})-(\d{1,2})-(\d{1,2}) (\d{1,2}):(\d{2})")
 
 
-def records(source: Source) -> Iterator[Record]:
+def read_membench(source: Source) -> Iterator[Record]:
     """Read trajectories: steps and the question of each."""
     for file, _, raw in source.member_values():
         with file.record(file.path.name, None):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from memlab.datasets import fields
 from memlab.datasets.benchmarks.locomo import ConversationReader, read_dia_id
 from memlab.datasets.fields import Record
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 
 KEYS = {"session_1", "session_1_date_time", "events_session_1"}
 FILES = ("Chat_*.json",)
@@ -25,7 +25,7 @@ _FORMS = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%
 parse_date = fields.make_date_parser(*_FORMS, example="29.12.2023, 00:51:12")
 
 
-def records(source: Source) -> Iterator[Record]:
+def read_realtalk(source: Source) -> Iterator[Record]:
     """Read chats: their messages and questions."""
     for file, number, raw in source.member_values():
         chat = ConversationReader(

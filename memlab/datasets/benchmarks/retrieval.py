@@ -28,8 +28,7 @@ from dataclasses import dataclass, field, replace
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.datasets.identity import turn_id, turn_record
-from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json_lines
+from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 
 KEYS = {"_id"}
@@ -48,7 +47,7 @@ class _Scope:
     asked: list[tuple[str, Record, list[str]]] = field(default_factory=list)
 
 
-def records(source: Source) -> Iterator[Record]:
+def read_retrieval_folder(source: Source) -> Iterator[Record]:
     """Read the scopes of a folder; the corpus is held whole."""
     folder = source if source.path.is_dir() else replace(source, path=source.path.parent)
     file = _find_file("corpus.jsonl", folder, replace(folder, path=folder.path.resolve().parent))
@@ -175,7 +174,7 @@ def _read_id(record: Record) -> str:
 def _stream_unique_records(file: Source) -> Iterator[tuple[int, Record]]:
     """Stream lines whose id is a name and stands once."""
     seen: dict[str, int] = {}
-    for number, raw in stream_json_lines(file):
+    for number, raw in file.stream_json_lines():
         with file.record(f"line {number}", raw):
             record = Record(raw)
             called = _read_id(record)
@@ -216,7 +215,7 @@ def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:
     file, scenes = _find_file("candidates.jsonl", own, folder), dict[str, list[str]]()
     if file is None:
         return scenes
-    for number, raw in stream_json_lines(file):
+    for number, raw in file.stream_json_lines():
         with file.record(f"line {number}", raw):
             record = Record(raw)
             scenes[record.take("scene_id", fields.check_name)] = record.take(

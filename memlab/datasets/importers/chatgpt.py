@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from memlab.datasets.fields import Record
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import (
+from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
+from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
+    describe_file,
+    make_message,
+    text_and_caption,
+)
+from memlab.datasets.importers.loose_json import (
+    decode_json,
     first_field,
     first_text,
+    first_time,
     get_list,
     get_nested,
+    list_or_empty,
 )
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 
 _TEXT = {"text", "multimodal_text"}
 _CONTEXT = {"user_editable_context", "model_editable_context"}
@@ -30,18 +39,19 @@ _HIDDEN = ("metadata.is_visually_hidden_from_conversation", "metadata.is_user_sy
 _MARKER = re.compile("\ue200([^\ue200\ue201]*)\ue201|[\ue200-\ue203]")
 
 
-def detect(file: Source) -> bool:
+def is_chatgpt_export(file: Source) -> bool:
     return "mapping" in file.keys and bool(
         file.keys & {"current_node", "create_time", "conversation_id"}
     )
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_chatgpt_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session of one scope."""
-    yield from source.read_each("conversation", lambda record: _read_conversation(source, record))
+    read = partial(_read_chatgpt_conversation, source)
+    yield from read_newest_conversations(source, "conversation", read)
 
 
-def _read_conversation(source: Source, conversation: Record) -> Iterator[Message]:
+def _read_chatgpt_conversation(source: Source, conversation: Record) -> Iterator[Message]:
     mapping = conversation.take("mapping", Record)
     session = first_field(conversation, "conversation_id", "id", "title")
     children = {key: get_list(node, "children") for key, node in mapping.items()}
@@ -55,7 +65,7 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
         key: parent for key, parent in above.items() if key not in parents
     }  # nodes that are missing
     age = {key: _creation_time(mapping.get(key)) for key in parents}
-    branch = common.newest_branch(parents, conversation.get("current_node"), age.__getitem__)
+    branch = newest_branch(parents, conversation.get("current_node"), age.__getitem__)
     others = [
         get_nested(mapping[key], "message.author.role") for key in mapping.keys() - set(branch)
     ]
@@ -83,14 +93,14 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
         parts = get_list(each, "content.parts") or [get_nested(each, "content.text")]
         if role == "tool":
             role, parts = "assistant", [part for part in parts if _is_generated(part)]
-        text, caption = common.text_and_caption(source, OWNER_SCOPE, parts)
+        text, caption = text_and_caption(source, OWNER_SCOPE, parts)
         given = get_list(each, "metadata.attachments")
-        if files := [named for file in given if (named := common.describe_file(file, "name"))]:
+        if files := [named for file in given if (named := describe_file(file, "name"))]:
             # They name the images that the text points to.
             caption = "; ".join(
                 [part for part in caption.split("; ") if part not in ("", "image")] + files
             )
-        when = common.first_time(each.get("create_time"))
+        when = first_time(each.get("create_time"))
         if when in wrong:
             source.drop("times after the end of their conversation", OWNER_SCOPE)
             when = None
@@ -98,7 +108,7 @@ def _read_conversation(source: Source, conversation: Record) -> Iterator[Message
             latest = when = max(when, latest)
         more = {"role": role, "session": session, "caption": caption, "timestamp": when}
         own = first_text(each.get("id"), key)
-        yield from common.make_message(
+        yield from make_message(
             source, OWNER_SCOPE, role, _MARKER.sub(_render_marker, text), id=own, **more
         )
 
@@ -120,7 +130,7 @@ def _read_report(each: Any) -> dict[str, Any]:
         return {}
     said = first_text(*get_list(each, "content.parts")[:1])
     states = said.removeprefix(_WIDGET), get_nested(each, "metadata.chatgpt_sdk.widget_state")
-    contents = (get_nested(common.decode_json(state), "report_message.content") for state in states)
+    contents = (get_nested(decode_json(state), "report_message.content") for state in states)
     return next((content for content in contents if get_list(content, "parts")), {})
 
 
@@ -128,7 +138,7 @@ def _render_marker(marker: re.Match[str]) -> str:
     """Give what a marker shows: the name of an entity, the label of a link; of a citation nothing."""
     kind, *shown = (marker[1] or "").split("\ue202")
     if kind == "entity" and shown:
-        listed = common.list_or_empty(common.decode_json(shown[0]))
+        listed = list_or_empty(decode_json(shown[0]))
         return first_text(*listed[1:2]) if listed else shown[0]
     return shown[0] if kind == "url" and shown else ""
 

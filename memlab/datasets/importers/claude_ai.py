@@ -15,16 +15,24 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import (
+from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
+from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
+    describe_file,
+    is_spoken_role,
+    make_message,
+    normalise_role,
+    text_and_caption,
+)
+from memlab.datasets.importers.loose_json import (
     first_field,
     first_text,
+    first_time,
     get_list,
     get_nested,
 )
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
 _UNSHOWN = re.compile(r"\s*```\s*This block is not supported on your current device yet\.\s*```\s*")
@@ -34,19 +42,21 @@ _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, 
 _DESIGN = {"messages.content.contentBlocks", "messages.content.authorAccountUuid"}
 
 
-def detect(file: Source) -> bool:
+def is_claude_ai_export(file: Source) -> bool:
     return "chat_messages" in file.keys or bool(_DESIGN & file.keys)
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_claude_ai_export(source: Source) -> Iterator[Message]:
     """Read every conversation as a session; accounts beyond the first have scopes of their own."""
     accounts: dict[str, str] = {}
-    yield from source.read_each(
-        "conversation", lambda record: _read_conversation(source, record, accounts)
+    yield from read_newest_conversations(
+        source,
+        "conversation",
+        lambda record: _read_claude_ai_conversation(source, record, accounts),
     )
 
 
-def _read_conversation(
+def _read_claude_ai_conversation(
     source: Source, record: Record, accounts: dict[str, str]
 ) -> Iterator[Message]:
     if "chat_messages" not in record and "messages" in record:
@@ -66,8 +76,8 @@ def _read_conversation(
     kept = _current_branch(listed, record.get("current_leaf_message_uuid"))
     source.drop("messages of other branches", scope, len(listed) - len(kept))
     for each in kept:
-        role = common.normalise_role(each.get("sender"))
-        if not common.is_spoken_role(source, scope, role):
+        role = normalise_role(each.get("sender"))
+        if not is_spoken_role(source, scope, role):
             continue
         blocks = get_list(each, "content")
         said = [
@@ -76,13 +86,13 @@ def _read_conversation(
             if (first_field(block, "type"), first_field(block, "name")) not in _DOCUMENTS
         ]
         source.drop("documents", scope, len(blocks) - len(said))
-        text, caption = common.text_and_caption(source, scope, said if blocks else each.get("text"))
+        text, caption = text_and_caption(source, scope, said if blocks else each.get("text"))
         text, unshown = _UNSHOWN.subn("\n", text)
         source.drop("blocks that the export does not show", scope, unshown)
         files = [
             file for key in ("attachments", "files", "files_v2") for file in get_list(each, key)
         ]
-        named = [common.describe_file(file, "file_name") for file in files]
+        named = [describe_file(file, "file_name") for file in files]
         caption = "; ".join(filter(None, [caption, *dict.fromkeys(named)]))
         for tag in _TAGS.finditer(text):
             source.drop("thoughts" if tag[1] == "Thinking" else "documents", scope)
@@ -103,7 +113,7 @@ def _read_conversation(
             "role": role,
             "caption": caption,
         }
-        yield from common.make_message(
+        yield from make_message(
             source, scope, str(role), text, timestamp=each.get("created_at"), **more
         )
 
@@ -116,7 +126,7 @@ def _split_design(each: Any) -> Iterator[Any]:
     said, own = each.get("content"), first_field(each, "uuid")
     said = said if isinstance(said, dict) else {"content": said}
     role = "system" if said.get("pill") is True else each.get("role")
-    when = common.first_time(each.get("created_at"), said.get("timestamp"))
+    when = first_time(each.get("created_at"), said.get("timestamp"))
     files = [
         {
             "file_name": file.get("name"),
@@ -155,5 +165,5 @@ def _current_branch(listed: list[dict[str, Any]], leaf: Any) -> list[dict[str, A
     known = any(isinstance(parent, str) and parent in by_id for parent in parents.values())
     if not known or len(by_id) < len(listed):
         return listed
-    branch = common.newest_branch(parents, leaf, lambda key: first_field(by_id[key], "created_at"))
+    branch = newest_branch(parents, leaf, lambda key: first_field(by_id[key], "created_at"))
     return [by_id[key] for key in branch]

@@ -13,16 +13,14 @@ from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import (
+from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
-    first_field,
-    first_text,
-    get_list,
-    get_nested,
+    make_message,
+    text_and_caption,
 )
-from memlab.datasets.reading import Source
+from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.source import Source
 
 _TAG = (
     r"<(system-reminder|ide_\w+|local-command-\w+|command-\w+|bash-\w+|task-notification|user-prompt-submit-hook"
@@ -48,12 +46,12 @@ _LINES = [{"type", "sessionId"}, {"parentUuid", "isSidechain"}, {"type", "summar
 _LINES += [{"type", "messageId", "snapshot"}]
 
 
-def detect(file: Source) -> bool:
+def is_claude_code_export(file: Source) -> bool:
     others = {"traceId", "observations", "run_type", "scope"}
     return not file.keys & others and any(keys <= file.keys for keys in _LINES)
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_claude_code_export(source: Source) -> Iterator[Message]:
     """Read what a person and Claude said to each other; side chains, tools, snapshots and meta lines are counted.
 
     What was taken back (rewound) and asked anew is another branch.
@@ -69,7 +67,7 @@ def records(source: Source) -> Iterator[Message]:
             if own in rewound:
                 source.drop("messages of other branches", OWNER_SCOPE)
             else:
-                yield from common.make_message(
+                yield from make_message(
                     source, OWNER_SCOPE, message.pop("role"), message.pop("text"), **message
                 )
 
@@ -149,7 +147,7 @@ def _read_line(source: Source, line: Any, file: str) -> Sequence[Message]:
         return source.drop("messages of side chains", OWNER_SCOPE)
     if any(line.get(key) is True for key in _MARKED) or said.get("model") == "<synthetic>":
         return source.drop("system messages", OWNER_SCOPE)
-    text, caption = common.text_and_caption(source, OWNER_SCOPE, said.get("content"))
+    text, caption = text_and_caption(source, OWNER_SCOPE, said.get("content"))
     words = [
         w for part in get_list(said, "content") for w in _SAID.findall(first_field(part, "content"))
     ]

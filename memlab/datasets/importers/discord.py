@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
-from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json
+from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
+from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
+from memlab.datasets.source import Source
 
 _TALK = {
     "",
@@ -32,32 +31,32 @@ _MENTION = re.compile(r"<@!?([^>&\s]+)>")
 _EMOJI = re.compile(r"<a?(:\w+:)\d+>")
 
 
-def detect(file: Source) -> bool:
+def is_discord_export(file: Source) -> bool:
     return {"guild", "channel"} <= file.keys and bool(
         file.keys & {"messages", "channel.id", "exportedAt"}
     )
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_discord_export(source: Source) -> Iterator[Message]:
     """Read every channel as a scope; a bot is no assistant unless its name says so or it was named."""
     names, people, taken = dict[str, str](), dict[str, str](), dict[tuple[str, str], str]()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in stream_json(file, "messages"):
+        for path, value in file.stream_json("messages"):
             if path != "messages":
                 about[path] = value
                 continue
             channel = first_field(about, "channel.name") or file.path.stem
-            scope = common.name_chat(names, first_field(about, "channel.id") or channel, channel)
-            yield from _read_message(source, scope, people, taken, value)
+            scope = name_chat(names, first_field(about, "channel.id") or channel, channel)
+            yield from _read_discord_message(source, scope, people, taken, value)
 
 
-def _read_message(
+def _read_discord_message(
     source: Source, scope: str, people: dict[str, str], taken: dict[tuple[str, str], str], each: Any
 ) -> Sequence[Message]:
     """Read a message.
 
-    :param people: names by their ids; ``taken``: see :func:`common.name_person`.
+    :param people: names by their ids; ``taken``: see :func:`name_person`.
     """
     kind = first_field(each, "type")
     if not isinstance(each, dict) or kind not in _TALK:
@@ -70,7 +69,7 @@ def _read_message(
         if called := first_field(person, "nickname", "name"):
             key = first_field(person, "id")
             own = key * (get_nested(person, "isBot") is not True)  # which have names as they like
-            people[key] = common.name_person(taken, scope, own, called)
+            people[key] = name_person(taken, scope, own, called)
     sender = people.get(first_field(author, "id")) or "Deleted User"
     text = "\n".join(filter(None, (first_field(part, "content") for part in parts)))
     if parts[1]:
@@ -105,4 +104,4 @@ def _read_message(
         "caption": caption,
         "edited": each.get("timestampEdited"),
     }
-    return common.make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)
+    return make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)

@@ -11,9 +11,16 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import Record
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
-from memlab.datasets.reading import Source
+from memlab.datasets.importers.branches import read_newest_conversations
+from memlab.datasets.importers.export_messages import (
+    Message,
+    is_spoken_role,
+    make_message,
+    name_chat,
+    text_and_caption,
+)
+from memlab.datasets.importers.loose_json import decode_json, first_field, get_list, get_nested
+from memlab.datasets.source import Source
 
 _OLD = {
     "messages",
@@ -24,7 +31,7 @@ _OLD = {
 }
 
 
-def detect(file: Source) -> bool:
+def is_letta_export(file: Source) -> bool:
     keys = file.keys
     old = "agent_type" in keys and bool(_OLD & keys)
     return (
@@ -34,32 +41,34 @@ def detect(file: Source) -> bool:
     )
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_letta_export(source: Source) -> Iterator[Message]:
     """Read the messages of every agent as a scope; of messages out of the API, the file."""
     names = dict[str, str]()
 
     def agents(record: Record) -> Iterator[Message]:
         for agent in record.take("agents", fields.check_list, []) or [record]:
             called = first_field(agent, "name", "id") or "agent"
-            scope = common.name_chat(names, first_field(agent, "id") or called, called)
+            scope = name_chat(names, first_field(agent, "id") or called, called)
             for each in get_list(agent, "messages"):
-                yield from _read_message(source, scope, each, get_nested(agent, "agent_type"))
+                yield from _read_letta_message(source, scope, each, get_nested(agent, "agent_type"))
         if kind := first_field(record, "message_type").removesuffix("_message"):
             about = {"role": "tool" if "tool" in kind else kind, "created_at": record.get("date")}
-            yield from _read_message(source, source.path.stem, record | about)
+            yield from _read_letta_message(source, source.path.stem, record | about)
 
-    yield from source.read_each("agent file", agents)
+    yield from read_newest_conversations(source, "agent file", agents)
 
 
-def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> Sequence[Message]:
+def _read_letta_message(
+    source: Source, scope: str, each: Any, agent: Any = None
+) -> Sequence[Message]:
     role = get_nested(each, "role")
     known = role if role in ("user", "assistant", "tool") else "system" if role else None
-    if not common.is_spoken_role(source, scope, known):
+    if not is_spoken_role(source, scope, known):
         return ()
     content = each.get("text") if each.get("content") is None else each["content"]
-    text, caption = common.text_and_caption(source, scope, content)
+    text, caption = text_and_caption(source, scope, content)
     if role == "user":
-        wrapped = common.decode_json(text)
+        wrapped = decode_json(text)
         if get_nested(wrapped, "type") not in (None, "user_message"):
             return source.drop("system messages", scope)
         text = first_field(wrapped, "message") or text
@@ -67,7 +76,7 @@ def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> S
     sent = [
         call["function"] for call in calls if get_nested(call, "function.name") == "send_message"
     ]
-    arguments = (common.decode_json(get_nested(function, "arguments")) for function in sent)
+    arguments = (decode_json(get_nested(function, "arguments")) for function in sent)
     said = [words for each in arguments if (words := first_field(each, "message"))]
     source.drop("tool calls", scope, len(calls) - len(said))
     if calls and (sent or agent != "letta_v1_agent"):  # a newer agent speaks in its text alone
@@ -76,4 +85,4 @@ def _read_message(source: Source, scope: str, each: Any, agent: Any = None) -> S
         if not text:
             return ()
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    return common.make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)
+    return make_message(source, scope, role, text, timestamp=each.get("created_at"), **more)

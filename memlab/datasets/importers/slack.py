@@ -18,9 +18,15 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, first_text, get_list, get_nested
-from memlab.datasets.reading import Source
+from memlab.datasets.importers.export_messages import (
+    Message,
+    describe_file,
+    make_message,
+    name_chat,
+    name_person,
+)
+from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.source import Source
 from memlab.errors import DataError
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.jsonl?)?")
@@ -60,7 +66,7 @@ _ON_ONE_LINE = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
-def detect(file: Source) -> bool:
+def is_slack_export(file: Source) -> bool:
     keys = file.keys
     one = (
         {"type", "ts"} <= keys
@@ -76,7 +82,7 @@ class _Directory:
 
     :param people: names by the ids of users, ``bots``: ids of those who are none.
     :param channels: names by the ids and names of conversations.
-    :param taken: see :func:`common.name_person`.
+    :param taken: see :func:`name_person`.
     :param ids: ids of conversations by the folder of their list, and by the id or name that their
         own folder has.
     """
@@ -91,7 +97,7 @@ class _Directory:
         """Give the name that a person has in a conversation."""
         called = self.people.get(user) or otherwise
         return (
-            common.name_person(self.taken, channel, user * (user not in self.bots), called)
+            name_person(self.taken, channel, user * (user not in self.bots), called)
             if called
             else user
         )
@@ -102,7 +108,7 @@ class _Directory:
         return next((self.ids[key] for key in above if key in self.ids), place)
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_slack_export(source: Source) -> Iterator[Message]:
     """Read every channel, group and direct conversation as a scope."""
     names, known = dict[str, str](), _read_directory(source)
     _read_guests(source, known)
@@ -110,9 +116,9 @@ def records(source: Source) -> Iterator[Message]:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
         channel = known.find_channel(file, place)
-        scope = common.name_chat(names, channel, known.channels.get(channel) or place)
+        scope = name_chat(names, channel, known.channels.get(channel) or place)
         for each in _list_messages(file):
-            yield from _read_message(source, scope, channel, each, known)
+            yield from _read_slack_message(source, scope, channel, each, known)
 
 
 def _read_directory(source: Source) -> _Directory:
@@ -173,7 +179,7 @@ def _list_messages(file: Source) -> Iterator[Any]:
         )
 
 
-def _read_message(
+def _read_slack_message(
     source: Source, scope: str, channel: str, each: Any, known: _Directory
 ) -> Sequence[Message]:
     kind = first_field(each, "subtype")
@@ -213,7 +219,7 @@ def _read_message(
     )
     # A deleted file leaves the place between two separators empty.
     named = (
-        common.describe_file(file, "title", "name", unnamed="without a name") * (file in there)
+        describe_file(file, "title", "name", unnamed="without a name") * (file in there)
         for file in files
     )
     caption = "; ".join(named)
@@ -229,7 +235,7 @@ def _read_message(
         "role": role,
         "caption": caption,
     }
-    return common.make_message(
+    return make_message(
         source, scope, sender, text, timestamp=ts, edited=first_field(each, "edited.ts"), **more
     )
 

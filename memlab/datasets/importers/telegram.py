@@ -12,10 +12,9 @@ from functools import partial
 from typing import Any
 
 from memlab.datasets.chatlog import is_assistant
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import Message, first_field, get_list, get_nested
-from memlab.datasets.reading import Source
-from memlab.datasets.streams import stream_json
+from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
+from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
+from memlab.datasets.source import Source
 
 _TYPES = re.compile(
     r'"type"\s*:\s*"(?:personal_chat|bot_chat|saved_messages|replies|(?:private|public)_(?:group|supergroup|channel))"'
@@ -50,21 +49,21 @@ _REPAIRS = (
 )
 
 
-def detect(file: Source) -> bool:
+def is_telegram_export(file: Source) -> bool:
     return bool(file.keys & _KEYS) or ("messages" in file.keys and bool(_TYPES.search(file.head)))
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_telegram_export(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own."""
     names, taken = dict[str, str](), dict[tuple[str, str], str]()
     for file in source.members:
         about: dict[str, Any] = {}
-        for path, value in stream_json(file, *_LISTS, repair=partial(_repair, source)):
+        for path, value in file.stream_json(*_LISTS, repair=partial(_repair, source)):
             if path == "messages":
-                yield from _read_message(source, names, taken, about, value)
+                yield from _read_telegram_message(source, names, taken, about, value)
             elif path.endswith(".list"):
                 for each in get_list(value, "messages"):
-                    yield from _read_message(source, names, taken, value, each)
+                    yield from _read_telegram_message(source, names, taken, value, each)
             else:
                 about[path] = value
 
@@ -77,7 +76,7 @@ def _repair(source: Source, text: str) -> str:
     return text
 
 
-def _read_message(
+def _read_telegram_message(
     source: Source,
     names: dict[str, str],
     taken: dict[tuple[str, str], str],
@@ -86,13 +85,13 @@ def _read_message(
 ) -> Sequence[Message]:
     """Read a message.
 
-    :param names: and ``taken``: see :func:`common.name_chat` and :func:`common.name_person`.
+    :param names: and ``taken``: see :func:`name_chat` and :func:`name_person`.
     """
     kind_of_chat, number = first_field(chat, "type"), first_field(chat, "id")
     title = (
         first_field(chat, "name") or kind_of_chat.replace("_", " ").capitalize() or source.path.stem
     )
-    scope = common.name_chat(names, number or title, title)
+    scope = name_chat(names, number or title, title)
     kind = get_nested(each, "type")
     if kind != "message":
         call = str(get_nested(each, "action")).endswith("call")
@@ -116,7 +115,7 @@ def _read_message(
     signed = first_field(each, "author") if kind_of_chat.endswith("_channel") else ""
     person = first_field(each, "from_id").removeprefix("user")  # a bare number in old files
     bot = kind_of_chat == "bot_chat" and person == number
-    sender = signed or (called if bot else common.name_person(taken, scope, person, called))
+    sender = signed or (called if bot else name_person(taken, scope, person, called))
     if each.get("edited") and not str(each["edited"]).startswith("1970"):  # of old, not edited
         source.keep("edited messages", scope)
     if "forwarded_from" in each:
@@ -125,8 +124,8 @@ def _read_message(
         text = f"{writer}: {text}" if text.strip() and writer != called else text
     role = "assistant" if bot or is_assistant(called, source.assistants) else None
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
-    when = common.first_time(each.get("date_unixtime"), each.get("date"))
-    return common.make_message(
+    when = first_time(each.get("date_unixtime"), each.get("date"))
+    return make_message(
         source, scope, sender, text, timestamp=when, edited=each.get("edited"), **more
     )
 

@@ -13,16 +13,23 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memlab.datasets.importers import common
-from memlab.datasets.importers.common import (
+from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
+    make_session_messages,
+    normalise_role,
+    read_turns,
+)
+from memlab.datasets.importers.loose_json import (
+    decode_json,
     first_field,
     first_text,
+    first_time,
     get_list,
     get_nested,
+    list_or_empty,
 )
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 
 _BARE = ("text", "content")
 _TYPED = ("message", "user_message", "user_input", "user_query")
@@ -88,7 +95,7 @@ def _make_step(
 ) -> _Step:
     """Make the step of a run: ``values`` and ``times`` are those of its beginning and its end."""
     begun, ended = map(_assume_utc, times)
-    given = [common.decode_json(value) for value in values]
+    given = [decode_json(value) for value in values]
     asked, answered = (
         _find_messages(given[0], _ASKED, "user"),
         _find_messages(given[1], _ANSWERED, "assistant"),
@@ -99,14 +106,14 @@ def _make_step(
     return _Step(scope, session, f"{begun} {order}", asked, answered, begun, ended or begun, lost)
 
 
-def is_langsmith(file: Source) -> bool:
+def is_langsmith_export(file: Source) -> bool:
     keys = file.keys or file.columns
     return bool({"run_type", "runs.run_type"} & keys) and bool(
         {"inputs", "outputs", "runs.inputs"} & keys
     )
 
 
-def langsmith(source: Source) -> Iterator[Message]:
+def read_langsmith_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     traces: dict[str, list[tuple[bool, _Step]]] = {}
     for _, number, raw in source.member_values():
@@ -132,7 +139,7 @@ def langsmith(source: Source) -> Iterator[Message]:
 
 
 def _read_run(run: dict[str, Any]) -> _Step:
-    about = get_nested(common.decode_json(run.get("extra")), "metadata") or common.decode_json(
+    about = get_nested(decode_json(run.get("extra")), "metadata") or decode_json(
         run.get("metadata")
     )
     scope = first_field(about, "user_id", "user", "ls_user_id") or OWNER_SCOPE
@@ -150,10 +157,10 @@ def _assume_utc(value: Any) -> Any:
         with suppress(ValueError):
             value = datetime.fromisoformat(value)
     zoneless = isinstance(value, datetime) and value.tzinfo is None
-    return value.replace(tzinfo=UTC) if zoneless else common.first_time(value)
+    return value.replace(tzinfo=UTC) if zoneless else first_time(value)
 
 
-def is_langfuse(file: Source) -> bool:
+def is_langfuse_export(file: Source) -> bool:
     keys = file.keys or file.columns
     if "run_type" in keys or "mapping" in keys:
         return False
@@ -165,7 +172,7 @@ def is_langfuse(file: Source) -> bool:
     return session or (bool(_TRACE & keys) and bool(_MORE & keys))
 
 
-def langfuse(source: Source) -> Iterator[Message]:
+def read_langfuse_export(source: Source) -> Iterator[Message]:
     """Read the messages that went into models and came out of them, each once."""
     traces: dict[str, dict[str, Any]] = {}
     runs: dict[str, list[dict[str, Any]]] = {}
@@ -180,7 +187,7 @@ def langfuse(source: Source) -> Iterator[Message]:
                 key = first_field(about, "id") or str(number)
                 session = first_field(raw, "id") if each is not raw else None
                 traces[key] = {"sessionId": session} | about
-                within = common.list_or_empty(common.decode_json(each.get("observations")))
+                within = list_or_empty(decode_json(each.get("observations")))
                 runs.setdefault(key, []).extend(run for run in within if isinstance(run, dict))
     keys = dict.fromkeys((*traces, *runs))
     steps = [
@@ -240,10 +247,10 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
         for run in sorted(runs, key=lambda run: run.key):
             source.drop("values of runs without messages", scope, run.lost)
             for listed, when in ((run.asked, run.begun), (run.answered, run.ended)):
-                heard = list(common.turns(source, scope, listed))
+                heard = list(read_turns(source, scope, listed))
                 new = heard[_count_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
-        yield from common.session_messages(source, scope, session, said)
+        yield from make_session_messages(source, scope, session, said)
 
 
 def _count_overlap(said: list[Message], heard: list[Message]) -> int:
@@ -255,7 +262,7 @@ def _count_overlap(said: list[Message], heard: list[Message]) -> int:
 
 def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
     """Find the messages in what went into a run or came out of it; a bare text is of the role."""
-    value = common.decode_json(value)
+    value = decode_json(value)
     if isinstance(value, str):
         return [{"role": role, "content": value}] if value.strip() else []
     if isinstance(value, list):
@@ -303,7 +310,7 @@ def _find_arguments(
     found += _find_messages(given, keys, role)
     texts = [each for each in (*args, *given.values()) if isinstance(each, str)]
     answered = (
-        common.normalise_role(first_field(found[-1], "role", "type") if found else "assistant")
+        normalise_role(first_field(found[-1], "role", "type") if found else "assistant")
         == "assistant"
     )
     return found + (_find_messages(texts[0], keys, role) if answered and len(texts) == 1 else [])

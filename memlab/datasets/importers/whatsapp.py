@@ -18,8 +18,8 @@ from functools import partial
 from itertools import pairwise, takewhile
 
 from memlab.datasets.importers import whatsapp_words as words
-from memlab.datasets.importers.common import Message, make_message, name_chat
-from memlab.datasets.reading import Source
+from memlab.datasets.importers.export_messages import Message, make_message, name_chat
+from memlab.datasets.source import Source
 
 _M = "[\u200e\u200f]*"
 _START = re.compile(
@@ -69,7 +69,7 @@ class _Line:
         return self.at, "\n".join([self.rest, *self.more]).rstrip()
 
 
-def detect(file: Source) -> bool:
+def is_whatsapp_export(file: Source) -> bool:
     if file.head.lstrip()[:1] == "{":
         return False
     lines = [line for line in _parse_lines(file.head) if isinstance(line, _Line) or line.strip()]
@@ -91,7 +91,7 @@ def detect(file: Source) -> bool:
     )
 
 
-def records(source: Source) -> Iterator[Message]:
+def read_whatsapp_export(source: Source) -> Iterator[Message]:
     """Read every chat as a scope of its own; a file that holds messages of another of its name goes on that one."""
     names, chats = dict[str, str](), dict[str, dict[str, Counter[tuple[datetime | None, str]]]]()
     for file in source.members:
@@ -119,7 +119,7 @@ def records(source: Source) -> Iterator[Message]:
                 source.drop("repeated messages", scope)
             else:
                 there[line.key] += 1
-                yield from _read_message(source, scope, line, people)
+                yield from _read_whatsapp_message(source, scope, line, people)
 
 
 def _parse_lines(text: str) -> Iterator[_Line | str]:
@@ -344,7 +344,9 @@ def _name_chat(file: Source, lines: list[_Line], people: set[str]) -> str:
     return folder if file.path.stem == "_chat" and folder else file.path.stem
 
 
-def _read_message(source: Source, scope: str, line: _Line, people: set[str]) -> Sequence[Message]:
+def _read_whatsapp_message(
+    source: Source, scope: str, line: _Line, people: set[str]
+) -> Sequence[Message]:
     sender, first = _split_sender(line, people)
     body = "\n".join([first, *line.more]).rstrip()
     if not sender or (sender == scope and len(people) > 2 and words.EVENT.search(first)):

@@ -1,16 +1,23 @@
-"""What importers share: the record of a message, the parts of its content, and values out of loose JSON."""
+"""Messages of exports as records of a chat log: their texts and captions, roles, and names that are unique."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField
-from memlab.datasets.reading import Source
+from memlab.datasets.importers.loose_json import (
+    UNREADABLE,
+    first_field,
+    first_text,
+    first_time,
+    get_list,
+    get_nested,
+    list_or_empty,
+)
+from memlab.datasets.source import Source
 
 OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
@@ -32,7 +39,6 @@ _THOUGHTS = {
 }
 _ITEMS = {"function_call": "tool", "function_call_output": "tool", "reasoning": "reasoning"}
 _UNSPOKEN = {"system": "system messages", "tool": "tool calls", "reasoning": "thoughts"}
-_UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def make_message(
@@ -54,8 +60,8 @@ def make_message(
         key: value for key, value in record.items() if value not in (None, "") or key == "text"
     }
     for key, value in record.items():
-        if isinstance(value, str) and _UNREADABLE.search(value):
-            record[key] = _UNREADABLE.sub("\ufffd", value)
+        if isinstance(value, str) and UNREADABLE.search(value):
+            record[key] = UNREADABLE.sub("\ufffd", value)
             source.keep("unreadable characters", scope, "replaced")
     if not record["text"] and not record.get("caption"):
         return source.drop("empty messages", scope)
@@ -83,67 +89,6 @@ def name_conversation(source: Source, file: Source, number: int) -> str:
     return f"c{number:04}" if len(source.members) == 1 else f"{file.stem}-{number}"
 
 
-def get_nested(value: Any, path: str) -> Any:
-    """Follow keys into objects; ``None`` where one is missing.
-
-    >>> get_nested({"author": {"role": "user"}}, "author.role"), get_nested([], "author")
-    ('user', None)
-    """
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def get_list(value: Any, path: str) -> list[Any]:
-    """Follow keys into objects to a list; anything else is an empty one."""
-    return list_or_empty(get_nested(value, path))
-
-
-def list_or_empty(value: Any) -> list[Any]:
-    """Give a list as it is, and anything else as an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def first_text(*values: Any) -> str:
-    """Give the first value that can name something, as text without white space around it; empty if none can."""
-    for value in values:
-        if (
-            isinstance(value, (str, int))
-            and not isinstance(value, bool)
-            and (text := str(value).strip())
-        ):
-            return _UNREADABLE.sub("\ufffd", text)
-    return ""
-
-
-def first_field(value: Any, *paths: str) -> str:
-    """Give the first field of an object, or of those within it, that can name something; empty if none can.
-
-    >>> first_field({"author": {"name": "Ann"}}, "title", "author.nick", "author.name")
-    'Ann'
-    """
-    return first_text(*(get_nested(value, path) for path in paths))
-
-
-def first_time(*values: Any) -> Any:
-    """Give the first value that the chat log takes as a time; ``None`` where none is."""
-    kinds = (str, int, float, datetime)
-    return next(
-        (value for value in values if isinstance(value, kinds) and value and value is not True),
-        None,
-    )
-
-
-def decode_json(value: Any) -> Any:
-    """Decode JSON in a string, as tables have it; anything else stays as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
 def normalise_role(value: Any) -> str | None:
     """Give the role that a tool calls so: ``user``, ``assistant``, ``system``, ``tool``; ``None`` for no role."""
     called = value.strip().lower() if isinstance(value, str) else ""
@@ -155,44 +100,6 @@ def is_spoken_role(source: Source, scope: str, role: str | None) -> bool:
     if role not in ("user", "assistant"):
         source.drop(_UNSPOKEN.get(role or "", "unreadable messages"), scope)
     return role in ("user", "assistant")
-
-
-MOST_GAPS = 500
-"""Missing nodes of one conversation that are bridged; what lies before is another branch."""
-
-
-def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], Any]) -> list[str]:
-    """Give the nodes of a tree from the root to the current one; where that is not there, to the newest leaf.
-
-    Where a node is missing, the newest branch of the older nodes that do not hang on it stands
-    before what does.
-
-    :param parents: node to its parent, in the order of the file.
-    :param age: a function of a node by which leaves are compared.
-    """
-    branch, left, root = list[str](), parents, parents.get(min(parents, key=age, default=""))
-    for _ in range(MOST_GAPS):
-        if not (isinstance(current, str) and current in left):
-            answered = {parent for parent in left.values() if isinstance(parent, str)}
-            # max gives the first of equals, and of equals the last of the file is the newest.
-            current = max(
-                (key for key in reversed(left) if key not in answered), key=age, default=""
-            )
-        path: dict[str, None] = {}
-        while isinstance(current, str) and current in left and current not in path:
-            path[current] = None
-            current = left[current]
-        top = current if isinstance(current, str) else None
-        if branch and top in parents:  # a side branch of what is there already
-            break
-        branch = list(path)[::-1] + branch
-        if not path or top in (None, root) or top in parents:
-            break
-        older = {
-            key: parent for key, parent in left.items() if parent != current and key not in path
-        }
-        left = {key: parent for key, parent in older.items() if age(key) <= age(branch[0])}
-    return branch
 
 
 def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
@@ -252,7 +159,7 @@ def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
     )
 
 
-def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
+def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
     """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain: role, text, caption, id and time.
 
     The sender is the name in a message, or else its role. System messages, tool calls and their
@@ -296,7 +203,7 @@ def turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message
         yield {"role": role, "sender": name or role, "text": text, **more}
 
 
-def session_messages(
+def make_session_messages(
     source: Source,
     scope: str,
     session: str,
@@ -307,7 +214,7 @@ def session_messages(
 ) -> Iterator[Message]:
     """Give the messages of a session.
 
-    :param listed: as of :func:`turns`.
+    :param listed: as of :func:`read_turns`.
     :param when: the time of messages without one.
     :param own_ids: whether ids count within the session: one that another has is another message's.
     """

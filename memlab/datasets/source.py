@@ -1,7 +1,8 @@
 """Sources of records: a file, the files of a folder or those of a ZIP archive, and what was odd or bad in them.
 
-Nothing is unpacked to the disk. Values are streamed by :mod:`memlab.datasets.streams`; a bad record
-stops the load or goes to quarantine, see :meth:`Source.record`.
+Nothing is unpacked to the disk: :mod:`memlab.datasets.archives` lists what is in an archive, and
+:mod:`memlab.datasets.json_values` reads JSON of any size. A bad record stops the load or goes to
+quarantine, see :meth:`Source.record`.
 """
 
 from __future__ import annotations
@@ -13,23 +14,18 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta, tzinfo
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
-from memlab.datasets import streams
-from memlab.datasets.fields import (
-    BadField,
-    Record,
-    Report,
-    conversation_version,
-    escape_surrogates,
-    newest_versions,
-)
+import polars as pl
+
+from memlab.datasets import archives, json_values
+from memlab.datasets.fields import BadField, Report, escape_surrogates
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
@@ -100,7 +96,7 @@ class Source:
         stands before 10.
 
         :param unread: give instead the files that may hold a chat and are not read, see
-            :data:`streams.UNREAD`.
+            :data:`memlab.datasets.archives.UNREAD`.
         :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than
             packed.
         """
@@ -108,7 +104,7 @@ class Source:
         if not os.path.isdir(self.path):
             if patterns or not self.holds_files:
                 return [] if unread else [alone]
-            found = streams.list_entries(alone)
+            found = archives.list_entries(self.path)
         else:
             for pattern in patterns or ("**/*",):
                 paths = self.path.glob(pattern) if not found else ()
@@ -116,8 +112,8 @@ class Source:
                     path.relative_to(self.path).as_posix(): None for path in paths if path.is_file()
                 }
             found = found if patterns else self._open_archives(found)
-        endings = streams.UNREAD if unread else streams.TEXTS
-        names = (name for name in found if patterns or streams.may_hold_text(name, endings))
+        endings = archives.UNREAD if unread else archives.TEXTS
+        names = (name for name in found if patterns or archives.may_hold_text(name, endings))
         order = sorted(
             names, key=lambda name: re.sub(r"\d+", lambda number: number[0].zfill(20), name)
         )
@@ -127,12 +123,14 @@ class Source:
 
     def _open_archives(self, found: dict[str, Any]) -> dict[str, Any]:
         """Put what is in the ZIPs of a folder in their place, but for those that lie there unpacked, or are broken."""
-        texts = [(name, self.path / name) for name in found if streams.may_hold_text(name)]
-        archives = [name for name in found if streams.may_hold_text(name, (".zip",))]
-        unpacked = {(path.name, path.stat().st_size): path for _, path in texts * bool(archives)}
-        for name in archives:
+        texts = [(name, self.path / name) for name in found if archives.may_hold_text(name)]
+        zips = [name for name in found if archives.may_hold_text(name, (".zip",))]
+        if not zips:
+            return found
+        unpacked = {(path.name, path.stat().st_size): path for _, path in texts}
+        for name in zips:
             try:
-                inside = streams.list_entries(replace(self, path=self.path / name))
+                inside = archives.list_entries(self.path / name)
             except DataError:
                 if texts:
                     continue
@@ -171,7 +169,7 @@ class Source:
                     text = file.read().decode(encoding, "surrogatepass")
                     file = io.BytesIO(text.encode("utf-8", "surrogatepass"))
                 yield file
-        except streams.FAULTS as error:
+        except archives.FAULTS as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             self.fail(
                 f"cannot be read ({why}); check the path, and that it was downloaded whole", error
@@ -188,14 +186,23 @@ class Source:
     def keys(self) -> set[str]:
         """Dotted paths of the keys at the beginning of a JSON file, and those of records in an object around them;
         empty for any other."""
-        found = streams.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
+        found = json_values.key_paths(self.head) if self.head.lstrip()[:1] in ("{", "[") else set()
         return found | {path.partition(".")[2] for path in found if path.startswith(_AROUND)}
+
+    @cached_property
+    def first_keys(self) -> set[str]:
+        """The keys of the first record of a JSON file, without those within them, or the columns of a table."""
+        return json_values.key_paths(self.head, first=True) | self.columns
+
+    @property
+    def is_parquet(self) -> bool:
+        return self.head.startswith("PAR1")
 
     @cached_property
     def columns(self) -> set[str]:
         """The columns of a CSV or Parquet file; none for any other."""
-        if self.head.startswith("PAR1"):
-            return set(streams.read_table(self, rows=0).columns)
+        if self.is_parquet:
+            return set(self.read_table(rows=0).columns)
         if not self.name.lower().endswith((".csv", ".tsv")):
             return set()
         return {cell.strip().strip('"') for cell in self.split_header()[1]}
@@ -209,7 +216,7 @@ class Source:
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
         self.looked = _HEAD
-        for read in ("head", "keys", "columns"):
+        for read in ("head", "keys", "first_keys", "columns"):
             self.__dict__.pop(read, None)
 
     def look_further(self) -> bool:
@@ -227,7 +234,7 @@ class Source:
         given.
         """
         if self.columns:
-            for number, row in enumerate(streams.read_table(self).iter_rows(named=True), 1):
+            for number, row in enumerate(self.read_table().iter_rows(named=True), 1):
                 if any(cell not in (None, "") for cell in row.values()):
                     yield (
                         number,
@@ -240,14 +247,81 @@ class Source:
         elif self.name.lower().endswith((".jsonl", ".ndjson")) and not re.match(
             r"\s*[\[{][ \t\r]*\n", self.head
         ):
-            yield from streams.stream_json_lines(self)
+            yield from self.stream_json_lines()
         else:
             values = (
                 each
-                for _, value in streams.stream_json(self)
-                for each in streams.unwrap_records(value)
+                for _, value in self.stream_json()
+                for each in json_values.unwrap_records(value)
             )
             yield from enumerate(values, 1)
+
+    def stream_json(
+        self, *lists: str, repair: Callable[[str], str] | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """Stream the values of a JSON file, see :func:`memlab.datasets.json_values.iterate_values`."""
+        n = 0
+        with self.open() as file:
+            try:
+                for path, value in json_values.iterate_values(file, *lists, repair=repair):
+                    yield path, value
+                    n += 1
+            except json_values.BrokenJson as bad:
+                self.reject("the file" if lists else f"record {n}", bad, bad.rest)
+
+    def stream_json_lines(self) -> Iterator[tuple[int, Any]]:
+        """Stream the objects, or lists, of a JSON-lines file with their line numbers (from 1).
+
+        Blank lines are skipped.
+        """
+        most = json_values.LONGEST
+        with self.open() as file:
+            for number, raw in enumerate(iter(lambda: file.readline(most), b""), 1):
+                line = raw.rstrip(b"\r\n")
+                if len(raw) == most:
+                    what = f"line {number}: has {most:,} bytes and more"
+                    self.fail(f"{what}; expected one record on a line")
+                if not line.strip():
+                    continue
+                try:
+                    value = json_values.decode_line(line)
+                except BadField as bad:
+                    self.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
+                else:
+                    yield number, value
+
+    def read_table(self, rows: int | None = None) -> pl.DataFrame:
+        """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
+
+        :raises DataError: when it cannot be read.
+        """
+        raw: Any = self.path
+        if self.packed or not self.is_parquet:
+            with self.open() as file:
+                raw = io.BytesIO(file.read())
+        try:
+            return self._read_parquet(raw, rows) if self.is_parquet else self._read_csv(raw, rows)
+        except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+            what = f"cannot be read as a table ({str(error)[:200]})"
+            self.fail(f"{what}; was it written whole, in UTF-8?", error)
+
+    def _read_csv(self, raw: Any, rows: int | None) -> pl.DataFrame:
+        separator, _ = self.split_header()
+        options: dict[str, Any] = {"separator": separator, "infer_schema": False, "n_rows": rows}
+        if separator == "\t":
+            # A cell between tabs may begin with a quote that does not end it.
+            with suppress(pl.exceptions.PolarsError):
+                return pl.read_csv(raw, **options)
+            return pl.read_csv(raw, **options, quote_char=None)
+        return pl.read_csv(raw, **options)
+
+    def _read_parquet(self, raw: Any, rows: int | None) -> pl.DataFrame:
+        n = pl.scan_parquet(raw).select(pl.len()).collect().item()
+        # A text takes 16 bytes unpacked, however often it is repeated.
+        if archives.is_zip_bomb(16 * n, self.size):
+            what = f"holds {n:,} rows in {self.size:,} bytes: no chat does"
+            self.fail(f"{what}; see how it was written")
+        return pl.read_parquet(raw, n_rows=rows)
 
     def text(self) -> str:
         """Read a whole text file, in UTF-8 or UTF-16.
@@ -284,24 +358,6 @@ class Source:
         for file in self.members:
             for number, raw in file.values():
                 yield file, number, raw
-
-    def read_each(self, label: str, read: Callable[[Record], Iterable[Any]]) -> Iterator[Any]:
-        """Give what a function makes of each value of the members; one that is bad is rejected as a whole.
-
-        Of a conversation that several exports hold, the newest copy is read.
-        """
-        apart = replace(
-            self,
-            members=[replace(file, report=Report()) for file in self.members[:-1] and self.members],
-        )
-        newest = newest_versions(raw for _, _, raw in apart.member_values())
-        for file, number, raw in self.member_values():
-            key, version = conversation_version(raw)
-            if version < newest.get(key, version):
-                self.drop("older versions of conversations")
-                continue
-            with file.record(f"{label} {number}", raw):
-                yield from list(read(Record(raw, f"{label} {number}")))
 
     @contextmanager
     def record(self, label: str, raw: Any) -> Iterator[None]:

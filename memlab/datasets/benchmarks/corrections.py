@@ -1,4 +1,4 @@
-"""Corrections of a benchmark's evidence, from a file of errors that an audit made.
+"""Corrections of LoCoMo's evidence, from a file of errors that an audit made.
 
 The layout is that of the audit of LoCoMo (github.com/dial481/locomo-audit): a list of objects with
 ``question``, ``cited_evidence`` and ``correct_evidence``; other fields are passed over. Evidence is
@@ -16,7 +16,7 @@ import polars as pl
 from memlab.datasets import fields
 from memlab.datasets.benchmarks.locomo import parse_citations
 from memlab.datasets.fields import BadField, Record
-from memlab.datasets.reading import Source
+from memlab.datasets.source import Source
 from memlab.errors import DataError
 from memlab.records import Dataset
 

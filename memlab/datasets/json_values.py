@@ -1,124 +1,25 @@
-"""Streams of JSON out of files of any size, with the line and byte of what is broken; tables; archives in place.
+"""JSON of any size, value by value out of an open file, with the line and byte of what is broken.
 
-JSON lists are read value by value with the standard decoder on a growing buffer. An event parser
-would lose what must be reported (yajl turns lone surrogates into question marks) and is slower;
-memory holds the largest value a few times.
+Lists are read with the standard decoder on a growing buffer. An event parser would lose what must
+be reported (yajl turns lone surrogates into question marks) and is slower; memory holds the largest
+value a few times.
 """
 
 from __future__ import annotations
 
 import codecs
-import io
 import json
 import re
-import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO
-from zlib import error as ZlibError
-
-import polars as pl
+from typing import Any, BinaryIO
 
 from memlab.datasets.fields import BadField, Record
 
-if TYPE_CHECKING:
-    from memlab.datasets.reading import Source
-
-
-TEXTS = (".json", ".jsonl", ".ndjson", ".txt", ".af", ".csv", ".tsv", ".parquet", ".html", ".htm")
-"""Endings of the files of a folder or an archive that may hold a chat."""
-UNREAD = (".zip", ".gz", ".tgz", ".bz2", ".7z", ".rar", ".db", ".sqlite", ".md")
-"""Endings of files that may hold one too, and are reported as left out; archives of a folder are opened first."""
-FAULTS = (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, ZlibError)
-"""What a file or a broken archive raises, when it is opened or read."""
-_MOST, _RATIO, _SMALL = (
-    16 << 30,
-    200,
-    64 << 20,
-)  # bytes of text; of text to packed; what is always read
-
-
-def may_hold_text(name: str, endings: tuple[str, ...] = TEXTS) -> bool:
-    """Say whether a file of a folder or an archive may hold a chat, by its name."""
-    parts = PurePosixPath(name).parts
-    hidden = any((part.startswith(".") and part != "..") or part == "__MACOSX" for part in parts)
-    return name.lower().endswith(endings) and not hidden
-
-
-def is_zip_bomb(unpacked: int, packed: int) -> bool:
-    """Say whether so many bytes are more than any chat unpacks to."""
-    return unpacked > _RATIO * packed + _SMALL
-
-
-def list_entries(source: Source) -> dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]]:
-    """List the entries of an archive that may hold a chat, by their names; a name is a label, nothing is written.
-
-    :raises DataError: for an archive that is broken, encrypted, or far larger unpacked than packed.
-    """
-    try:
-        archive = zipfile.ZipFile(source.path)
-        entries = {
-            e.filename.replace("\\", "/").lstrip("/"): e
-            for e in archive.infolist()
-            if not e.is_dir()
-        }
-    except FAULTS as error:
-        source.fail(f"is no whole ZIP archive ({error}); download it again", error)
-    kept = {name: entry for name, entry in entries.items() if may_hold_text(name)}
-    total, packed = (
-        sum(getattr(entry, size) for entry in kept.values())
-        for size in ("file_size", "compress_size")
-    )
-    if total > _MOST or is_zip_bomb(total, packed):
-        source.fail(
-            f"holds {total:,} bytes of text in {packed:,}: no chat does; unpack it, and give the file you mean"
-        )
-    for name, entry in kept.items():
-        if entry.flag_bits & 1 or entry.compress_type not in (
-            zipfile.ZIP_STORED,
-            zipfile.ZIP_DEFLATED,
-        ):
-            why = f"{name!r} has a password or a packing other than deflate"
-            source.fail(f"{why}; unpack the archive, and give the folder")
-    return {
-        name: (archive, entry)
-        for name, entry in entries.items()
-        if may_hold_text(name, TEXTS + UNREAD)
-    }
-
-
-def read_table(source: Source, rows: int | None = None) -> pl.DataFrame:
-    """Read a CSV or Parquet file, or its first rows; the cells of a CSV are texts.
-
-    :raises DataError: when it cannot be read.
-    """
-    parquet, (separator, _) = source.head.startswith("PAR1"), source.split_header()
-    options: dict[str, Any] = {"separator": separator, "infer_schema": False, "n_rows": rows}
-    with source.open() as file:
-        raw = source.path if parquet and not source.packed else io.BytesIO(file.read())
-    try:
-        if not parquet:
-            # A cell between tabs may begin with a quote that does not end it.
-            with suppress(*[pl.exceptions.PolarsError] * (separator == "\t")):
-                return pl.read_csv(raw, **options)
-            return pl.read_csv(raw, **options, quote_char=None)
-        n = pl.scan_parquet(raw).select(pl.len()).collect().item()
-        if is_zip_bomb(16 * n, source.size):  # a text takes as much, however often it is repeated
-            source.fail(
-                f"holds {n:,} rows in {source.size:,} bytes: no chat does; see how it was written"
-            )
-        return pl.read_parquet(raw, n_rows=rows)
-    except (OSError, pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        source.fail(
-            f"cannot be read as a table ({str(error)[:200]}); was it written whole, in UTF-8?",
-            error,
-        )
-
-
 _CHUNK = 1 << 20
 _TOKEN = 16  # a cut through a token that is no string leaves fewer characters than this
-_SNIPPET, _LONGEST = 2_000, 1 << 29  # characters of what is set aside, and of one value
+_SNIPPET = 2_000  # characters of what is set aside
+LONGEST = 1 << 29
+"""Characters of one value, and bytes of one line."""
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the decoder makes of such bytes
 
 
@@ -129,33 +30,43 @@ def _refuse(constant: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
-def stream_json(
-    source: Source, *lists: str, repair: Callable[[str], str] | None = None
+class BrokenJson(BadField):
+    """A place in a file from which on it is no JSON.
+
+    :param rest: the beginning of what stands there.
+    """
+
+    def __init__(self, found: str, expected: str, rest: str) -> None:
+        super().__init__("", found, expected)
+        self.rest = rest
+
+
+def iterate_values(
+    file: BinaryIO, *lists: str, repair: Callable[[str], str] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """Stream the values of a JSON file, one held at a time: the elements of a list, or values one after the other.
+    """Give the values of JSON, one held at a time: the elements of a list, or values one after the other.
 
     :param lists: dotted paths of lists in one object: instead of the object, its fields are given
         with their paths, in the order of the file, and the elements of these lists one by one.
     :param repair: mends a text that turned out to be no JSON, where its tool is known to write
         such; it may be cut.
+    :raises BrokenJson: where it is none, when that place is reached.
+
+    >>> import io
+    >>> from memlab.datasets.json_values import iterate_values
+    >>> list(iterate_values(io.BytesIO(b'[{"id": 1}, {"id": 2}]')))
+    [('', {'id': 1}), ('', {'id': 2})]
+    >>> list(iterate_values(io.BytesIO(b'{"name": "Ann", "messages": [1, 2]}'), "messages"))
+    [('name', 'Ann'), ('messages', 1), ('messages', 2)]
     """
-    n = 0
-    with source.open() as file:
-        text = _Window(file, repair)
-        try:
-            whole = bool(lists) or text.peek() == "["
-            while text.peek():
-                for path, value in _walk(text, "", lists or ("",) * whole):
-                    yield path, value
-                    n += 1
-                if whole and text.peek():
-                    raise text.broken(
-                        f"something after the end of the {'object' if lists else 'list'}", text.at
-                    )
-        except BadField as bad:
-            source.reject(
-                "the file" if lists else f"record {n}", bad, text.text[text.at : text.at + _SNIPPET]
-            )
+    text = _Window(file, repair)
+    if not lists and text.peek() == "[":
+        lists = ("",)
+    around = "list" if lists == ("",) else "object"
+    while text.peek():
+        yield from _walk(text, "", lists)
+        if lists and text.peek():
+            raise text.broken(f"something after the end of the {around}", text.at)
 
 
 def unwrap_records(value: Any) -> list[Any]:
@@ -168,26 +79,16 @@ def unwrap_records(value: Any) -> list[Any]:
     return list(listed or ()) if around else [value]
 
 
-def stream_json_lines(source: Source) -> Iterator[tuple[int, Any]]:
-    """Stream the objects, or lists, of a JSON-lines file with their line numbers (from 1); blank lines are skipped."""
-    with source.open() as file:
-        for number, raw in enumerate(iter(lambda: file.readline(_LONGEST), b""), 1):
-            if len(raw) == _LONGEST:
-                source.fail(
-                    f"line {number}: has {_LONGEST:,} bytes and more; expected one record on a line"
-                )
-            if not (line := raw.rstrip(b"\r\n")).strip():
-                continue
-            try:
-                record = _decode_line(line)
-                record = record if isinstance(record, list) else Record(record)
-            except BadField as bad:
-                source.reject(f"line {number}", bad, line.decode("utf-8", "surrogateescape"))
-            else:
-                yield number, record
+def decode_line(raw: bytes) -> Any:
+    """Decode a line of JSON lines: an object, as a :class:`Record`, or a list.
+
+    :raises BadField: for anything else.
+    """
+    value = _decode_bytes(raw)
+    return value if isinstance(value, list) else Record(value)
 
 
-def _decode_line(raw: bytes) -> Any:
+def _decode_bytes(raw: bytes) -> Any:
     try:
         return _DECODER.decode(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -265,9 +166,9 @@ class _Window:
                 value, end = _DECODER.raw_decode(self.text, self.at)
             except json.JSONDecodeError as error:
                 cut = error.msg.startswith("Unterminated") or error.pos >= len(self.text) - _TOKEN
-                if cut and len(self.text) - self.at > _LONGEST:
+                if cut and len(self.text) - self.at > LONGEST:
                     raise self.broken(
-                        f"a value of more than {_LONGEST:,} characters", self.at
+                        f"a value of more than {LONGEST:,} characters", self.at
                     ) from None
                 if not (cut and self.more()) and not self.mend(error.pos):
                     raise self.broken(error.msg, len(self.text) if cut else error.pos) from None
@@ -290,16 +191,15 @@ class _Window:
         self.byte += len(before.encode()) - len(self.text.encode())
         return self.text != before
 
-    def broken(self, why: str, pos: int) -> BadField:
+    def broken(self, why: str, pos: int) -> BrokenJson:
         byte, line = (
             self.byte + len(self.text[:pos].encode()),
             self.line + self.text.count("\n", 0, pos),
         )
         what = self.fault or ("the file ends here" if pos >= len(self.text) else why)
         found = f"broken JSON at line {line}, byte {byte}: {what}"
-        return BadField(
-            "", found, "whole JSON in UTF-8 (was the file written or downloaded whole?)"
-        )
+        expected = "whole JSON in UTF-8 (was the file written or downloaded whole?)"
+        return BrokenJson(found, expected, self.text[self.at : self.at + _SNIPPET])
 
 
 def _walk(text: _Window, path: str, lists: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
@@ -329,7 +229,7 @@ def key_paths(text: str, *, first: bool = False) -> set[str]:
 
     :param first: the keys of the first object alone, without those within them.
 
-    >>> from memlab.datasets.streams import key_paths
+    >>> from memlab.datasets.json_values import key_paths
     >>> sorted(key_paths('[{"id": 1, "messages": [{"role": "us'))
     ['id', 'messages', 'messages.role']
     """

@@ -1,0 +1,212 @@
+"""Finding the format of a file from its beginning, and of a folder or a ZIP archive from its files.
+
+Every format of :data:`memlab.formats` says how it is recognised (:class:`memlab.registry.Format`).
+Those of plug-ins are asked first, then exports, benchmarks and the chat log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from memlab.datasets import fetch
+from memlab.datasets.source import Source
+from memlab.errors import DataError
+from memlab.registry import formats
+
+_PROBED = 400  # files of a folder or archive whose beginnings are looked at
+_KINDS = ("export", "benchmark", "log")
+"""In the order in which their formats are asked."""
+
+
+def detect(path: str | Path) -> str:
+    """Find the format of a file from its beginning, or of a folder or ZIP archive from its files.
+
+    :param path: a file or folder, or the name of a fetched file, see :mod:`memlab.datasets.fetch`.
+    :returns: a name of :data:`memlab.formats`.
+    :raises DataError: when it cannot be read, looks like none of them, or holds exports of several
+        tools.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from memlab.datasets import detect
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "log.jsonl")
+    ...     _ = file.write_text('{"scope": "me", "sender": "Ann", "text": "Hello"}')
+    ...     detect(file)
+    'chatlog'
+    """
+    source = Source(fetch.locate_file(path))
+    if not source.holds_files:
+        return _detect_file(source)
+    found = None
+    if source.path.is_dir():
+        found = _detect_by_names(source)
+    if found is None:
+        found = _detect_export(source)
+    return found
+
+
+def list_formats() -> list[str]:
+    """List the names of all formats in the order in which they are asked."""
+    return sorted(formats, key=_asked_at)
+
+
+def choose_export_files(kind: str, source: Source, files: list[Source]) -> list[Source]:
+    """Choose the files that the reader of an export reads; one that is given alone it reads in any case.
+
+    :raises DataError: when there is none.
+    """
+    known = []
+    for file in without_sent_files(files):
+        if file.size and _recognise(file, [kind], refuse=False):
+            known.append(file)
+        file.forget()
+    if known:
+        return known
+    if len(files) != 1:
+        source.fail(f"holds no file that looks like {kind}")
+    other = _first_that_fits(files[0], _asked_before_refusal())
+    if other is not None:
+        source.fail(f"looks like {other}, not {kind}: leave the format out, or name that one")
+    return files
+
+
+def without_sent_files(files: list[Source]) -> list[Source]:
+    """Leave out the files that people sent in a chat, which may be chats too, unless there is nothing else."""
+    sent: set[int] = set()
+    for find in dict.fromkeys(formats.describe(name).sent for name in formats):
+        if find is not None:
+            sent.update(map(id, find(files)))
+    return [file for file in files if id(file) not in sent] or files
+
+
+def _asked_at(name: str) -> tuple[bool, int]:
+    """Give the place of a format in the order: plug-ins first, then by kind."""
+    own = formats[name].__module__.startswith("memlab.")
+    return own, _KINDS.index(formats.describe(name).kind)
+
+
+def _asked_before_refusal() -> list[str]:
+    """List the formats that are asked before a file may be refused: those of plug-ins, and exports."""
+    return [name for name in list_formats() if _asked_at(name) <= (True, _KINDS.index("export"))]
+
+
+def _fits(name: str, file: Source) -> bool:
+    """Say whether a file is recognised as of a format."""
+    about = formats.describe(name)
+    if about.detect is not None and about.detect(file):
+        return True
+    if not about.keys:
+        return False
+    return not file.first_keys.isdisjoint(about.keys)
+
+
+def _first_that_fits(file: Source, names: Iterable[str], *, refuse: bool = True) -> str | None:
+    """Find the first of some formats that recognises a file.
+
+    :param refuse: give ``None`` where that format refuses it.
+    """
+    for name in names:
+        if not _fits(name, file):
+            continue
+        why = formats.describe(name).refuse
+        if refuse and why is not None and why(file):
+            return None
+        return name
+    return None
+
+
+def _recognise(file: Source, names: list[str], *, refuse: bool = True) -> str | None:
+    """Find the first of some formats that recognises a file, whose first record may be longer than its beginning."""
+    found = _first_that_fits(file, names, refuse=refuse)
+    if found is None and file.look_further():
+        found = _first_that_fits(file, names, refuse=refuse)
+    return found
+
+
+def _refusal(file: Source) -> str | None:
+    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
+    for refuse in dict.fromkeys(formats.describe(name).refuse for name in formats):
+        why = None if refuse is None else refuse(file)
+        if why is not None:
+            return why
+    return None
+
+
+def _detect_file(file: Source) -> str:
+    names, first = list_formats(), _asked_before_refusal()
+    found = _first_that_fits(file, first)
+    if found is None:
+        why = _refusal(file)
+        if why is not None:
+            file.fail(why)
+        if "memlab" in file.first_keys:
+            return "chatlog"
+        found = _first_that_fits(file, names[len(first) :])
+    if found is not None:
+        return found
+    if file.look_further():
+        return _detect_file(file)
+    file.fail(
+        f"is none of the formats {', '.join(names)}: it begins with {file.head[:40]!r} and its "
+        f"first record has the keys {sorted(file.first_keys)[:8]}. Name it with format=, or write "
+        "it as a chat log (docs/conversations.md)"
+    )
+
+
+def _detect_by_names(source: Source) -> str | None:
+    """Find the format whose files are called as those of a folder."""
+    for name in list_formats():
+        about = formats.describe(name)
+        if not about.files:
+            continue
+        for file in source.files(*about.files)[:1]:
+            if about.by_name:
+                return name
+            with suppress(DataError):
+                if detect(file.path) == name:
+                    return name
+    return None
+
+
+def _detect_export(source: Source) -> str:
+    """Find the tool of a folder or an archive; of many files the first are looked at, and some out of the rest."""
+    files = without_sent_files(source.files())
+    exports = [name for name in list_formats() if formats.describe(name).kind == "export"]
+    found: dict[str, str] = {}
+    refusals = []
+    step = max(1, len(files) // _PROBED)
+    for file in (*files[:_PROBED], *files[_PROBED::step]):
+        if file.size:
+            kind = _recognise(file, exports)
+            if kind is None:
+                refusals.append(_refusal(file))
+            else:
+                found.setdefault(kind, file.name)
+        file.forget()
+    if not found:
+        refusals += map(_refusal, source.files(unread=True))
+        _fail_without_export(source, files, list(filter(None, refusals)))
+    if len(found) > 1:
+        what = "; ".join(f"{kind} ({name})" for kind, name in found.items())
+        source.fail(
+            f"holds exports of several tools: {what}. Give one of the files, or name the format "
+            "with --format"
+        )
+    return next(iter(found))
+
+
+def _fail_without_export(source: Source, files: list[Source], refusals: list[str]) -> NoReturn:
+    if refusals:
+        refusals.sort(key=lambda refusal: "a web page" in refusal)  # which says least
+        source.fail(refusals[0])
+    what = "a ZIP archive without a chat"
+    if source.path.is_dir():
+        what = "a directory, expected a file, an export"
+    listed = "none that may hold text (unpack a ZIP in it)"
+    if files:
+        listed = ", ".join(file.name for file in files[:5])
+    source.fail(f"is {what} of a tool that is known; its first files are {listed}")

@@ -1,0 +1,100 @@
+"""Files that are known and that no importer reads, by how they begin, with what to do about each."""
+
+from __future__ import annotations
+
+import re
+
+from memlab.datasets.importers.whatsapp import LEVEL
+from memlab.datasets.source import Source
+
+_HTML, _SECOND = r"(?s)\s*<.*", r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"
+_KAKAOTALK = (
+    r"[^[{:\n]*카카오톡 대화|KakaoTalk Chats|\d+[년.] \d+[월.] \d+[일.] 오[전후] [\d:]+[,\r\n]"
+)
+_DISCORD, _WRITE = (
+    "export it again with --format Json",
+    "write it as a chat log (docs/conversations.md)",
+)
+_EXPORT = "export the chat as text or JSON from its tool"
+_BEGINNINGS = (
+    (r"SQLite format 3\0", "a database of SQLite", _EXPORT),
+    (r"%PDF-", "a PDF", _EXPORT),
+    (
+        r"\x1f.\x08|BZh|7z..'|Rar!",
+        "a packed archive other than ZIP",
+        "unpack it, and give the folder",
+    ),
+    (r"PK\x03\x04", "a ZIP archive within another, or broken", "unpack it, and give the folder"),
+    (
+        rf"{_HTML}(?:tgme|history|Exported Data|Telegram)",
+        "Telegram's export in HTML",
+        "export it again as JSON",
+    ),
+    (rf"{_HTML}(?:chatlog__|DiscordChatExporter)", "DiscordChatExporter's HTML", _DISCORD),
+    (
+        rf"{_HTML}(?:ChatGPT|jsonData)",
+        "ChatGPT's chat.html",
+        "give the whole ZIP, or conversations.json of it",
+    ),
+    (r"(?s)\s*<(?:!doctype html|html)", "a web page", _EXPORT),
+    (
+        r'(?s)\s*\{.{0,400}?"data_files":.*"export_url":',
+        "a list of Claude's ZIPs",
+        "give the ZIPs themselves",
+    ),
+    (r"={20,}\s*\n(?:Guild|Server): ", "DiscordChatExporter's text", _DISCORD),
+    (r"AuthorID,Author,Date,Content", "DiscordChatExporter's CSV", _DISCORD),
+    (
+        r"ID,Timestamp,Contents,Attachments",
+        "Discord's own data package, your half alone",
+        "use DiscordChatExporter",
+    ),
+    (r"\[?\d[\d:./T -]{3,24}\]? <[^<>\n]{1,30}> ", "a log of IRC", _WRITE),
+    (r"\[[\d:.T+ -]{19,35}\] \w+\.[A-Z]{4,9}: ", "the log of a program", _WRITE),
+    (
+        rf"\[?{_SECOND}[\d:.,+Z]*\]? (?:- )?(?:[\w.]+ - )*{LEVEL}",
+        "the log of a program",
+        _WRITE,
+    ),
+    (r"\[LINE\] ", "LINE's export", _WRITE),
+    (_KAKAOTALK, "KakaoTalk's export", _WRITE),
+    (
+        r"# WhatsApp Chat Export",
+        "WhatsApp Web's export in Markdown",
+        "export it again as plain text",
+    ),
+    (r'(?s)\s*\[\{"id".{0,400}?"mapping".*?[^\\]"fragments":', "DeepSeek's export", _WRITE),
+    (r"From \S+ .*\n|(?:Delivered-To|Return-Path|Received): ", "mail", _WRITE),
+)
+_KEYS = (
+    ({"messages.sender_name", "messages.timestamp_ms"}, "Messenger's or Instagram's export"),
+    ({"messages.creator", "messages.created_date"}, "Google Chat's export"),
+    ({"header", "titleUrl", "products"}, "Google's activity (My Activity), such as that of Gemini"),
+    ({"ID", "Timestamp", "Contents"}, "Discord's own data package, which has your half alone"),
+    ({"conversations_memory"}, "what Claude remembers, without the conversations"),
+    ({"prompt_template", "docs"}, "Claude's projects, without the conversations"),
+    ({"full_name", "email_address"}, "Claude's list of users, without the conversations"),
+    ({"chatgpt_plus_user"}, "ChatGPT's account, without the conversations"),
+    ({"profile.real_name"}, "Slack's list of users, without the conversations"),
+    ({"mapping", "inserted_at"}, "DeepSeek's export"),
+    ({"conversations.responses"}, "Grok's export"),
+    ({"payload.originator"}, "a session of Codex"),
+    ({"projectHash", "messages.type"}, "a session of Gemini CLI"),
+    ({"parent_tool_use_id"}, "the output of Claude Code, not its session file"),
+    ({"conversationId", "sent_at"}, "Signal's messages"),
+    ({"messages.origin_server_ts"}, "Matrix's export"),
+    ({"post.create_at"}, "Mattermost's export"),
+    ({"conversations.MessageList"}, "Skype's or Teams' export"),
+    ({"nodes", "edges"}, "a graph"),
+)
+
+
+def explain_refusal(file: Source) -> str | None:
+    """Say what a file is that is known and cannot be read, and what to do; ``None`` for any other."""
+    for form, what, remedy in _BEGINNINGS:
+        if re.match(form, file.head):
+            return f"looks like {what}, which memlab does not read: {remedy}"
+    for keys, what in _KEYS:
+        if keys <= file.keys:
+            return f"looks like {what}, which memlab does not read: {_WRITE}"
+    return None

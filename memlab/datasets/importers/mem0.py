@@ -1,0 +1,49 @@
+"""mem0's dumps: the messages that memories were made of.
+
+Layout: mem0's history of memories, or what was given to ``add``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    make_session_messages,
+    name_conversation,
+    read_turns,
+)
+from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
+from memlab.datasets.source import Source
+
+_MEMORY = {"memory", "old_memory", "new_memory", "memory_id"}
+_MEMORY |= {"results.memory", "results.memory_id", "results.old_memory"}
+_ABOUT = {"id", "hash", "user_id", "created_at", "event", "results", "memories", "metadata"}
+
+
+def is_mem0_dump(file: Source) -> bool:
+    return bool(_MEMORY & file.keys) and bool(_ABOUT & file.keys) and "scope" not in file.keys
+
+
+def read_mem0_dump(source: Source) -> Iterator[Message]:
+    """Read the messages that memories were made of; a memory alone is no message, and is counted."""
+    for file, number, raw in source.member_values():
+        entries = get_list(raw, "results") or get_list(raw, "memories")
+        for entry in entries or [raw]:
+            scope = first_field(entry, "user_id", "agent_id") or OWNER_SCOPE
+            listed = get_list(entry, "input") or get_list(entry, "messages")
+            source.drop("facts without their messages", scope, not listed)
+            said = list(read_turns(source, scope, listed))
+            key = scope, "\x1f".join(f"{turn['role']} {turn['text']}" for turn in said)
+            if (
+                said and key in source.report.seen
+            ):  # One call makes several memories, each with its messages.
+                source.drop("repeated messages", scope, len(said))
+                continue
+            source.report.seen[key] = ""
+            session = first_field(entry, "run_id", "session_id") or name_conversation(
+                source, file, number
+            )
+            when = first_time(get_nested(entry, "created_at"))
+            yield from make_session_messages(source, scope, session, said, when)

@@ -1,0 +1,83 @@
+"""Files that people sent in a chat, which lie beside it in its folder or archive and may be chats too."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from memlab.datasets.source import Source
+
+_NUMBERED = re.compile(r"(?:.*/)?(?:file[-_]\w+-|0\d{7}-)[^/]+")
+"""Of ChatGPT, and of WhatsApp on an iPhone."""
+_BESIDE = re.compile(r"(?:.*/)?(?:[^/]+\.\w+_Files|tool-results|__uploads)/.+")
+"""Of DiscordChatExporter, Claude Code and slackdump."""
+_BELOW_TELEGRAM = re.compile(
+    r"(?:chats/chat_\d+/)?(?:files|video_files|(?:voice|round_video)_messages)/.+"
+)
+"""Below the folder of ``result.json``."""
+_CHAT_TEXT = re.compile(r"(?i)_chat\.txt|.*(?:whatsapp|واتساب).*\.txt")
+
+
+def find_numbered_files(files: list[Source]) -> list[Source]:
+    """Find what ChatGPT and WhatsApp on an iPhone keep, with a number before its name."""
+    return [file for file in files if _NUMBERED.fullmatch(file.name)]
+
+
+def find_files_in_folders(files: list[Source]) -> list[Source]:
+    """Find what DiscordChatExporter, Claude Code and slackdump keep in folders of their own."""
+    return [file for file in files if _BESIDE.fullmatch(file.name)]
+
+
+def find_telegram_files(files: list[Source]) -> list[Source]:
+    """Find what Telegram keeps in folders beside ``result.json``."""
+    chats = {file.path.parent for file in files if file.path.name == "result.json"}
+
+    def is_sent(file: Source, folder: Path) -> bool:
+        return _BELOW_TELEGRAM.fullmatch(_path_below(file, folder)) is not None
+
+    return _files_below(files, chats, is_sent)
+
+
+def find_whatsapp_files(files: list[Source]) -> list[Source]:
+    """Find what WhatsApp keeps beside the text of a chat, and in folders below it.
+
+    The text is named as its archive or folder, or is the only one of its archive.
+    """
+    texts = [file for file in files if _CHAT_TEXT.fullmatch(file.path.name)]
+    several = Counter(text.path.parent for text in texts)
+    chats: dict[Path, Source] = {}
+    named: set[Path] = set()
+    for text in texts:
+        folder = text.path.parent
+        if text.path.stem == folder.name.removesuffix(".zip"):
+            named.add(folder)
+            chats[folder] = text
+        elif text.packed and several[folder] == 1:
+            chats[folder] = text
+
+    def is_sent(file: Source, folder: Path) -> bool:
+        if file is chats[folder]:
+            return False
+        return folder in named or "/" not in _path_below(file, folder)
+
+    return find_numbered_files(files) + _files_below(files, set(chats), is_sent)
+
+
+def _files_below(
+    files: list[Source], folders: set[Path], is_sent: Callable[[Source, Path], bool]
+) -> list[Source]:
+    """Give the files for which that holds in any of the folders around them."""
+    if not folders:
+        return []
+    found = []
+    for file in files:
+        around = folders.intersection(file.path.parents)
+        if any(is_sent(file, folder) for folder in around):
+            found.append(file)
+    return found
+
+
+def _path_below(file: Source, folder: Path) -> str:
+    return file.path.relative_to(folder).as_posix()

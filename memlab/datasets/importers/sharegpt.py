@@ -1,0 +1,58 @@
+"""Conversations of ShareGPT and its kin, as data sets for training have them.
+
+Layout: axolotl's page on conversation data sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, name_conversation
+from memlab.datasets.importers.loose_json import decode_json, first_field, get_nested
+from memlab.datasets.importers.openai_messages import read_conversation
+from memlab.datasets.source import Source
+
+_LISTS = ("conversations", "conversation", "items")
+_PAIR = {
+    "user": ("human", "user", "input", "instruction", "prompt"),
+    "assistant": ("gpt", "assistant", "output", "response", "bot"),
+}
+_TURN = ("from", "value", "role", *_PAIR["user"], *_PAIR["assistant"])
+
+
+def is_sharegpt_list(file: Source) -> bool:
+    turns = {f"{key}.{part}" for key in _LISTS for part in _TURN}
+    known = (
+        bool(file.keys & turns) or "conversations" in file.columns or {"from", "value"} <= file.keys
+    )
+    return known and "evidence_items" not in file.keys
+
+
+def read_sharegpt(source: Source) -> Iterator[Message]:
+    """Read every conversation as a session of one scope; a pair of question and answer is two messages."""
+    sessions = set[str]()
+    for file, number, raw in source.member_values():
+        found = (decode_json(get_nested(raw, key)) for key in _LISTS)
+        listed = next((each for each in found if isinstance(each, list)), None)
+        if listed is not None:
+            source.drop(
+                "system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt"))
+            )
+            listed = [turn for each in listed for turn in _split_pair(each)]
+        session = first_field(raw, "id", "conversation_id", "conversation_hash")
+        if (
+            session and listed is not None and session in sessions
+        ):  # An id that two have names neither.
+            session = f"{session} ({name_conversation(source, file, number)})"
+        sessions.add(session)
+        yield from read_conversation(source, file, number, raw, listed, session)
+
+
+def _split_pair(raw: Any) -> Iterator[Any]:
+    if not isinstance(raw, dict) or {"from", "role", "value", "content"} & raw.keys():
+        yield raw
+        return
+    for role, keys in _PAIR.items():
+        if said := next((raw[key] for key in keys if isinstance(raw.get(key), str)), None):
+            yield {"role": role, "content": said}
