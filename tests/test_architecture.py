@@ -28,7 +28,6 @@ DOORS = {
     "httpx": {"datasets", "llm", "memories"},
     "plotly": {"figures"},
     "anywidget": {"explorer"},
-    "fontTools": {"figures"},
     "papermill": {"notebooks"},
     "ray": {"distributed"},
     "typer": {"cli"},

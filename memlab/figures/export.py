@@ -170,13 +170,17 @@ def pictures(
     return {format: finish[format](picture) for format, picture in drawn.items()}
 
 
-def svg_as_shown(fig: go.Figure, key: str) -> str:
+def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
     """Draw a figure of anybody's as an SVG in its own look and size, 7 in wide where it has none.
 
+    :param fig: a figure, or its JSON as plotly gives it to a notebook.
     :param key: keeps the ids of two SVGs on one page apart.
     :raises ExportError: when no browser is found, or the figure cannot be drawn.
     """
-    shown = go.Figure(fig)
+    try:
+        shown = go.Figure(fig)
+    except ValueError as error:
+        raise ExportError(f"this version of plotly cannot read it: {error}") from error
     shown.layout.width = shown.layout.width or WIDTHS["full"]
     shown.layout.height = shown.layout.height or _OWN_HEIGHT
     _number_traces(shown)
