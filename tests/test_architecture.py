@@ -31,7 +31,6 @@ DOORS = {
     "httpx": {"datasets", "llm", "memories"},
     "plotly": {"figures"},
     "anywidget": {"explorer"},
-    "fontTools": {"figures"},
     "papermill": {"notebooks"},
     "ray": {"distributed"},
     "typer": {"cli"},

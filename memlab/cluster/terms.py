@@ -116,8 +116,8 @@ def cluster_terms(
     }
     occurrences = Counter[tuple[str, ...]]()
     for cluster in clusters.values():
-        for phrase, forms in cluster.forms.items():
-            occurrences[phrase] += forms.total()
+        for stem_phrase, forms in cluster.forms.items():
+            occurrences[stem_phrase] += forms.total()
     repeated = {phrase for phrase, count in occurrences.items() if count > 1}
     named = [
         (number, sizes[number], cluster.terms(rarity, n_terms, repeated))

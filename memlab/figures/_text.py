@@ -2,76 +2,84 @@
 
 A chart is laid out for print before a browser sees it, with the advance widths of the font that is
 drawn. The font comes with the package: Liberation Sans 2.1.5 (SIL Open Font License 1.1,
-``fonts/OFL.txt``), regular and bold, as published. A picture holds the glyphs that it uses, so it
-looks the same where no such font is installed.
+``fonts/OFL.txt``), regular and bold, without kerning and in blocks of characters
+(``scripts/fonts.py``). A picture holds the blocks that it uses, so it looks the same where no such
+font is installed.
 """
 
 from __future__ import annotations
 
 import base64
-import io
+import json
 import re
-import string
 import unicodedata
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from memlab.errors import require_extra
-
 FAMILY = "Liberation Sans"
-_FILES = {400: "LiberationSans-Regular.ttf", 700: "LiberationSans-Bold.ttf"}
-_ALWAYS = frozenset(map(ord, string.ascii_letters + string.digits + string.punctuation + " "))
+BLOCKS = {
+    "basic": ((0x0, 0xFF), (0x2000, 0x206F), (0x2190, 0x22FF), (0x2500, 0x27BF)),
+    "latin": ((0x100, 0x36F), (0x1E00, 0x1EFF)),
+    "greek": ((0x370, 0x3FF), (0x1F00, 0x1FFF)),
+    "cyrillic": ((0x400, 0x52F),),
+    "other": (
+        (0x530, 0x1DFF),
+        (0x2070, 0x218F),
+        (0x2300, 0x24FF),
+        (0x27C0, 0x10FFFF),
+    ),
+}
+"""The blocks of the font, each with its first and last characters; every picture holds the first block."""
+_WEIGHTS = (400, 700)
+_FOLDER = Path(__file__).parent / "fonts"
 
 
 @cache
 def character_widths(weight: int) -> dict[int, float]:
     """Give the width of each character that the font has, by code point, in ems."""
-    with require_extra("figures", "a figure"):
-        from fontTools.ttLib import TTFont
-
-    with TTFont(_font_path(weight), lazy=True) as font:
-        widths, em = font["hmtx"], font["head"].unitsPerEm
-        return {code: widths[glyph][0] / em for code, glyph in font.getBestCmap().items()}
+    table = json.loads((_FOLDER / "widths.json").read_text(encoding="utf-8"))
+    em = table["units_per_em"]
+    return {
+        code: units / em for code, units in zip(table["codes"], table[str(weight)], strict=True)
+    }
 
 
 def font_face_rules(text: str) -> str:
-    """Give the ``@font-face`` rules that hold what a text needs of the font, and what is plain ASCII, in both weights.
+    """Give the ``@font-face`` rules that hold what a text needs of the font, and the basic block, in both weights.
 
     What the font lacks, a viewer draws with a font of its own.
     """
-    codes = frozenset(map(ord, text))
-    return "".join(
-        _font_face_rule(weight, _ALWAYS | codes.intersection(character_widths(weight)))
-        for weight in _FILES
-    )
+    known = character_widths(_WEIGHTS[0])
+    used = {block_of(code) for code in set(map(ord, text)) if code in known}
+    blocks = [block for block in BLOCKS if block == "basic" or block in used]
+    return "".join(_font_face_rule(block, weight) for weight in _WEIGHTS for block in blocks)
 
 
-@lru_cache(128)
-def _font_face_rule(weight: int, codes: frozenset[int]) -> str:
-    with require_extra("figures", "a figure"):
-        import brotli  # noqa: F401  fontTools writes WOFF2 with it
-        from fontTools import subset
+def block_of(code: int) -> str:
+    """Give the block of the font that a character is in, by its code point.
 
-    # Without kerning a line is as wide as its characters, which is how a chart measures it before a
-    # browser does.
-    unused = [*subset.Options._drop_tables_default, "FFTM", "GDEF", "GPOS", "GSUB", "kern"]
-    options = subset.Options(flavor="woff2", hinting=False, layout_features=[], drop_tables=unused)
-    subsetter = subset.Subsetter(options)
-    subsetter.populate(unicodes=codes)
-    buffer = io.BytesIO()
-    with subset.load_font(_font_path(weight), options) as font:
-        subsetter.subset(font)
-        subset.save_font(font, buffer, options)
-    glyphs = base64.b64encode(buffer.getvalue()).decode()
+    >>> from memlab.figures._text import block_of
+    >>> block_of(ord("a")), block_of(ord("λ"))
+    ('basic', 'greek')
+    """
+    for block, ranges in BLOCKS.items():
+        if any(first <= code <= last for first, last in ranges):
+            return block
+    raise ValueError(f"{code} is no code point")
+
+
+@cache
+def _font_face_rule(block: str, weight: int) -> str:
+    glyphs = base64.b64encode((_FOLDER / f"{block}-{weight}.woff2").read_bytes()).decode()
     source = f"url(data:font/woff2;base64,{glyphs})format('woff2')"
-    return f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source}}}"
-
-
-def _font_path(weight: int) -> Path:
-    return Path(__file__).parent / "fonts" / _FILES[weight]
+    ranges = ",".join(f"U+{first:X}-{last:X}" for first, last in BLOCKS[block])
+    return (
+        f"@font-face{{font-family:'{FAMILY}';font-weight:{weight};src:{source};"
+        f"unicode-range:{ranges}}}"
+    )
 
 
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]")

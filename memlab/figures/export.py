@@ -173,11 +173,14 @@ def pictures(
 def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
     """Draw a figure of anybody's as an SVG in its own look and size, 7 in wide where it has none.
 
-    :param fig: a figure, or the dict of one, as a notebook keeps it.
+    :param fig: a figure, or its JSON as plotly gives it to a notebook.
     :param key: keeps the ids of two SVGs on one page apart.
     :raises ExportError: when no browser is found, or the figure cannot be drawn.
     """
-    shown = go.Figure(fig)
+    try:
+        shown = go.Figure(fig)
+    except ValueError as error:
+        raise ExportError(f"this version of plotly cannot read it: {error}") from error
     shown.layout.width = shown.layout.width or WIDTHS["full"]
     shown.layout.height = shown.layout.height or _OWN_HEIGHT
     _number_traces(shown)
@@ -236,7 +239,7 @@ def trace_values(value: Any) -> Sequence[Any] | np.ndarray:
     if value is None or isinstance(value, str):
         return ()
     if not isinstance(value, Mapping):
-        return value  # type: ignore[no-any-return]
+        return value
     # plotly.js calls bytes that are colours "uint8c", and writes all numbers with the lowest byte
     # first.
     kind = np.dtype(value["dtype"].removesuffix("c")).newbyteorder("<")

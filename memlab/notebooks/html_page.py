@@ -67,8 +67,8 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
 def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Give an output as a page without scripts shows it: as it is, as a picture, or a line that says what is missing.
 
-    nbconvert prefers the view of a widget to a picture beside it, and leaves out a kind of output
-    that it does not know.
+    nbconvert 7.17 prefers the view of a widget to a picture beside it, and leaves out a kind of
+    output that it does not know, such as the only one that plotly 7.1 gives in a kernel.
 
     :param data: by kind (MIME type).
     :param key: of the output, on its page.
@@ -89,7 +89,7 @@ def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
 def _still_figure(spec: Any, key: str) -> dict[str, Any]:
     try:
         return {"image/svg+xml": svg_as_shown(spec, key)}
-    except (ExportError, ValueError) as error:
+    except ExportError as error:
         return _missing_line(f"a figure of plotly ({error})")
 
 

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from memlab.figures import style
 from memlab.figures._text import (
+    character_widths,
     cut_to_width,
     drawable_text,
+    font_face_rules,
     place_labels,
     printable_line,
     spread_labels,
@@ -91,6 +93,27 @@ def test_a_label_avoids_points_where_it_can() -> None:
     )[0]
     covered = (np.abs(crowd - centre) < sizes[0] / 2).all(axis=1).sum()
     assert covered < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [("a − b ≥ ½ é", 1), ("λ", 2), ("Привет, Ελλάς", 3), ("Łódź אב", 3), ("漢字 🎉", 1)],
+)
+def test_a_picture_holds_the_blocks_of_the_font_that_it_uses(text: str, blocks: int) -> None:
+    """Both weights of each; of what the font lacks nothing."""
+    rules = font_face_rules(text)
+    assert rules.count("@font-face") == 2 * blocks
+    assert rules.count("font-weight:700") == blocks
+
+
+def test_the_font_has_the_widths_of_liberation_sans() -> None:
+    """As its table "hmtx" has them, of 2,048 units an em."""
+    regular, bold = character_widths(400), character_widths(700)
+    assert len(regular) == len(bold) == 2327
+    expected = {"a": (1139, 1139), "i": (455, 569), "M": (1706, 1706), "…": (2048, 2048)}
+    for character, widths in expected.items():
+        code = ord(character)
+        assert (regular[code] * 2048, bold[code] * 2048) == widths, character
 
 
 def test_text_is_as_wide_as_it_was_measured() -> None:
