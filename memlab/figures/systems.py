@@ -24,7 +24,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     those that no other system beats in both. A ranking that was only read has no time, and stands
     on the left alone.
 
-    :param table: :attr:`memlab.experiments.Systems.table`.
+    :param table: :attr:`memlab.experiments.systems.Comparison.systems`.
 
     >>> import polars as pl
     >>> from memlab.figures import systems
