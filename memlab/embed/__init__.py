@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from memlab.config import settings
-from memlab.distributed import check_engine
 from memlab.embed.encoder import Encoder, EncoderIdentity
 from memlab.embed.headers import check_header
 from memlab.embed.names import SETTINGS, encoder_name, load_named_model
@@ -85,8 +84,10 @@ def load(
     around: dict[str, Any] = {}
     if header is not None:
         around["header"] = check_header(header)
-    if check_engine(engine) == "ray":
-        around["engine"] = engine
+    if engine != "local":
+        from memlab.distributed import check_engine
+
+        around["engine"] = check_engine(engine)
     if isinstance(spec, WrappedEncoder):
         return replace(spec, **around) if around else spec
     if header is None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from memlab.config import settings
 from memlab.embed.encoder import Encoder
-from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
 from memlab.errors import ModelError
 from memlab.registry import encoders
 
@@ -67,6 +66,8 @@ def minilm(argument: str | None) -> Encoder:
 @encoders.register
 def hashing(argument: str | None) -> Encoder:
     """Give words hashed to so many columns."""
+    from memlab.embed.hashing import DEFAULT_DIM, HashingEncoder
+
     if argument is not None and not (argument.isascii() and argument.isdigit()):
         raise ModelError(
             f"encoder 'hashing:{argument}': {argument!r} is no number of dimensions; write hashing:256"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from memlab.embed import ray_workers
 from memlab.embed.encoder import Encoder, EncoderIdentity, IdentifiedEncoder, Kind, check_texts
 from memlab.embed.headers import header_of
 from memlab.embed.token_vectors import TokenEncoder, TokenVectors, concat_tokens
 from memlab.errors import ModelError
+
+if TYPE_CHECKING:
+    from memlab.embed.ray_workers import NamedEncoder
 
 
 class VectorCache(Protocol):
@@ -75,7 +77,11 @@ class WrappedEncoder(IdentifiedEncoder):
     @property
     def together(self) -> int | None:
         """How many texts to give at once, so that no worker waits; ``None`` where none reads them."""
-        return ray_workers.texts_at_once() if self.engine == "ray" else None
+        if self.engine != "ray":
+            return None
+        from memlab.embed.ray_workers import texts_at_once
+
+        return texts_at_once()
 
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
@@ -116,24 +122,32 @@ class WrappedEncoder(IdentifiedEncoder):
 
     def _is_spread(self, texts: Sequence[str]) -> bool:
         """Whether workers read texts; few are read here."""
-        return self.engine == "ray" and len(texts) >= ray_workers.TEXTS
+        if self.engine != "ray":
+            return False
+        from memlab.embed.ray_workers import TEXTS
+
+        return len(texts) >= TEXTS
 
     def _spread(
         self, method: str, columns: Sequence[Sequence[str]], kind: Kind, progress: bool
     ) -> Iterator[Any]:
+        from memlab.embed.ray_workers import encode_on_workers
+
         with self.bar(len(columns[0]), progress=progress) as bar:
-            for part in ray_workers.encode_on_workers(self.by_name(), method, columns, kind):
+            for part in encode_on_workers(self.by_name(), method, columns, kind):
                 bar.update(len(part))
                 yield part
 
-    def by_name(self) -> ray_workers.NamedEncoder:
+    def by_name(self) -> NamedEncoder:
         """Give what another process loads this encoder by, see :func:`memlab.embed.ray_workers.load_worker_model`.
 
         :raises ModelError: when it has no name.
         """
+        from memlab.embed.ray_workers import NamedEncoder
+
         if self.spec is None:
             raise ModelError(f"encoder {self.identity.key} was given as an object; load it by name")
-        return ray_workers.NamedEncoder(self.spec, self.header, self.identity, self.services)
+        return NamedEncoder(self.spec, self.header, self.identity, self.services)
 
     def __repr__(self) -> str:
         header = f", header {' + '.join(self.header)}" if self.header else ""
