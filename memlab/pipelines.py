@@ -161,7 +161,7 @@ class Pipeline:
         every = [inner for each in self.stages for inner in each.nested()]
         paths = {str(each.parameters["model"]) for each in every if "model" in each.parameters}
         digests = {each.name: stages.digest(each.name) for each in every}
-        named = {each.value("clustering") for each in every}
+        named = {each.value("clustering") for each in every} - {None}
         digests |= {
             f"clustering={name!r}": clusterers.digest(name) for name in named if name in clusterers
         }
