@@ -75,7 +75,7 @@ def test_what_is_required_is_enough_to_search_and_to_measure(
 ) -> None:
     """The lightest import first, then a search without the packages of the extras, in one process of its own."""
     assert len(REQUIRED) <= 24
-    wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:3]), ["tomlkit>=0"])).keys()
+    wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:3]), ["papermill>=0"])).keys()
     modules = {module for module, names in packages_of.items() if names & wanted}
     code = f"""
 import sys
@@ -89,6 +89,7 @@ class Missing:
 sys.meta_path.insert(0, Missing())
 import numpy as np
 from memlab.cli import main
+from memlab.notebooks import run_notebooks
 from memlab.text.analysis import stop_words
 
 data, place = {str(tmp_path / "talk.jsonl")!r}, ["--encoder", "hashing", "--store", {str(tmp_path / "store")!r}]
@@ -101,7 +102,7 @@ for line in (["evaluate", data, "--pipeline", "bm25", "--out", {str(tmp_path / "
         assert not end.code, line
 for wrong in (lambda: memlab.figures.style.copy_for_width(memlab.figures.bars.go.Figure(), "full"),
               lambda: memlab.cluster.project(np.eye(40)), lambda: stop_words("de"),
-              lambda: memlab.config.write_settings({str(tmp_path)!r}, "recall", {{}})):
+              lambda: next(run_notebooks({str(tmp_path)!r}, {str(tmp_path)!r}, {{}}))):
     try:
         wrong()
     except memlab.ModelError as error:

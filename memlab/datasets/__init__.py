@@ -24,7 +24,7 @@ from zoneinfo import ZoneInfo
 
 from tqdm import tqdm
 
-from memlab.datasets import benchmarks, chatlog, fetch, folders, importers, pooling
+from memlab.datasets import benchmarks, chatlog, fetch, importers, pooling
 from memlab.datasets.benchmarks import BENCHMARKS
 from memlab.datasets.corrections import apply_corrections
 from memlab.datasets.importers import IMPORTERS
@@ -44,7 +44,6 @@ __all__ = [
     "chatlog",
     "detect",
     "fetch",
-    "folders",
     "importers",
     "load",
     "stream",
