@@ -8,8 +8,9 @@ from memlab.embed import Encoder
 
 
 class Embeddings:
-    """An encoder with the methods that LangChain (``embed_documents``, ``embed_query``) and mem0 (``embed``) call.
+    """An encoder with the methods that LangChain and mem0 call.
 
+    LangChain calls ``embed_documents`` and ``embed_query``, mem0 ``embed`` and ``embed_batch``.
     With it a memory from outside is compared on the same vectors as memlab's pipelines. Vectors of
     documents are kept, so that a memory that adds turn by turn does not wait for what another has
     encoded at once.
@@ -26,13 +27,17 @@ class Embeddings:
     """
 
     def __init__(self, encoder: Encoder, *, queries: Encoder | None = None) -> None:
-        self.encoder, self.queries, self.dim = encoder, queries or encoder, encoder.dim
+        self.encoder = encoder
+        self.queries = queries or encoder
+        self.dim = encoder.dim
         self._kept = dict[str, np.ndarray]()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Encode texts that are searched for."""
-        if new := [text for text in dict.fromkeys(texts) if text not in self._kept]:
-            self._kept.update(zip(new, self.encoder.encode(new, progress=False), strict=True))
+        missing = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        if missing:
+            vectors = self.encoder.encode(missing, progress=False)
+            self._kept.update(zip(missing, vectors, strict=True))
         return [self._kept[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
@@ -42,9 +47,9 @@ class Embeddings:
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """Encode a text for mem0, which says whether it searches, adds or updates."""
-        return (
-            self.embed_query(text) if memory_action == "search" else self.embed_documents([text])[0]
-        )
+        if memory_action == "search":
+            return self.embed_query(text)
+        return self.embed_documents([text])[0]
 
     def embed_batch(self, texts: list[str], memory_action: str | None = None) -> list[list[float]]:
         """Encode several texts for mem0."""

@@ -271,11 +271,13 @@ def _call_with_accepted_arguments(
     takes: Mapping[str, bool] | None = None,
     **first: Any,
 ) -> Any:
-    """Call a function with what it names; ``first`` goes to its first other parameter where none has its name.
+    """Call a function with what it names.
 
     :param takes: the names, where they are known; read here by default.
+    :param first: goes to the first other parameter where none has its name.
     """
-    names, given = takes or _read_parameters(function), {**given, **first}
+    names = takes or _read_parameters(function)
+    given = {**given, **first}
     other = [name for name in names if name not in given]
     if other and names.keys().isdisjoint(first):
         given |= dict(zip(other, first.values(), strict=False))

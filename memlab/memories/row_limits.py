@@ -1,11 +1,15 @@
 """How the searches of other libraries are given k, where their parameters do not name it.
 
-``langchain_core`` 1.8.3: ``BaseRetriever.invoke(query, k=…)`` hands the keyword on only where
-``_get_relevant_documents`` names a parameter besides the query. A vector store's retriever obeys it
-(its default is 4 rows, MMR chooses among 20), one that names others raises TypeError, and one that
-names none drops it without a word. ``llama_index.core`` 0.14.25: ``retrieve`` takes no such keyword;
-the attribute ``similarity_top_k`` (default 2) says it. ``mem0`` 2.2.1: ``search`` takes ``top_k``
-(default 20) and ``threshold`` (default .1), and swallows ``limit`` and ``k``.
+langchain-core 1.8.3: ``BaseRetriever.invoke(query, k=…)`` passes the keyword on only where
+``_get_relevant_documents`` has a parameter besides the query and ``run_manager``. The retriever of
+a vector store obeys it (its default is 4 rows, MMR chooses among 20), one with other parameters
+raises TypeError, and one without drops it without a word.
+
+llama-index-core 0.14.25: ``retrieve`` has no such keyword; the attribute ``similarity_top_k``
+(default 2) says it.
+
+mem0ai 2.2.1: ``search`` has ``top_k`` (default 20) and ``threshold`` (default .1), and its
+``**kwargs`` swallow ``limit`` and ``k``.
 """
 
 from __future__ import annotations
@@ -16,21 +20,22 @@ from contextlib import contextmanager
 from typing import Any
 
 MEM0_ARGUMENTS = {"threshold": 0.0}
-"""What a search of mem0 is given besides: it leaves out memories below a cosine of 0 still, the least that it takes."""
+"""What a search of mem0 is given besides: the least threshold. A negative cosine is below it."""
 _LIMIT = "similarity_top_k"
 _MEM0_NAMES = ("top_k", "threshold", "filters")
 _REFUSED = "unexpected keyword argument 'k'"
 
 
 def owner_of(search: Callable[..., Any], system: Any) -> Any:
-    """Give the object that a search is a method of, which a wrapper may have borrowed it from."""
+    """Give the object whose method a search is; a wrapper may have borrowed the method."""
     return getattr(search, "__self__", system)
 
 
 def is_langchain_retriever(search: Callable[..., Any], owner: Any) -> bool:
-    """Say whether a search is the ``invoke`` of a retriever, or of one that is bound to settings."""
-    name = getattr(search, "__name__", "")
-    return name == "invoke" and hasattr(owner, "_get_relevant_documents")
+    """Say whether a search is the ``invoke`` of a retriever, also of one with bound settings."""
+    if getattr(search, "__name__", "") != "invoke":
+        return False
+    return hasattr(owner, "_get_relevant_documents")
 
 
 class LangChainSearch:
@@ -84,9 +89,11 @@ def is_mem0(owner: Any) -> bool:
 
 
 def mem0_names(search: Callable[..., Any]) -> tuple[str, ...]:
-    """Give the names that a search of mem0 takes through its ``**kwargs``, as a subclass may write it."""
-    kinds = [each.kind for each in inspect.signature(search).parameters.values()]
-    return _MEM0_NAMES if inspect.Parameter.VAR_KEYWORD in kinds else ()
+    """Give the names that a search of mem0 takes by ``**kwargs``, as that of a subclass may."""
+    for parameter in inspect.signature(search).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            return _MEM0_NAMES
+    return ()
 
 
 def mem0_notes(takes: Mapping[str, bool]) -> list[str]:

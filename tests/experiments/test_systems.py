@@ -88,7 +88,10 @@ def test_scopes_that_fail_count_as_not_answered_and_everything_is_too_much(data:
 
     done = compare(["bm25", broken], data, encoder=None)
     row = done.systems.row(1, named=True)
-    assert (row["failed scopes"], row["problems"], row["n"]) == (1, 1, done.systems["n"][0])
+    assert (row["failed scopes"], row["problems"], row["n"]) == (1, 2, done.systems["n"][0])
+    few, lost = done.problems["problem"]
+    assert few == "broken: gave at most 1 row of 50"
+    assert lost.endswith("and the two searches before failed too")
     assert row["recall_all@1000 tokens"] == 0
     own = done.per_query.filter(
         (pl.col("system") == "broken") & (pl.col("scope") == data.scopes[0])

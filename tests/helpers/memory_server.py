@@ -1,4 +1,4 @@
-"""A memory behind an address, as somebody else's service would speak the contract of ``docs/memories.md``."""
+"""A memory at an address, which answers by the contract of ``docs/memories.md``."""
 
 from __future__ import annotations
 
