@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_settings import EnvSettingsSource
 
-from memlab.errors import DataError, require_extra
+from memlab.errors import DataError
 
 FILE = "memlab.toml"
 PREFIX = "MEMLAB_"
@@ -205,40 +205,3 @@ def _read_environment() -> dict[str, Any]:
         raise DataError(
             f"a {PREFIX}* variable cannot be read: {error}; write lists and tables as JSON"
         ) from error
-
-
-def write_settings(path: Path, under: str, tables: Mapping[str, Any]) -> Path:
-    """Write values into a table of a settings file, such as ``[confidence]``, and leave the rest as it is.
-
-    :param tables: numbers, texts and tables by name; an empty table is taken out of the file.
-    :raises DataError: when the file is not valid TOML, or holds the table in a way that cannot be
-        changed alone: nothing is written.
-    """
-    from memlab.files import open_atomically
-
-    with require_extra("lab", "writing a settings file"):
-        import tomlkit
-
-    try:
-        old = path.read_bytes().decode() if path.exists() else ""
-        expected, document = tomllib.loads(old), tomlkit.parse(old)
-    except (tomllib.TOMLDecodeError, tomlkit.exceptions.TOMLKitError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} is not valid TOML: {error}; mend that line first") from error
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    outer = document.setdefault(under, tomlkit.table(is_super_table=True))
-    table = {**expected.get(under, {}), **tables} if isinstance(outer, Mapping) else {}
-    expected[under] = {name: value for name, value in table.items() if value != {}}
-    for name, value in tables.items() if isinstance(outer, Mapping) else ():
-        outer.pop(name, None)
-        if value != {}:
-            outer[name] = value
-    new = tomlkit.dumps(document)
-    if tomllib.loads(new) != expected:
-        by_hand = tomlkit.dumps({under: tables})
-        raise DataError(
-            f"{path} holds {under} in a way that cannot be changed alone; write this by hand:\n{by_hand}"
-        )
-    with open_atomically(path.resolve()) as stream:
-        stream.write(new.encode())
-    return path

@@ -66,7 +66,7 @@ from memlab.knowledge.decay import PlateauLinear
 #
 # A label is a gold fact: its age at the end of the chat, and whether it still holds then. Each family is fitted on four
 # fifths of the labels and predicts the rest. Labels of your own are a frame with the columns `fact_id`, `age_days` and
-# `still_true`; `tuning.recommend(labels).write("memlab.toml")` puts the recommended curve into the settings.
+# `still_true`; `print(tuning.recommend(labels).settings_text())` gives the recommended curve as a table for `memlab.toml`.
 
 # %%
 evaluate.show_tables()

@@ -60,7 +60,7 @@ bench = memlab.Bench.of(data, encoder=encoder, store=store)
 # ## The memories
 #
 # **A function** gets the turns of one person and a question, and gives the best turns. Put your own memory here; a class, a
-# server (`"http://localhost:9000"`) or `"module:name"` work too ([memories](../docs/memories.md)).
+# service (`"http://localhost:9000"`) or `"module:name"` work too ([memories](../docs/memories.md)).
 
 
 # %%

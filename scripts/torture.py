@@ -129,7 +129,6 @@ VERBS = (  # that are killed, in a folder whose store has the messages
     f"evaluate log.jsonl {HASHING} --out runs --pipeline \"tree(over='weeks')\"",
     "train log.jsonl --store store --out m.safetensors",
     f"compare log.jsonl {HASHING} --system bm25 --system dense --out page",
-    "convert log.jsonl folder",
 )
 
 

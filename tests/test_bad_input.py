@@ -50,7 +50,7 @@ def test_names_of_files_that_are_missing_not_utf8_or_steer_the_terminal(
     for path in (tmp_path / name, steering):
         path.write_text(lines(MESSAGE, QUESTION, "{}"))
     assert r"caf\udce9 (chatlog)" in memlab_cli("ingest", name, *ASIDE, cwd=tmp_path).out
-    done = memlab_cli("convert", steering, tmp_path / "out", *ASIDE[2:], cwd=tmp_path)
+    done = memlab_cli("ingest", steering, *ASIDE, cwd=tmp_path)
     assert r"\x1b]0;mine\x07log" in done.out, (done.out, done.err)
     assert not {"\x1b", "\x07", "\u202e"}.intersection(done.out + done.err)
 

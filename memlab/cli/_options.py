@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 import memlab
 from memlab.errors import DataError, MemlabError
@@ -25,23 +24,7 @@ if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.records import Dataset
 
-_LISTS = ("summaries", "topics", "decisions", "actions", "questions", "entities", "timeline")
-_MOVED = {kind: f"list {kind}" for kind in _LISTS} | {
-    "profile": "facts --person NAME",
-    "judge": "answer --judge NAME",
-}
-"""Verbs that are gone, and what is typed for them."""
-
-
-class _Verbs(TyperGroup):
-    def resolve_command(self, context: Any, words: list[str]) -> Any:
-        if words[0] in _MOVED:
-            raise DataError(f"memlab {words[0]} is now: memlab {_MOVED[words[0]]}")
-        return super().resolve_command(context, words)
-
-
 app = typer.Typer(
-    cls=_Verbs,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

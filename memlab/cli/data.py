@@ -132,19 +132,6 @@ def published_datasets() -> None:
         )
 
 
-@register_command(GROUP, "convert my-chats.jsonl my-chats-folder")
-def convert(
-    dataset: opt.Path_,
-    folder: Annotated[Path, typer.Argument(help="The folder that is written.", show_default=False)],
-    format: opt.Format = None, pool: opt.Pool = None, on_error: opt.OnError = None, language: opt.Language = None,
-    seed: opt.Seed = None,
-) -> None:  # fmt: skip
-    """Write a dataset as a retrieval folder of MTEB and LMEB: corpus, queries, qrels and candidates."""
-    chosen = opt.settings_in_force(on_error=on_error, language=language, seed=seed)
-    data = memlab.datasets.load(dataset, format=format, pool=pool, **opt.reading_options(chosen))
-    echo(f"{memlab.datasets.folders.write(data, folder)}: {data.describe()}")
-
-
 @register_command(GROUP, "info")
 def info(store: opt.Store = None, encoder: opt.EncoderName = None) -> None:
     """Print the settings in force with their origin, versions, and what the store holds."""

@@ -1,8 +1,7 @@
-"""Verbs that show and serve results: notebooks, figures, and a pipeline over HTTP."""
+"""Verbs that show results: notebooks and figures."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +10,6 @@ import typer
 import memlab
 from memlab.cli import _options as opt
 from memlab.cli._options import echo, register_command
-from memlab.errors import DataError
 
 GROUP = "Share"
 
@@ -77,27 +75,3 @@ def figures(
     """Make the gallery of all exported figures, by notebook."""
     chosen = opt.settings_in_force(figures=str(directory) if directory else None)
     echo(memlab.figures.write_gallery(chosen.figures, notebooks=source))
-
-
-@register_command(GROUP, "serve --pipeline hybrid --port 9000")
-def serve(
-    pipeline: Annotated[str, typer.Option(help="The pipeline that ranks.")] = "best",
-    host: Annotated[
-        str, typer.Option(help="Another than this machine's own needs a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 9000,
-    encoder: opt.EncoderName = None,
-) -> None:
-    """Serve a pipeline as a memory over HTTP; where MEMLAB_MEMORY_TOKEN is set, it is asked for as bearer token."""
-    token = memlab.memories.read_bearer_token()
-    encoding = opt.load_encoder(opt.settings_in_force(encoder=encoder))
-    memory = memlab.memories.PipelineMemory(pipeline, encoder=encoding)
-    try:
-        running = memlab.memories.server(memory, host=host, port=port, token=token)
-    except OSError as error:
-        raise DataError(
-            f"{host}:{port} cannot be served ({error.strerror or error}); choose another --port"
-        ) from None
-    echo(f"{pipeline} at http://{host}:{running.server_address[1]}; Ctrl-C ends it")
-    with running, suppress(KeyboardInterrupt):
-        running.serve_forever()

@@ -8,8 +8,7 @@ gives the same data in batches of whole scopes, for files larger than memory.
 - ``source``: a file with its folder or archive, and what was odd or bad in it. ``archives``: ZIP.
   ``json_values``: JSON of any size. ``fields``: checks of fields.
 - ``identity``: ids of messages, sessions and questions.
-- ``fetch``: downloads published benchmarks. ``sample``: the sample. ``folders``: writes retrieval
-  folders.
+- ``fetch``: downloads published benchmarks. ``sample``: the sample.
 - ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
   registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is
   first looked for.
@@ -47,7 +46,6 @@ __all__ = [
     "chatlog",
     "detect",
     "fetch",
-    "folders",
     "importers",
     "load",
     "stream",
@@ -58,7 +56,7 @@ _GENERIC_NAME = re.compile(r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messag
 """As every export is called."""
 _ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
 _LAZY = {"apply_corrections": "memlab.datasets.benchmarks.corrections"}
-_LAZY_MODULES = ("benchmarks", "folders", "importers")
+_LAZY_MODULES = ("benchmarks", "importers")
 
 
 def __getattr__(name: str) -> Any:

@@ -142,7 +142,10 @@ class Experiment:
         return explain(query_id, stages, self.benches[data.name](), data, k=k)
 
     def misses(self, *, system: str | None = None, k: int = 10) -> pl.DataFrame:
-        """List the evidence that a system has not among the first k turns, with causes; see :func:`memlab.evaluate.misses`."""
+        """List the evidence that a system has not among the first k turns, with its causes.
+
+        See :func:`memlab.evaluate.misses`.
+        """
         return misses(self.runs[self._index(system)], self.data, k=k)
 
     def _index(self, system: str | None) -> int:

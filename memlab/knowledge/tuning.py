@@ -7,16 +7,15 @@ that they have not seen.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from memlab.config import write_settings
 from memlab.errors import DataError
 from memlab.knowledge.decay import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
 
@@ -41,9 +40,18 @@ class Recommendation:
     decay: dict[str, Any]
     why: str
 
-    def write(self, path: str | Path = "memlab.toml") -> Path:
-        """Write the curve into a settings file; see :func:`memlab.config.write_settings`."""
-        return write_settings(Path(path), "confidence", {"decay": self.decay})
+    def settings_text(self) -> str:
+        """Write the curve as the table that is pasted into ``memlab.toml``, in place of one that is there.
+
+        >>> from memlab.knowledge.tuning import Recommendation
+        >>> print(Recommendation({"family": "exponential", "half_life_days": 80.5}, "").settings_text())
+        [confidence.decay]
+        family = "exponential"
+        half_life_days = 80.5
+        """
+        # A text and a finite number look in JSON as they do in TOML.
+        values = [f"{name} = {json.dumps(value)}" for name, value in self.decay.items()]
+        return "\n".join(["[confidence.decay]", *values])
 
 
 def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 0) -> Fit:

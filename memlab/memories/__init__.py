@@ -1,20 +1,18 @@
 """Memories from outside, on the same questions as memlab's pipelines.
 
 :func:`memory` makes one of a function, a class, an object, a module's name or an address
-(:class:`HttpMemory`;
-:func:`server` is the other side, :class:`PipelineMemory` puts memlab's own stages there).
-:func:`collect` runs it over
-a dataset, :func:`read_ranking` reads what was returned elsewhere. :func:`attribute` finds the turns
-that texts come from, :func:`rank_source_turns` ranks them, and :func:`fit_to_budget` takes what
-fits into a budget. :class:`Embeddings` lends an encoder to the vector stores of other libraries.
+(:class:`HttpMemory`). :func:`collect` runs it over a dataset, :func:`read_ranking` reads what was
+returned elsewhere. :func:`attribute` finds the turns that texts come from,
+:func:`rank_source_turns` ranks them, and :func:`fit_to_budget` takes what fits into a budget.
+:class:`Embeddings` lends an encoder to the vector stores of other libraries.
 """
 
 from memlab.memories.attribution import LEAST_SIMILARITY, attribute, rank_source_turns
-from memlab.memories.built_in import Embeddings, PipelineMemory, read_ranking, run_to_returned_texts
 from memlab.memories.collecting import ReturnedTexts, collect, dated_lines, fit_to_budget
 from memlab.memories.http_client import HttpMemory, read_bearer_token
-from memlab.memories.http_server import server
+from memlab.memories.lent_encoder import Embeddings
 from memlab.memories.memory import TURNS, Memory, is_module_reference, memory
+from memlab.memories.rankings import read_ranking, run_to_returned_texts
 from memlab.memories.returned_rows import list_returned_rows
 
 __all__ = [
@@ -23,7 +21,6 @@ __all__ = [
     "Embeddings",
     "HttpMemory",
     "Memory",
-    "PipelineMemory",
     "ReturnedTexts",
     "attribute",
     "collect",
@@ -36,5 +33,4 @@ __all__ = [
     "read_bearer_token",
     "read_ranking",
     "run_to_returned_texts",
-    "server",
-]  # fmt: skip
+]

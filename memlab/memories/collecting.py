@@ -69,9 +69,15 @@ RETURNED_SCHEMA = {
     "source_ids": pl.List(pl.String()), "time": pl.String(),
 }  # fmt: skip
 COSTS_SCHEMA = {
-    "scope": pl.String(), "n_turns": pl.Int64(), "n_queries": pl.Int64(), "ingest_seconds": pl.Float64(),
-    "wait_seconds": pl.Float64(), "query_ms": pl.List(pl.Float64()), **dict.fromkeys(USAGE_COLUMNS, pl.Int64()),
-}  # fmt: skip
+    "scope": pl.String(),
+    "n_turns": pl.Int64(),
+    "n_queries": pl.Int64(),
+    "most_rows": pl.Int64(),
+    "ingest_seconds": pl.Float64(),
+    "wait_seconds": pl.Float64(),
+    "query_ms": pl.List(pl.Float64()),
+    **dict.fromkeys(USAGE_COLUMNS, pl.Int64()),
+}
 PROBLEMS_SCHEMA = {"scope": pl.String(), "query_id": pl.String(), "problem": pl.String()}
 _TABLES: dict[str, Any] = {
     "rows": RETURNED_SCHEMA,
@@ -89,6 +95,7 @@ class ReturnedTexts:
         null, ``source_ids`` (turns of the scope, or null where the memory gave none) and ``time``
         as it gave it.
     :param costs: a row a scope that did not fail: ``scope``, ``n_turns``, ``n_queries``,
+        ``most_rows`` (of one query, usable or not; null where none was answered),
         ``ingest_seconds``, ``wait_seconds`` (until all can be found), ``query_ms``, each query's
         time, and what the memory says of itself: ``bytes``, ``tokens_read`` and ``tokens_written``
         by models, null where it does not.
@@ -141,7 +148,9 @@ def collect(
 
     A row that cannot be used, an answer that is no rows, and a search that fails cost no more than
     themselves, with a line each. A scope whose ingestion fails, or three of whose searches fail one
-    after the other, counts as not answered.
+    after the other, counts as not answered. A memory that has no list of k rows for any question,
+    although some scope has more turns than it gave rows, gets a line too: it was not told k, or
+    cuts by a limit of its own, and recall at k would be that of a shorter list.
 
     :param system: a memory, or what :func:`memlab.memories.memory` makes one of.
     :param k: rows for each question.
@@ -193,7 +202,24 @@ def collect(
     if n_read:
         _log.warning("%s: %s scopes read from %s", name, n_read, folder)
     rows, costs, problems = (pl.concat([part[table] for part in done]) for table in _TABLES)
+    general = [problem_row(name, "", "", line) for line in system.notes + _short_lists(costs, k)]
+    problems = pl.concat([pl.DataFrame(general, PROBLEMS_SCHEMA, orient="row"), problems])
     return ReturnedTexts(name, rows, costs, problems, {**about, "dataset": data.name})
+
+
+def _short_lists(costs: pl.DataFrame, k: int) -> list[str]:
+    """Say that no list had k rows, where some scope has turns for more than it got.
+
+    :param costs: as of :class:`ReturnedTexts`.
+    """
+    answered = costs.drop_nulls("most_rows")
+    full = answered.filter(pl.col("most_rows") >= k)
+    short = answered.filter(pl.col("most_rows") < pl.col("n_turns"))
+    if full.height or short.is_empty():
+        return []
+    most: Any = answered["most_rows"].max()
+    rows = "row" if most == 1 else "rows"
+    return [f"gave at most {most:,} {rows} of {k:,}"]
 
 
 def _make_frames(tables: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
@@ -252,6 +278,7 @@ def _run_scope(
     ingest = call_with_timeout(timeout, "ingest", lambda: system.ingest(scope, turns))[1]
     wait = call_with_timeout(timeout, "wait", system.wait)[1]
     rows, problems, spent, in_a_row = [], list[Any](), [], 0
+    most_rows: int | None = None
     for query_id, text, when in asked.select("query_id", "text", "timestamp").iter_rows():
         try:
             search = partial(system.search, scope, text, k, when)
@@ -268,6 +295,7 @@ def _run_scope(
             continue
         in_a_row = 0
         spent.append(seconds * 1000)
+        most_rows = max(most_rows or 0, len(found))
         read, odd = select_usable_rows(found, known, k)
         rows += [(query_id, *row) for row in read]
         problems += [(query_id, line) for line in odd]
@@ -279,5 +307,5 @@ def _run_scope(
     except Exception as error:  # an answer of somebody else's code
         problems.append((None, f"usage cannot be read: {shorten_line(error)}"))
         used = [None] * len(USAGE_COLUMNS)
-    costs = [(scope, turns.height, asked.height, ingest, wait, spent, *used)]
+    costs = [(scope, turns.height, asked.height, most_rows, ingest, wait, spent, *used)]
     return {"rows": rows, "costs": costs, "problems": problems}

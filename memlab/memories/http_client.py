@@ -65,7 +65,9 @@ class HttpMemory:
             raise DataError(
                 f"{shorten_line(url, 80)!r} is no address of a memory; expected http://HOST:PORT"
             )
-        self.url, self._token, self._timeout = url.rstrip("/"), read_bearer_token(token), timeout
+        self.url = url.rstrip("/")
+        self._token = read_bearer_token(token)
+        self._timeout = timeout
         self.settings = {"url": self.url}
         headers = {"Accept-Encoding": "identity"} | (
             {"Authorization": f"Bearer {self._token}"} if self._token else {}

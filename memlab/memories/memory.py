@@ -17,6 +17,16 @@ import polars as pl
 from memlab.errors import DataError, PipelineError
 from memlab.memories.http_client import HttpMemory
 from memlab.memories.returned_rows import error_line
+from memlab.memories.row_limits import (
+    MEM0_ARGUMENTS,
+    LangChainSearch,
+    is_langchain_retriever,
+    is_mem0,
+    llamaindex_limit,
+    mem0_names,
+    mem0_notes,
+    owner_of,
+)
 from memlab.registry import plugin_digest
 
 TURNS = {
@@ -34,7 +44,8 @@ class Memory:
 
     A verb that the system lacks has a plain default: its ``add`` is called turn by turn instead of
     ``ingest``, a class whose search takes no scope is made anew for each scope, and nothing is
-    waited for.
+    waited for. Retrievers of LangChain and LlamaIndex, and mem0, are given k in their own way (see
+    ``memlab.memories.row_limits``); ``notes`` has a line for what a mem0 cannot be given.
 
     :param system: a class, an object or a function, as :func:`memory` takes them.
     :raises DataError: when it cannot be made, has no search, or its search takes what nobody gives.
@@ -50,7 +61,11 @@ class Memory:
         search, given = _find_search_method(first), _search_arguments("", "", 1, None)
         if search is None:
             raise DataError(f"{name} has no search; a memory is a function or has search(query, k)")
-        takes = _read_parameters(search)
+        takes = _read_search_parameters(search, first)
+        self.notes = list[str]()
+        if is_mem0(owner_of(search, first)):
+            given |= MEM0_ARGUMENTS
+            self.notes = mem0_notes(takes)
         strange = [each for each, needed in takes.items() if needed and each not in given]
         if len(strange) > ("query" not in takes):
             raise DataError(f"{name} takes {', '.join(strange)}; a search takes {', '.join(given)}")
@@ -62,6 +77,7 @@ class Memory:
                 f"the search of {name} takes no scope or user_id; give the class: an object for each scope"
             )
         self._objects = {} if self._each else {"": first}
+        self._langchain = LangChainSearch()
         self.settings = _describe_memory(system, first)
 
     def reset(self, scope: str) -> None:
@@ -110,13 +126,21 @@ class Memory:
 
         :param now: when it is asked; ``None`` where nobody knows.
         """
-        search = _find_search_method(self._object(scope))
+        system = self._object(scope)
+        search = _find_search_method(system)
+        owner = owner_of(search, system)
+        if is_langchain_retriever(search, owner):
+            return self._langchain(search, query, k)
+        takes = _read_search_parameters(search, system)
         given = _search_arguments(scope, query, k, now) | {
             "turns": self._turns.get(scope, pl.DataFrame(schema=TURNS))
         }
-        if "queries" in _read_parameters(search):  # one that takes several, each with its time
+        if "queries" in takes:  # one that takes several, each with its time
             given |= {"now": [now]}
-        return _call_with_accepted_arguments(search, given, query=query)
+        if is_mem0(owner):
+            given |= MEM0_ARGUMENTS
+        with llamaindex_limit(owner, takes, k):
+            return _call_with_accepted_arguments(search, given, takes, query=query)
 
     def usage(self, scope: str) -> Any:
         """Say what a scope takes on disk and what models read and wrote for it, where the system does."""
@@ -244,11 +268,27 @@ def _read_parameters(function: Callable[..., Any]) -> dict[str, bool]:
     }
 
 
+def _read_search_parameters(search: Callable[..., Any], system: Any) -> dict[str, bool]:
+    """Give the names that a search takes, of mem0 also those that only its ``**kwargs`` takes."""
+    takes = _read_parameters(search)
+    if not is_mem0(owner_of(search, system)):
+        return takes
+    return dict.fromkeys(mem0_names(search), False) | takes
+
+
 def _call_with_accepted_arguments(
-    function: Callable[..., Any], given: Mapping[str, Any], **first: Any
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    takes: Mapping[str, bool] | None = None,
+    **first: Any,
 ) -> Any:
-    """Call a function with what it names; ``first`` goes to its first other parameter where none has its name."""
-    names, given = _read_parameters(function), {**given, **first}
+    """Call a function with what it names.
+
+    :param takes: the names, where they are known; read here by default.
+    :param first: goes to the first other parameter where none has its name.
+    """
+    names = takes or _read_parameters(function)
+    given = {**given, **first}
     other = [name for name in names if name not in given]
     if other and names.keys().isdisjoint(first):
         given |= dict(zip(other, first.values(), strict=False))

@@ -66,9 +66,15 @@ def error_line(error: BaseException) -> str:
 def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
     """List what a search gave: ``text``, ``score``, ``source_ids``, ``time``, ``query`` and ``id``, or None for each.
 
-    :param answer: texts, mappings, documents of LangChain or nodes of LlamaIndex; a frame, or a
-        mapping with these under ``rows`` or ``results``. ``text`` may be called ``memory``;
-        ``time`` and the turn's ``id`` (or ``turn``) may stand in ``metadata``.
+    A score of LangChain's ``similarity_search_with_score`` is a distance in some stores and a
+    similarity in others, and the pair does not say which. The order of the list does: it is best
+    first, so scores that rise along it are distances, and are negated. All others stay as they are
+    given, also that of a single pair, which has no order.
+
+    :param answer: texts, mappings, documents of LangChain or nodes of LlamaIndex, or pairs of one
+        of these and its score; a frame, or a mapping with these under ``rows`` or ``results``.
+        ``text`` may be called ``memory``; ``time`` and the turn's ``id`` (or ``turn``) may stand in
+        ``metadata``.
     :returns: at most one row more than k; a row that cannot be read has its ``problem`` instead.
     :raises Failure: when it is none of these.
 
@@ -85,11 +91,28 @@ def list_returned_rows(answer: Any, k: int) -> list[dict[str, Any]]:
         raise Failure(
             f"search gave {type(answer).__name__}; expected rows, each a text or with text"
         )
-    return [_read_row(row) for row in islice(rows, k + 1)]
+    given = [*islice(rows, k + 1)]
+    read = [_read_row(row) for row in given]
+    if all(isinstance(row, (tuple, list)) for row in given):
+        _negate_distances(read)
+    return read
+
+
+def _negate_distances(rows: list[dict[str, Any]]) -> None:
+    """Negate the scores of pairs where they rise along the list: the best stands first."""
+    readable = [row for row in rows if _finite_number(row.get("score")) is not None]
+    scores = [row["score"] for row in readable]
+    if not scores or scores[0] == scores[-1] or scores != sorted(scores):
+        return
+    for row in readable:
+        row["score"] = -row["score"]
 
 
 def _read_row(row: Any) -> dict[str, Any]:
     try:
+        if isinstance(row, (tuple, list)):  # a document of LangChain and its score
+            document, score = row
+            return _read_row(document) | {"score": _read_pair_score(score)}
         if isinstance(row, str):
             row = {"text": row}
         elif hasattr(row, "page_content"):  # a document of LangChain
@@ -103,8 +126,6 @@ def _read_row(row: Any) -> dict[str, Any]:
         about = row.get("metadata")
         about = about if isinstance(about, Mapping) else {}
         text = row.get("text", row.get("memory"))
-        if text is None and isinstance(row.get("problem"), str):  # as a server of memlab sends it
-            return {"problem": row["problem"]}
         own = {name: row.get(name) for name in ("score", "source_ids", "query")}
         return own | {
             "text": text,
@@ -113,6 +134,16 @@ def _read_row(row: Any) -> dict[str, Any]:
         }
     except Exception as error:  # whatever a row does
         return {"problem": f"{type(row).__name__} is no row ({type(error).__name__})"}
+
+
+def _read_pair_score(score: Any) -> float | None:
+    """Read the second of a pair.
+
+    :raises TypeError: when it is no number: two texts in a list are no pair.
+    """
+    if isinstance(score, (str, bytes)):
+        raise TypeError("the second of a pair is a text, not a score")
+    return None if score is None else float(score)
 
 
 def select_usable_rows(

@@ -1,16 +1,15 @@
-"""Retrieval folders: the layouts of MTEB and LMEB in, and a dataset out and in again."""
+"""Retrieval folders: the layouts of MTEB and LMEB, and what a document may say besides."""
 
 from __future__ import annotations
 
+import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
-import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 
-import memlab
-from memlab.datasets import chatlog, folders, load
+from memlab.datasets import load
 from memlab.errors import DataError
 
 GOLDEN = Path(__file__).parent / "golden" / "retrieval"
@@ -28,65 +27,37 @@ def test_a_part_of_a_folder_finds_the_rest(tmp_path: Path) -> None:
     )
 
 
-def test_a_dataset_comes_back_as_it_was(tmp_path: Path) -> None:
-    asked = {
-        "question": "Which?",
-        "scope": "my cat",
-        "evidence": ["s0001/1"],
-        "answer": "cat",
-        "rubric": ["cat"],
-    }
-    log = [
+def test_a_document_may_say_more_than_the_layouts_hold(tmp_path: Path) -> None:
+    own = {"scope": "my cat", "session": "two", "speaker": "Ann", "role": "user"}
+    documents = [
         {
-            "scope": "my cat",
-            "sender": "Ann",
-            "text": "Look!",
+            "_id": "my%20cat/two/1",
+            "title": "Ann",
+            "text": "Look! (a cat)",
             "caption": "a cat",
             "timestamp": "2026-03-01T09:00:00Z",
+            **own,
         },
-        {"scope": "my cat", "role": "assistant", "text": "Nice", "session": "two/three"},
-        {"scope": "b", "sender": "Bea", "text": "ta\tb\nnew"},
-        {"scope": "quiet", "sender": "Cy", "text": "nothing is asked of me"},
-        asked,
-        {
-            "question": "Tab?",
-            "scope": "b",
-            "evidence": ["s0001/1"],
-            "timestamp": "2026-03-02T09:00:00Z",
-        },
-        {"question": "Gone?", "scope": "b", "abstention": True},
+        {"_id": "d2", "title": "Bea", "text": "ta\tb", "scope": "b", "speaker": "Bea"},
+        {"_id": "d3", "title": "Cy", "text": "nothing is asked of me", "scope": "quiet"},
     ]
-    data = chatlog.dataset(log, "log")
-    again = load(folders.write(data, tmp_path / "out"))
-    assert_frame_equal(again.turns, data.turns)
-    assert_frame_equal(
-        again.questions,
-        data.questions.filter(pl.col("evidence").list.len() > 0),
-        check_row_order=False,
-    )
-    assert again.scopes == data.scopes
-    with pytest.raises(DataError, match="no question has evidence among the turns"):
-        folders.write(chatlog.dataset(log[:1], "log"), tmp_path / "none")
-
-
-def test_what_is_written_is_what_lmeb_and_mteb_read(tmp_path: Path) -> None:
-    folder = folders.write(memlab.sample(turns=1000), tmp_path / "out")
-    bare, named = ((folder / name).read_text() for name in ("qrels.tsv", "qrels/test.tsv"))
-    assert named == f"query-id\tcorpus-id\tscore\n{bare}"
-    corpus, queries = (pl.read_ndjson(folder / name) for name in ("corpus.jsonl", "queries.jsonl"))
-    scenes = dict(
-        pl.read_ndjson(folder / "candidates.jsonl")
-        .select("scene_id", "candidate_doc_ids")
-        .iter_rows()
-    )
-    judged = [row.split("\t") for row in bare.splitlines()]
-    assert {query for query, _, _ in judged} == {*queries["id"]}
-    assert {doc for _, doc, _ in judged} <= {*corpus.filter(pl.col("text") != "")["id"]}
-    scene = {
-        query: query if query in scenes else "_".join(query.split("_")[:2])
-        for query in queries["id"]
-    }
-    assert all(doc in scenes[scene[query]] for query, doc, _ in judged)
+    asked = {"_id": "my%20cat/q0", "text": "Which?", "scope": "my cat", "answer": "cat"}
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, documents)))
+    (tmp_path / "queries.jsonl").write_text(json.dumps(asked))
+    (tmp_path / "qrels.tsv").write_text("my%20cat/q0\tmy%20cat/two/1\t1\n")
+    data = load(tmp_path)
+    assert data.scopes == ["my%20cat", "b", "quiet"]
+    columns = ["turn_id", "session_id", "speaker", "role", "text", "caption"]
+    assert data.turns.select(columns).rows() == [
+        ("my%20cat/two/1", "my%20cat/two", "Ann", "user", "Look!", "a cat"),
+        ("b/s1/1", "b/s1", "Bea", "other", "ta\tb", None),
+        ("quiet/s1/1", "quiet/s1", "document", "other", "Cy nothing is asked of me", None),
+    ]
+    assert data.turns["timestamp"][0] == datetime(2026, 3, 1, 9, tzinfo=UTC)
+    columns = ["query_id", "scope", "text", "answer", "evidence"]
+    assert data.questions.select(columns).rows() == [
+        ("my%20cat/q0", "my%20cat", "Which?", "cat", ["my%20cat/two/1"])
+    ]
 
 
 @pytest.mark.parametrize(

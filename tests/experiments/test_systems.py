@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,7 @@ import memlab
 from memlab import compare
 from memlab.errors import DataError, PipelineError
 from memlab.evaluate.significance import wilson_interval
-from memlab.memories import PipelineMemory
-from memlab.records import Dataset
+from memlab.records import Dataset, Run
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +30,21 @@ def latest(turns: pl.DataFrame, query: str, k: int) -> pl.Series:
     return turns["text"].tail(k)
 
 
+def as_memory(run: Run, data: Dataset) -> Callable[[str, str, int], pl.DataFrame]:
+    """Make a memory that names the turns of a ranking."""
+    asked = data.questions.select("query_id", "scope", "text")
+    rows = run.frame.join(asked, on="query_id", maintain_order="left")
+
+    def search(scope: str, query: str, k: int) -> pl.DataFrame:
+        own = rows.filter(scope=scope, text=query).sort("rank").head(k)
+        return own.select("score", source_ids=pl.concat_list("doc_id"))
+
+    return search
+
+
 def test_a_pipeline_measures_as_it_does_alone_and_as_a_memory(data: Dataset) -> None:
-    done = compare(
-        {"stage": "bm25", "memory": PipelineMemory("bm25", encoder=None)}, data, encoder=None
-    )
+    ranked = memlab.pipeline("bm25").run(memlab.Bench.of(data, encoder=None))
+    done = compare({"stage": "bm25", "memory": as_memory(ranked, data)}, data, encoder=None)
     report = memlab.run("bm25", data, encoder=None, levels=["turn"]).reports[0]
     measures = ["recall_all@10", "recall_any@10"]
     for name in ("stage", "memory"):
@@ -82,7 +93,10 @@ def test_scopes_that_fail_count_as_not_answered_and_everything_is_too_much(data:
 
     done = compare(["bm25", broken], data, encoder=None)
     row = done.systems.row(1, named=True)
-    assert (row["failed scopes"], row["problems"], row["n"]) == (1, 1, done.systems["n"][0])
+    assert (row["failed scopes"], row["problems"], row["n"]) == (1, 2, done.systems["n"][0])
+    few, lost = done.problems["problem"]
+    assert few == "broken: gave at most 1 row of 50"
+    assert lost.endswith("and the two searches before failed too")
     assert row["recall_all@1000 tokens"] == 0
     own = done.per_query.filter(
         (pl.col("system") == "broken") & (pl.col("scope") == data.scopes[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binom
 
+from memlab import config
 from memlab.errors import DataError
 from memlab.knowledge import tuning
 from memlab.knowledge.confidence import ConfidenceSettings, score
@@ -179,19 +179,17 @@ def test_a_group_is_never_in_both_parts() -> None:
     assert tuning.compare(labels, families=["exponential"], group="scope")["log_loss"].min() > 0.6
 
 
-def test_the_recommendation_is_simple_and_written(tmp_path: Path) -> None:
+def test_the_recommendation_is_simple_and_can_be_pasted(tmp_path: Path) -> None:
     labels = simulated(Exponential(25), n=300)
     comparison = tuning.compare(labels, families=["exponential", "weibull"])
     assert comparison.sort("log_loss")["family"][-1] in (tuning.CONSTANT, tuning.DEFAULT)
     advice = tuning.recommend(labels, comparison=comparison)
     assert advice.decay["family"] == "exponential"
-    path = tmp_path / "memlab.toml"
-    path.write_text("# mine\nseed = 3\n[confidence]\nreinforcement_limit = 2.0  # kept\n")
-    advice.write(path)
-    written = {"seed": 3, "confidence": {"reinforcement_limit": 2.0, "decay": advice.decay}}
-    assert tomllib.loads(path.read_text()) == written
-    assert path.read_text().count("#") == 2
-    path.write_text(odd := "confidence = 3\n")
-    with pytest.raises(DataError):
-        advice.write(path)
-    assert path.read_text() == odd, "a file that cannot be changed alone is left as it is"
+    (tmp_path / "memlab.toml").write_text(
+        f"seed = 3\n[confidence]\nreinforcement_limit = 2.0\n{advice.settings_text()}\n"
+    )
+    read = config.settings(directory=tmp_path)[0]
+    assert (read.seed, read.confidence) == (
+        3,
+        {"reinforcement_limit": 2.0, "decay": advice.decay},
+    )

@@ -147,7 +147,7 @@ def test_a_row_that_cannot_be_used_costs_itself(
     data: Dataset, row: Any, problem: str, kept: int
 ) -> None:
     good = {"text": "My sister Ida adopted a grey cat named Muri.", "source_ids": ["turn-1"]}
-    done = collect(lambda query: [good, row], data.take(["ann"]), name="mine")
+    done = collect(lambda query: [good, row], data.take(["ann"]), name="mine", k=2)
     assert done.rows["query_id"].to_list() == sorted(["ann/q0", "ann/q1"] * (1 + kept))
     assert all(problem in line for line in done.problems["problem"])
     assert done.problems.height == (2 if problem else 0)
@@ -171,7 +171,7 @@ def test_an_answer_that_is_no_rows_costs_its_question_and_endless_rows_are_cut(
                 else answer
             )
 
-        done = collect(search, data, name="mine", k=4)
+        done = collect(search, data, name="mine", k=1)
         assert done.failed == []
         assert done.rows["query_id"].to_list() == ["ann/q0", "bo/q0"]
         assert done.problems["query_id"].to_list() == ["ann/q1", "bo/q1"]

@@ -113,7 +113,7 @@ class Batches:
 def test_every_shape_finds_the_same(data: Dataset) -> None:
     shapes = [by_turns, Mem0Like, Mem0Like(), OfOne, FourVerbs, Batches(), by_index]
     done = memlab.compare({str(n): shape for n, shape in enumerate(shapes)}, data, encoder=None)
-    assert done.problems.is_empty()
+    assert done.problems["problem"].to_list() == ["6: gave at most 1 row of 50"], "by_index"
     first = done.returned.filter(pl.col("query_id").str.ends_with("q0"), rank=1)
     found = first.select("query_id", pl.col("turn_ids").list.first()).rows()
     assert found == [("ann/q0", "ann/1.1"), ("bo/q0", "bo/1.1")] * len(shapes)

@@ -1,4 +1,4 @@
-"""Retrieval folders as MTEB, BEIR and LMEB (Zhao et al., 2026) publish them; ``memlab.datasets.folders`` writes them.
+"""Retrieval folders as MTEB, BEIR and LMEB (Zhao et al., 2026) publish them.
 
 ====================  ================================================================================================
 ``corpus.jsonl``      a document a line: ``_id`` (LMEB: ``id``), ``title``, ``text``; in the folder or the one above
@@ -12,9 +12,9 @@
 A scope is the documents that a question is asked of: those of its scene, else the whole corpus. A
 question's scene has its id, or as in LMEB the first two parts of it (``a_b`` of ``a_b_7``). A
 document that stands in several scopes becomes a turn of each. A scope is one session, unless a
-document says more: that writer puts ``scope``, ``session``, ``speaker``, ``role``, ``timestamp``
-and ``caption`` beside the fields of the layout, and questions get ``scope``, ``answer`` and
-``type``.
+document says more: ``scope``, ``session``, ``speaker``, ``role``, ``timestamp`` and ``caption`` may
+stand beside the fields of the layout, and ``scope``, ``answer`` and ``type`` beside those of
+questions.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def _add_questions(
             encoded = "/".join(encode_id_part(part) for part in [kind, *query.split("/")] if part)
             record["query_id"] = (
                 query if "scope" in record else encoded
-            )  # written from a dataset, it is its id
+            )  # where its scope stands beside it, it is a dataset's own
             record["type"] = record.take(
                 "type", fields.check_name, kind.replace("_", "-") or "unspecified"
             )
@@ -160,7 +160,7 @@ def _read_document_turn(scope: str, doc_id: str, record: Record, counts: Counter
     text = f"{title} {text}".strip() if speaker is None else text.removesuffix(f" ({caption})")
     own = "scope" in record and doc_id.startswith(
         f"{encode_id_part(scope)}/"
-    )  # written from a dataset, it is its id
+    )  # of a dataset's own turn, it is its id
     more = {"id": doc_id if own else None, "sender": speaker or "document", "caption": caption}
     time = record.take("timestamp", fields.parse_time, None)
     return turn_record(scope, session, counts[session], role, text, timestamp=time, **more)
