@@ -8,7 +8,7 @@ import polars as pl
 
 from memlab.embed.token_vectors import TokenEncoder
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate.printing import tables_to_markdown
+from memlab.evaluate.tables import tables_to_markdown
 from memlab.pipelines import Pipeline, pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench

@@ -48,7 +48,7 @@ from IPython.display import Markdown
 import memlab
 from memlab import cluster, evaluate
 from memlab.experiments import sweep
-from memlab.figures import export, intervals, sweeps
+from memlab.figures import export, intervals, sweep_panels
 
 evaluate.show_tables()
 
@@ -106,7 +106,7 @@ tuned = evaluate.verdicts(parts)
 
 # %%
 drawn = tuned.with_columns(low=pl.col("baseline") + pl.col("low"), high=pl.col("baseline") + pl.col("high"))
-fig = sweeps.sweep(drawn, measure=measures[0], reference=f"{base} alone")
+fig = sweep_panels.sweep(drawn, measure=measures[0], reference=f"{base} alone")
 caption = f"{measures[0]} over a parameter of each selector ({data.name}, n = {n:,}); bars: paired 95 % intervals."
 export(fig, "selection-sweep", data=tuned, caption=caption, **made)
 

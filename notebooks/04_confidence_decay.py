@@ -56,7 +56,7 @@ from scipy.stats import binomtest
 # %%
 import memlab
 from memlab import evaluate
-from memlab.evaluate.gold import read_gold
+from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
 from memlab.knowledge import ConfidenceSettings, confidence, extract, recall, resolve, tuning
 from memlab.knowledge.decay import PlateauLinear

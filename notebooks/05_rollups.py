@@ -53,7 +53,7 @@ from scipy.stats import binomtest
 
 import memlab
 from memlab import evaluate, summaries
-from memlab.figures import export, intervals, rollup
+from memlab.figures import export, icicle, intervals
 
 evaluate.show_tables()
 
@@ -75,7 +75,7 @@ data
 above = nodes.filter(pl.col("kind") != "session", scope=scope)
 labels = [f"{summaries.period_name(row)}: {', '.join(row['topics'])}" for row in above.to_dicts()]
 boxes = above.select("node_id", "parent", "kind", label=pl.Series(labels), n_turns=pl.col("turns").list.len())
-fig = rollup.icicle(boxes)
+fig = icicle.icicle(boxes)
 caption = f"Months and weeks of {scope} with their topics ({data.name}; weeks begin on Monday, UTC)."
 export(fig, "rollups-time", data=boxes, caption=caption, **about)
 

@@ -49,7 +49,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import memlab
 from memlab import evaluate, memories
-from memlab.figures import anatomy, export, intervals, systems
+from memlab.figures import anatomy, cost_of_recall, export, intervals
 
 # %%
 evaluate.show_tables()
@@ -124,7 +124,7 @@ done = memlab.compare(compared, data, baseline=baseline, encoder=bench.encoder, 
 done.tables()["Found"]
 
 # %%
-fig = systems.trade_off(done.systems)
+fig = cost_of_recall.trade_off(done.systems)
 caption = f"Complete recall on {data.name} by tokens, and in ten turns by time of a search (95 % intervals)."
 made = {"provenance": dict(bench.provenance), "directory": figures}
 export(fig, "memories-trade-off", data=done.systems, caption=caption, **made)

@@ -30,8 +30,8 @@ from memlab.errors import MemlabError
 from memlab.figures import write_gallery
 from memlab.memories.returned_rows import Failure, list_returned_rows, select_usable_rows
 from memlab.rerank.learned import BUNDLED_MODEL
-from memlab.rerank.model import Model
-from memlab.summaries.prompts import Session
+from memlab.rerank.network_ensemble import Model
+from memlab.summaries.summary_prompts import Session
 
 JUNK = (b"[" * 2_000, b"9" * 5_000, b'"' * 99, b"\\ud800", b"\0", b"null", b"1e999", b"-1", b'""', b"{}", b"[]", b"5",
         b"\xe2\x80\xa8", b"\xe2\x80\xae", b"\x1b", b"\xe9", b"NaN", b"../", b"")  # fmt: skip

@@ -295,7 +295,7 @@ def test_train_measures_on_conversations_that_it_holds_out(
     memlab_cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memlab.embed.transformer.load_minilm", lambda **_: StandIn())
-    monkeypatch.setattr("memlab.rerank.model.EPOCHS", 1)
+    monkeypatch.setattr("memlab.rerank.network_ensemble.EPOCHS", 1)
     data = purchases()
     n_asked = dict(data.questions.filter(~pl.col("abstention")).group_by("scope").len().iter_rows())
     write(tmp_path / "three.jsonl", data)

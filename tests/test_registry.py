@@ -199,7 +199,7 @@ def by_path(path: Path) -> None: ...
         (lambda: cell(STAGE.replace("*, ", "")), r"'mine': k is written by name: put \* before it"),
         (lambda: memlab.stage(lambda run, bench: run), "is a lambda; write it as a function"),
         (lambda: memlab.stage(partial(plain), name="p"), "'p' is partial; write it as a function"),
-        (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.diversity.mmr already"),
+        (lambda: memlab.stage(plain, name="mmr"), "'mmr' is memlab.select.mmr_dpp_msd.mmr already"),
         (lambda: memlab.stage(plain, name="no name"), "cannot name a stage"),
         (
             lambda: memlab.formats.register(by_path, key={"a"}),

@@ -7,12 +7,12 @@ import gc
 import sys
 import warnings
 
-from memlab.cli import ask, data, measure, models, share
+from memlab.cli import ask, data, index_answer_train, measure, share
 from memlab.cli._options import app, echo
 from memlab.errors import MemlabError
 from memlab.terminal import escape_line, mask_secrets
 
-__all__ = ["app", "ask", "data", "main", "measure", "models", "share"]
+__all__ = ["app", "ask", "data", "index_answer_train", "main", "measure", "share"]
 
 
 def main() -> None:

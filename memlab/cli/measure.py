@@ -49,7 +49,7 @@ def evaluate(
     """
     from memlab.datasets.benchmarks.corrections import CORRECTED, apply_corrections
     from memlab.experiments.costs import estimate_costs
-    from memlab.experiments.running import distinct_pipelines, measurable_levels
+    from memlab.experiments.run_pipelines import distinct_pipelines, measurable_levels
 
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
@@ -103,7 +103,7 @@ def evaluate(
                 [one for one in ranked if one.level == "turn"], part
             )
             echo(
-                f"\nwhat must not come back, {part.name}\n\n{memlab.evaluate.printing.to_markdown(table)}"
+                f"\nwhat must not come back, {part.name}\n\n{memlab.evaluate.tables.to_markdown(table)}"
             )
     if corrections:
         mended_too = done.corrected(corrections)
@@ -167,7 +167,7 @@ def compare(
             f"Complete recall on {data.name} against tokens and against the time of one search."
         )
         fig, about = (
-            memlab.figures.systems.trade_off(done.systems),
+            memlab.figures.cost_of_recall.trade_off(done.systems),
             {"caption": caption, "provenance": done.about},
         )
         memlab.figures.export(

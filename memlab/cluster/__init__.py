@@ -1,10 +1,11 @@
 """Clusters of turns: labels by any clusterer, soft groups, maps, names, and how evidence lies in them.
 
 ``clusterers`` calls what is registered, brings four of its own and finds soft groups,
-``projection`` lays embeddings out in few dimensions, ``terms`` names clusters, ``evidence_spread``
+``projection`` lays embeddings out in few dimensions, ``cluster_names`` names clusters, ``evidence_spread``
 compares a benchmark's evidence with them. scikit-learn and UMAP load when they are first used.
 """
 
+from memlab.cluster.cluster_names import cluster_terms
 from memlab.cluster.clusterers import (
     NOISE,
     cluster_labels,
@@ -14,7 +15,6 @@ from memlab.cluster.clusterers import (
 )
 from memlab.cluster.evidence_spread import observed_and_null_spread, pair_similarity
 from memlab.cluster.projection import project
-from memlab.cluster.terms import cluster_terms
 
 __all__ = [
     "NOISE",

@@ -3,13 +3,14 @@
 - ``messages``: histories in several forms, and files of follow-ups. ``rewriting``: follow-ups as
   standalone questions.
 - ``session_memory``: the sessions in play, a bias towards them, and a rolling buffer of messages.
-- ``sources``, ``contexts``: the context of a question within a budget of MiniLM tokens.
-- ``containment``: whether a context contains the answer. ``answering``: answers and verdicts of a
+- ``context_lines``, ``contexts``: the context of a question within a budget of MiniLM tokens.
+- ``containment``: whether a context contains the answer. ``answers_and_judge``: answers and verdicts of a
   model.
 """
 
-from memlab.conversation.answering import answer, judge
+from memlab.conversation.answers_and_judge import answer, judge
 from memlab.conversation.containment import answer_presence, contains_answer
+from memlab.conversation.context_lines import gather_lines
 from memlab.conversation.contexts import Budget, Contexts, assemble_contexts, minilm_tokens
 from memlab.conversation.messages import Message, parse_messages, read_follow_ups, read_history
 from memlab.conversation.rewriting import rewrite
@@ -20,7 +21,6 @@ from memlab.conversation.session_memory import (
     extend_buffer,
     remember,
 )
-from memlab.conversation.sources import gather_lines
 
 __all__ = [
     "Budget", "Contexts", "Message", "RollingBuffer", "SessionMemory", "answer", "answer_presence", "assemble_contexts",

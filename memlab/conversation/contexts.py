@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from memlab.conversation.sources import LINE_SCHEMA
+from memlab.conversation.context_lines import LINE_SCHEMA
 from memlab.errors import DataError, ModelError
 from memlab.text.dates import format_day
 from memlab.text.tokens import words
@@ -141,7 +141,7 @@ class Contexts:
 
     :param texts: ``query_id``, ``text`` and ``n_tokens`` of the whole text.
     :param parts: the lines that were taken, rows of
-        :data:`memlab.conversation.sources.LINE_SCHEMA`, with ``n_tokens`` (a heading counts to the
+        :data:`memlab.conversation.context_lines.LINE_SCHEMA`, with ``n_tokens`` (a heading counts to the
         first line under it) and whether the line was ``cut``.
     :param left_out: ``query_id``, ``source``, ``ref`` and ``reason``.
     """

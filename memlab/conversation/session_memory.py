@@ -18,7 +18,7 @@ from memlab.records import Run
 from memlab.retrieve import Bench
 from memlab.retrieve.ranking import rerank_by_scores
 from memlab.summaries.extractive import extract_sentences
-from memlab.summaries.prompts import Item
+from memlab.summaries.summary_prompts import Item
 from memlab.text.tokens import sentences
 
 BIAS_FACTOR = 1.15

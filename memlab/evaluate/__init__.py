@@ -2,8 +2,8 @@
 
 ``measures`` scores a run, ``groups`` sorts questions, and ``report`` puts them beside chance and
 what could be reached. ``significance`` has every interval and test, ``comparison`` sets systems
-side by side, ``printing`` writes tables, ``publish`` and ``trec`` make files, ``misses`` looks
-closer at what was missed. ``gold`` and ``fact_measures`` measure extracted facts. What is not
+side by side, ``tables`` writes tables, ``report_files`` and ``trec`` make files, ``misses`` looks
+closer at what was missed. ``gold_facts`` and ``fact_measures`` measure extracted facts. What is not
 exported here is imported from its module. Nothing here runs a pipeline, :mod:`memlab.explanation`
 does.
 
@@ -15,9 +15,9 @@ recall_all@10
 from memlab.evaluate.comparison import compare, cutoff_curve, results_table, stale_table
 from memlab.evaluate.measures import Measure, kendall_tau, read_measure
 from memlab.evaluate.misses import count_by_cause, misses
-from memlab.evaluate.printing import Table, show_tables
 from memlab.evaluate.report import Report, evaluate
 from memlab.evaluate.significance import verdicts
+from memlab.evaluate.tables import Table, show_tables
 from memlab.evaluate.trec import read_run
 
 __all__ = [

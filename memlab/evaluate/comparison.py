@@ -11,9 +11,9 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate.groups import split_by
 from memlab.evaluate.measures import Measure, MeasureLike, read_measures
-from memlab.evaluate.printing import BOUNDS, Table
 from memlab.evaluate.report import Report
 from memlab.evaluate.significance import ALPHA, compare_paired, holm, randomisation_test
+from memlab.evaluate.tables import BOUNDS, Table
 from memlab.records import Dataset, Run
 
 

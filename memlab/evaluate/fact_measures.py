@@ -16,9 +16,15 @@ from memlab import indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
-from memlab.evaluate.gold import Annotations, Entry, message_turn_id, read_gold, read_json_lines
-from memlab.evaluate.printing import Table
+from memlab.evaluate.gold_facts import (
+    Annotations,
+    Entry,
+    message_turn_id,
+    read_gold,
+    read_json_lines,
+)
 from memlab.evaluate.significance import wilson_interval
+from memlab.evaluate.tables import Table
 from memlab.knowledge import Resolved, active_facts, resolve
 from memlab.knowledge.extraction import make_fact
 from memlab.llm import Service
@@ -162,7 +168,7 @@ def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFr
     :param known: gives the resolved facts; called with ``as_of``, a date or ``None``.
 
     >>> from functools import partial
-    >>> from memlab.evaluate.gold import read_json_lines, read_gold
+    >>> from memlab.evaluate.gold_facts import read_json_lines, read_gold
     >>> from memlab.evaluate.fact_measures import facts_from_rows, measure_chat, outcome_totals
     >>> from memlab.knowledge import resolve
     >>> gold = read_gold("data/facts/dev")[0]

@@ -30,8 +30,8 @@ from memlab.evaluate.measures import (
     read_measures,
     score,
 )
-from memlab.evaluate.printing import BOUNDS, to_notebook_html
 from memlab.evaluate.significance import bootstrap_interval
+from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.registry import measures as registered
 

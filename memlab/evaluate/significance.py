@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.printing import Table
+from memlab.evaluate.tables import Table
 
 ALPHA, POWER = 0.05, 0.8
 MARGIN = 0.05

@@ -1,22 +1,22 @@
 """Experiments: systems × datasets in, rankings with reports out, kept in a store and opened again.
 
 :func:`run` does it for pipelines: it ranks, measures, saves, and goes on where it was stopped.
-:func:`compare` puts memories from outside beside them (``systems``; ``system_rankings``). Both give
+:func:`compare` puts memories from outside beside them (``compare_systems``; ``system_rankings``). Both give
 an :class:`Experiment`: runs, reports, tables, files. :func:`reopen` and :func:`replay` give one back
 from the store alone; ``replaying`` says what a run depends on. :func:`answer_questions` has
-questions answered from what systems return (``contexts``). :func:`sweep` and :func:`latency` vary
+questions answered from what systems return (``context_bounds``). :func:`sweep` and :func:`latency` vary
 one parameter and time pipelines; ``follow_ups`` compares forms of follow-up questions. What is not
 exported here is imported from its module.
 """
 
-from memlab.experiments.answering import answer_questions
+from memlab.experiments.answered_questions import answer_questions
+from memlab.experiments.compare_systems import compare
 from memlab.experiments.costs import costs
 from memlab.experiments.experiment import Experiment
 from memlab.experiments.follow_ups import compare_follow_up_forms, follow_up_forms_table
 from memlab.experiments.replaying import replay
-from memlab.experiments.running import reopen, run
+from memlab.experiments.run_pipelines import reopen, run
 from memlab.experiments.sweeps import latency, sweep
-from memlab.experiments.systems import compare
 
 __all__ = [
     "Experiment", "answer_questions", "compare", "compare_follow_up_forms", "costs",

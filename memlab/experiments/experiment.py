@@ -14,14 +14,14 @@ from memlab.datasets.benchmarks.corrections import apply_corrections
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Report, Table, compare, evaluate, misses, results_table
 from memlab.evaluate.measures import MeasureLike
-from memlab.evaluate.printing import tables_to_markdown
-from memlab.evaluate.publish import (
+from memlab.evaluate.report_files import (
     file_names,
     latex_tables,
     main_tables,
     report_tables,
     write_reports,
 )
+from memlab.evaluate.tables import tables_to_markdown
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.experiments.costs import costs
 from memlab.explanation import Explanation, explain

@@ -14,7 +14,7 @@ import polars as pl
 from memlab.errors import DataError
 from memlab.evaluate import Report, compare
 from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS
-from memlab.experiments.running import distinct_pipelines, run
+from memlab.experiments.run_pipelines import distinct_pipelines, run
 from memlab.pipelines import Pipeline
 from memlab.records import Dataset
 from memlab.retrieve import Bench
@@ -29,7 +29,7 @@ def sweep(
     *,
     measure: str,
 ) -> pl.DataFrame:
-    """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.sweeps.sweep`.
+    """Measure one parameter of a pipeline over several values, for :func:`memlab.figures.sweep_panels.sweep`.
 
     :param template: the pipeline with ``{parameter}`` where the value goes: ``hybrid | mmr(lambda_={lambda_})``.
     :param baseline: what the values are held against; gives the level, the seed and the plain

@@ -154,7 +154,7 @@ class SystemOutcome(NamedTuple):
     """What one system made of the questions.
 
     :param per_query: a row a question with evidence, as
-        :attr:`memlab.experiments.systems.Comparison.per_query`.
+        :attr:`memlab.experiments.compare_systems.Comparison.per_query`.
     :param row: of the table.
     :param texts: what it returned, attributed.
     :param ranking: the turns in the order in which its texts bring them; ``report``: what it

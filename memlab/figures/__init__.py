@@ -14,7 +14,17 @@ from memlab.errors import require_extra
 with require_extra("figures", "a figure"):
     import plotly  # noqa: F401  else an import below would fail without the name of the extra
 
-from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
+from memlab.figures import (
+    anatomy,
+    bars,
+    cost_of_recall,
+    curves,
+    icicle,
+    intervals,
+    maps,
+    style,
+    sweep_panels,
+)
 from memlab.figures.export import ExportedFigure, export
 from memlab.figures.gallery import write_gallery
 
@@ -22,13 +32,13 @@ __all__ = [
     "ExportedFigure",
     "anatomy",
     "bars",
+    "cost_of_recall",
     "curves",
     "export",
+    "icicle",
     "intervals",
     "maps",
-    "rollup",
     "style",
-    "sweeps",
-    "systems",
+    "sweep_panels",
     "write_gallery",
 ]  # fmt: skip

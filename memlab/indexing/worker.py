@@ -18,7 +18,7 @@ from memlab.config import IndexSettings
 from memlab.distributed import parallel_map
 from memlab.embed import Encoder
 from memlab.errors import ModelError
-from memlab.indexing.results import NO_FACTS, cache_vectors, map_undos_to_current_facts
+from memlab.indexing.reports import NO_FACTS, cache_vectors, map_undos_to_current_facts
 from memlab.knowledge import extraction
 from memlab.llm import RECORDED, Service, configured_service, recording
 from memlab.llm.spending import is_estimating
@@ -27,7 +27,7 @@ from memlab.sessions import GAP
 from memlab.store import MemoryStore
 from memlab.store.schemas import text_hashes
 from memlab.summaries import summarize_sessions
-from memlab.summaries.prompts import SESSION
+from memlab.summaries.summary_prompts import SESSION
 from memlab.terminal import count_noun
 
 _log = logging.getLogger("memlab")

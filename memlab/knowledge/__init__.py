@@ -1,6 +1,6 @@
 """Knowledge: facts, their supersession, and their confidence.
 
-``extraction`` reads facts out of turns by a language model with the ``prompts``. ``supersession``
+``extraction`` reads facts out of turns by a language model with the ``fact_prompts``. ``supersession``
 finds out which facts are active: it puts them into ``normal_form`` and a ``timeline`` a subject.
 ``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits to labels. ``recall``
 ranks them for questions over a graph of names and words, and ``listing`` lists what the index has.

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from memlab.knowledge.prompts import (
+from memlab.knowledge.fact_prompts import (
     ENDINGS,
     FACTS,
     MAX_STATEMENTS,

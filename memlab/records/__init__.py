@@ -28,8 +28,8 @@ from memlab.records.dataset import (
     resolve_scope_name,
     schema,
 )
-from memlab.records.knowledge import Entity, Fact, IndexEvent, IndexState, Node, Summary
-from memlab.records.runs import (
+from memlab.records.facts import Entity, Fact, IndexEvent, IndexState, Node, Summary
+from memlab.records.rankings import (
     LEVELS,
     RUN_SCHEMA,
     Level,

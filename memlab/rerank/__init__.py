@@ -1,6 +1,6 @@
 """Reranking: candidates scored again with features that retrieval does not use.
 
-``learned`` ranks by a ``model`` of the ``features``, which ``training`` makes; ``light`` needs none,
+``learned`` ranks by a ``network_ensemble`` of the ``features``, which ``training`` makes; ``light`` needs none,
 ``cross_encoder`` runs one of yours, and ``llm_grades`` asks a language model. ``blend`` keeps some
 of the ranking that was there.
 """
@@ -10,7 +10,7 @@ from memlab.rerank.cross_encoder import cross_encoder
 from memlab.rerank.learned import BUNDLED_MODEL, bundled_model_fits, learned
 from memlab.rerank.light import light
 from memlab.rerank.llm_grades import rerank_llm
-from memlab.rerank.model import Model
+from memlab.rerank.network_ensemble import Model
 from memlab.rerank.training import held_out_recall, hold_out_scopes, train, training_lists
 
 __all__ = [

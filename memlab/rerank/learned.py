@@ -17,7 +17,7 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.rerank import features
 from memlab.rerank.features import Candidates, ranking_to_places
-from memlab.rerank.model import Model, predict
+from memlab.rerank.network_ensemble import Model, predict
 from memlab.retrieve import Bench
 from memlab.retrieve.ranking import rank_scored_pairs, require_turn_run
 
@@ -43,7 +43,7 @@ def learned(
     :raises ModelError: for a model that was trained with another encoder, header or memlab.
 
     Source: the features are those of learning to rank (Liu, Learning to Rank for Information
-    Retrieval, 2009) over conversations; what is learned, and how, :func:`memlab.rerank.model.fit`.
+    Retrieval, 2009) over conversations; what is learned, and how, :func:`memlab.rerank.network_ensemble.fit`.
 
     >>> import tempfile, memlab
     >>> from memlab.rerank import learned, train, training_lists

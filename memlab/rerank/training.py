@@ -12,7 +12,7 @@ from memlab.errors import DataError
 from memlab.records import Dataset, qrels
 from memlab.rerank.features import Candidates, best_candidate_places, candidate_features
 from memlab.rerank.learned import score_candidates
-from memlab.rerank.model import Model, fit, scope_fingerprints
+from memlab.rerank.network_ensemble import Model, fit, scope_fingerprints
 from memlab.retrieve import Bench
 
 CANDIDATES, HARD, SOME = 200, 50, 0.15

@@ -12,14 +12,14 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import Dataset
 from memlab.store.database import TableGroup
-from memlab.store.reading import (
+from memlab.store.dataset_rows import (
     finished_versions,
     read_dataset,
     read_dataset_entry,
     read_finished_state,
     read_rows,
 )
-from memlab.store.writing import DatasetWriter, join_small_parts
+from memlab.store.ingestion import DatasetWriter, join_small_parts
 
 Names = Iterable[str] | None
 

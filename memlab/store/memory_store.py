@@ -13,9 +13,9 @@ from memlab.embed.encoder import Encoder
 from memlab.store.caches import Tokens
 from memlab.store.conversations import Conversations
 from memlab.store.database import Database
-from memlab.store.knowledge import Knowledge
+from memlab.store.index_tables import Knowledge
 from memlab.store.opening import open_database, read_store_note, write_store_note
-from memlab.store.runs import Grids, Runs
+from memlab.store.saved_runs import Grids, Runs
 from memlab.store.search import Search
 from memlab.store.vectors import Vectors, encode_through_cache
 from memlab.store.versions import Versions

@@ -11,7 +11,7 @@ import polars as pl
 from memlab.embed.encoder import Encoder
 from memlab.errors import StoreError
 from memlab.store.database import Database, TableGroup
-from memlab.store.reading import CURRENT_VERSIONS, read_dataset_entry, read_rows
+from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
 from memlab.store.schemas import build_row_filter, row_columns
 from memlab.store.vectors import check_vectors, column_name
 

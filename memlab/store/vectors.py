@@ -14,7 +14,7 @@ from memlab.embed.wrapper import without_cache
 from memlab.errors import StoreError
 from memlab.store.caches import Cache
 from memlab.store.database import Database, TableGroup, split_arrow_table
-from memlab.store.reading import CURRENT_VERSIONS, read_dataset_entry, read_rows
+from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
 from memlab.store.schemas import text_hashes
 
 CACHE_CHUNK = 1024

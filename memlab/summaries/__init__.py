@@ -1,22 +1,22 @@
 """Summaries of sessions, weeks, months and clusters of turns, and retrieval through them.
 
-``periods`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer.
-``prompts`` has the requests and the check of citations, ``writing`` asks a model and makes the
+``rollups`` summarises sessions, weeks and months, ``raptor`` clusters of turns, layer by layer.
+``summary_prompts`` has the requests and the check of citations, ``summary_rows`` asks a model and makes the
 rows, and ``extractive`` picks sentences where it does not answer. ``tree`` searches through them,
 and ``second_keys`` finds turns by them.
 """
 
-from memlab.summaries.periods import (
+from memlab.summaries.raptor import GROUPS, Tree, build_raptor_tree
+from memlab.summaries.rollups import (
     period_name,
     rollup,
     summarize_period,
     summarize_sessions,
     to_markdown,
 )
-from memlab.summaries.raptor import GROUPS, Tree, build_raptor_tree
 from memlab.summaries.second_keys import second_keys
+from memlab.summaries.summary_rows import EXTRACTIVE, fallback_note
 from memlab.summaries.tree import nearest_summaries, summary_tree, tree
-from memlab.summaries.writing import EXTRACTIVE, fallback_note
 
 __all__ = [
     "EXTRACTIVE", "GROUPS", "Tree", "build_raptor_tree", "fallback_note", "nearest_summaries", "period_name", "rollup",

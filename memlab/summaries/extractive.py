@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from memlab.embed.turn_texts import ROLES
-from memlab.summaries.prompts import Item, Supported, deduplicate_texts
+from memlab.summaries.summary_prompts import Item, Supported, deduplicate_texts
 from memlab.text.analysis import tokenize
 from memlab.text.tokens import sentences
 

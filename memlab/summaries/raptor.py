@@ -15,8 +15,8 @@ from memlab.cluster.clusterers import mixture_memberships
 from memlab.embed import Encoder, load
 from memlab.embed.turn_texts import turn_texts
 from memlab.errors import DataError
-from memlab.summaries.prompts import CLUSTER
-from memlab.summaries.writing import Row, Writer, node_frame, turn_rows, write_summaries
+from memlab.summaries.summary_prompts import CLUSTER
+from memlab.summaries.summary_rows import Row, Writer, node_frame, turn_rows, write_summaries
 
 MAX_TOP_NODES, MAX_LAYERS, CHUNK_SIZE = 8, 5, 5
 GROUPS = "groups"

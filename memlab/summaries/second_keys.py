@@ -19,8 +19,8 @@ from memlab.retrieve.bench import cache_per_bench_by
 from memlab.retrieve.documents import cosines
 from memlab.retrieve.ranking import Scored, rank, require_turn_run, run_depth
 from memlab.retrieve.subqueries import fuse_hits
-from memlab.summaries.periods import summarize_sessions
-from memlab.summaries.writing import fallback_note
+from memlab.summaries.rollups import summarize_sessions
+from memlab.summaries.summary_rows import fallback_note
 
 KEYS = ("facts", "summaries", "headers")
 

@@ -17,9 +17,9 @@ from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench_by
 from memlab.retrieve.documents import cosines, group_starts
 from memlab.retrieve.ranking import rank_scored_pairs
-from memlab.summaries.periods import rollup
 from memlab.summaries.raptor import Tree, build_raptor_tree
-from memlab.summaries.writing import NODES, fallback_note
+from memlab.summaries.rollups import rollup
+from memlab.summaries.summary_rows import NODES, fallback_note
 
 TREE_KINDS = ("weeks", "clusters", "both")
 

@@ -10,8 +10,8 @@ import pytest
 
 import memlab
 from memlab.cluster import NOISE, cluster_terms, observed_and_null_spread, pair_similarity
+from memlab.cluster.cluster_names import content_word_filter
 from memlab.cluster.evidence_spread import PAIR_KINDS
-from memlab.cluster.terms import content_word_filter
 from memlab.errors import DataError
 from memlab.text.tokens import words
 from memlab.text.words import CONTRACTIONS, STOP_WORDS

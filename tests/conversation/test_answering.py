@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 from model_server import ModelServer, say
 
 from memlab.conversation import answer, answer_presence, contains_answer, judge
-from memlab.conversation.answering import RUBRICS
+from memlab.conversation.answers_and_judge import RUBRICS
 from memlab.conversation.containment import parse_gold
 from memlab.errors import DataError
-from memlab.experiments.contexts import evidence_contexts, swap_contexts, whole_history_contexts
+from memlab.experiments.context_bounds import (
+    evidence_contexts,
+    swap_contexts,
+    whole_history_contexts,
+)
 from memlab.records import Dataset, Question, frame
 
 KINDS = ["temporal", "single-hop", "knowledge-update", "temporal"]

@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memlab.conversation import Budget, assemble_contexts, gather_lines, minilm_tokens
+from memlab.conversation.context_lines import LINE_SCHEMA
 from memlab.conversation.contexts import TITLES
-from memlab.conversation.sources import LINE_SCHEMA
 from memlab.errors import DataError
 from memlab.knowledge import confidence, resolve
 from memlab.records import Fact, Node, Summary, frame, schema

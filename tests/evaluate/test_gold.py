@@ -20,7 +20,7 @@ from memlab.evaluate.fact_measures import (
     measure_folder,
     outcome_totals,
 )
-from memlab.evaluate.gold import Annotations, Entry, read_gold
+from memlab.evaluate.gold_facts import Annotations, Entry, read_gold
 from memlab.knowledge import resolve
 from memlab.llm.recording import recording_key
 from memlab.records import Fact, frame

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate import results_table
-from memlab.evaluate.printing import format_number, latex_escape, to_latex, to_markdown
+from memlab.evaluate.tables import format_number, latex_escape, to_latex, to_markdown
 from memlab.system_names import short_names
 
 

@@ -14,7 +14,7 @@ from memlab.errors import DataError
 from memlab.evaluate import compare, cutoff_curve, evaluate
 from memlab.evaluate.groups import MULTI_SESSION
 from memlab.evaluate.measures import DEFAULT_MEASURES, score
-from memlab.evaluate.publish import write_reports
+from memlab.evaluate.report_files import write_reports
 from memlab.evaluate.significance import randomisation_test
 
 

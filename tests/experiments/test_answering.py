@@ -15,7 +15,7 @@ from talk import excerpt
 import memlab
 from memlab.errors import DataError
 from memlab.experiments import answer_questions
-from memlab.experiments.contexts import BOUNDS, system_contexts
+from memlab.experiments.context_bounds import BOUNDS, system_contexts
 from memlab.records import Dataset
 
 
@@ -87,7 +87,7 @@ def test_the_whole_chain_fails_is_mended_and_then_asks_nothing(
     service = server.service(name="one", input_price=1.0, output_price=2.0, **settings)
     judge = server.service(name="two", model="j", **settings)
 
-    def ask(mode: Any) -> memlab.experiments.answering.Answers:
+    def ask(mode: Any) -> memlab.experiments.answered_questions.Answers:
         server.modes = [mode]
         return answer_questions(
             "bm25", one, service=service, judge_by=judge, encoder=None, bounds=["nothing"]

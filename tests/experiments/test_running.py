@@ -20,7 +20,7 @@ from memlab.embed import load
 from memlab.errors import DataError, PipelineError, StoreError
 from memlab.experiments import Experiment, reopen, replaying, run, sweep
 from memlab.experiments.replaying import RANKING_MODULES, code_version
-from memlab.experiments.running import CONTROLS, measurable_levels
+from memlab.experiments.run_pipelines import CONTROLS, measurable_levels
 
 TEXTS = ("bm25", "hybrid | mmr(lambda_=0.7)")
 LEVELS = ("turn", "session")
@@ -195,13 +195,13 @@ def test_what_is_refused_before_anything_runs(two: list[Dataset], tmp_path: Path
 
 KILLED = """
 import itertools, os, signal, sys
-from memlab.experiments import run, running
-evaluate, number = running.evaluate, itertools.count(1)
+from memlab.experiments import run, run_pipelines
+evaluate, number = run_pipelines.evaluate, itertools.count(1)
 def measure(*given, **options):
     if next(number) == 5:  # it is ranked, and not saved
         os.kill(os.getpid(), signal.SIGKILL)
     return evaluate(*given, **options)
-running.evaluate, running.replaying.code_version = measure, lambda: "the same"
+run_pipelines.evaluate, run_pipelines.replaying.code_version = measure, lambda: "the same"
 about = {"encoder": "hashing:32", "levels": ["turn"], "name": "killed"}
 run(["bm25", "dense", "dense | mmr(k=5)"], sys.argv[2:], store=sys.argv[1], **about)
 """

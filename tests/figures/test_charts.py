@@ -21,7 +21,17 @@ from hypothesis import strategies as st
 
 from memlab.errors import DataError
 from memlab.evaluate.misses import CAUSES
-from memlab.figures import anatomy, bars, curves, intervals, maps, rollup, style, sweeps, systems
+from memlab.figures import (
+    anatomy,
+    bars,
+    cost_of_recall,
+    curves,
+    icicle,
+    intervals,
+    maps,
+    style,
+    sweep_panels,
+)
 from memlab.knowledge import confidence
 from memlab.knowledge.decay import FAMILIES
 
@@ -150,7 +160,7 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "recall": (curves.recall_curves, recalls(), [LONG, "recall_all@k", "chance", "k (log scale)"]),
     "over time": (lambda frame: curves.confidence_curves(frame, events=[60]), path(),
                   ["days", "confidence", *FAMILIES, "heard again"]),
-    "sweep": (sweeps.sweep, swept(), ["min_cluster_size", "plain top-k", "(b) dpp"]),
+    "sweep": (sweep_panels.sweep, swept(), ["min_cluster_size", "plain top-k", "(b) dpp"]),
     "forest": (lambda frame: intervals.forest(frame, measure="recall_all@k"), compared(),
                ["+.051 [+.001, +.111] p<.001", "−.100", "(n = 332)", "fill_sessions"]),
     "means": (lambda frame: intervals.mean_intervals(frame, between=" → "), measured(),
@@ -159,8 +169,12 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
                  ["● all questions (n = 1,137)", "BM25, 2.2 ms", ".400 −.100 [−.150, +.050] p<.001", "+ time"]),
     "shares": (lambda frame: bars.share_bars(frame, xlabel="share of items"), caused(),
                ["other words", "share of items", "≥ 2", "10"]),
-    "icicle": (rollup.icicle, months(), ["month", "May: garden", "day 4"]),
-    "trade-off": (systems.trade_off, side_by_side(), ["all evidence there", "(no time: read)", "memory 7", "1,000"]),
+    "icicle": (icicle.icicle, months(), ["month", "May: garden", "day 4"]),
+    "trade-off": (
+        cost_of_recall.trade_off,
+        side_by_side(),
+        ["all evidence there", "(no time: read)", "memory 7", "1,000"],
+    ),
 }  # fmt: skip
 
 
@@ -314,7 +328,7 @@ def test_causes_that_took_nothing_are_left_out_unless_none_took_any() -> None:
 
 
 def test_a_box_is_as_high_as_its_leaves_and_inside_its_parent() -> None:
-    boxes, fig = {}, rollup.icicle(months())
+    boxes, fig = {}, icicle.icicle(months())
     for drawn_boxes in fig.data:
         columns = (
             drawn_boxes.hovertext,
@@ -346,7 +360,7 @@ def test_every_node_of_any_forest_is_drawn_once(above: list[int]) -> None:
     frame = pl.DataFrame(columns, schema_overrides={"parent": pl.String}).with_columns(
         label=pl.lit("x"), n_turns=1
     )
-    assert sum(len(boxes.y) for boxes in rollup.icicle(frame).data) == len(above)
+    assert sum(len(boxes.y) for boxes in icicle.icicle(frame).data) == len(above)
 
 
 def test_series_stay_apart_when_the_colours_start_again() -> None:

@@ -79,9 +79,9 @@ def edited(data: Dataset, turn_id: str, **columns: str) -> Dataset:
 
 def ingest_slowly(place: str, written: Connection) -> None:
     """Ingest many scopes, a batch each, and send each that is written; to be killed on the way."""
-    from memlab.store import MemoryStore, writing
+    from memlab.store import MemoryStore, ingestion
 
-    writing.BATCH_TURNS, whole = 1, build(20, 2, 6)
+    ingestion.BATCH_TURNS, whole = 1, build(20, 2, 6)
     MemoryStore.open(place).ingest(
         written.send(scope) or whole.take([scope]) for scope in whole.scopes
     )

@@ -13,7 +13,7 @@ import pytest
 from memlab.embed import load
 from memlab.errors import DataError
 from memlab.evaluate.fact_measures import measure_chat, outcome_totals
-from memlab.evaluate.gold import read_gold
+from memlab.evaluate.gold_facts import read_gold
 from memlab.knowledge import ConfidenceSettings, active_facts, extraction, recall, resolve, score
 from memlab.knowledge.decay import Exponential, PlateauLinear
 from memlab.knowledge.recall import build_graph, fact_relevance

@@ -33,12 +33,12 @@ from memlab.rerank import (
     training_lists,
 )
 from memlab.rerank.learned import score_candidates
-from memlab.rerank.model import BATCH, fit, predict, scope_fingerprints
+from memlab.rerank.network_ensemble import BATCH, fit, predict, scope_fingerprints
 from memlab.rerank.training import TrainingLists
 from memlab.retrieve import Bench, best, hybrid
 
 # Learn less: most of these tests ask for little.
-quick = patch("memlab.rerank.model.EPOCHS", 3)
+quick = patch("memlab.rerank.network_ensemble.EPOCHS", 3)
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +320,7 @@ def test_it_is_compared_where_it_fits_and_else_left_out_which_is_said_once(
     assert not bundled_model_fits(StandIn())
     assert not bundled_model_fits(memlab.embed.load("minilm", header=("time",)))
     assert all(bundled_model_fits(memlab.embed.load(same)) for same in ("minilm", "minilm:bf16"))
-    monkeypatch.setattr("memlab.experiments.running.bundled_model_fits", lambda encoder: True)
+    monkeypatch.setattr("memlab.experiments.run_pipelines.bundled_model_fits", lambda encoder: True)
     monkeypatch.setattr(
         sys.modules["memlab.rerank.learned"],
         "_load_fitting_model",

@@ -116,7 +116,7 @@ def test_readers_see_the_last_finished_state_during_an_ingest_and_after_an_inter
         if broken:
             raise StoreError("stopped")
 
-    monkeypatch.setattr("memlab.store.writing.BATCH_TURNS", 1)
+    monkeypatch.setattr("memlab.store.ingestion.BATCH_TURNS", 1)
     for _ in range(2):  # the second does not take what the first left for whole
         with pytest.raises(StoreError, match="stopped"):
             store.ingest(parts(broken=True))

@@ -14,8 +14,8 @@ import polars as pl
 from memlab.evaluate.comparison import compare, groups_table, results_table
 from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION
 from memlab.evaluate.measures import Measure
-from memlab.evaluate.printing import Table, tables_to_markdown, to_latex
 from memlab.evaluate.report import Report
+from memlab.evaluate.tables import Table, tables_to_markdown, to_latex
 from memlab.files import open_atomically
 from memlab.records import LEVELS, Level
 from memlab.terminal import escape_markdown
@@ -78,7 +78,7 @@ def write_files(directory: str | Path, contents: Mapping[str, str | pl.DataFrame
 def file_names(names: Sequence[str]) -> dict[str, str]:
     """Give each pipeline a short name that every file system takes, in the same order; equal ones are numbered.
 
-    >>> from memlab.evaluate.publish import file_names
+    >>> from memlab.evaluate.report_files import file_names
     >>> file_names(["hybrid(k=200) | mmr(lambda_=0.7)", "bm25", "BM25"])
     {'hybrid(k=200) | mmr(lambda_=0.7)': 'hybrid-k-200-mmr-lambda_-0.7', 'bm25': 'bm25', 'BM25': 'bm25-2'}
     """

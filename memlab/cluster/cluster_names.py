@@ -179,7 +179,7 @@ def content_word_filter(language: str) -> Callable[[Token], bool]:
     words of ``stopwordsiso``. Without such a list there are no content words, and a line in the log
     says so.
 
-    >>> from memlab.cluster.terms import content_word_filter
+    >>> from memlab.cluster.cluster_names import content_word_filter
     >>> from memlab.text.tokens import tokens
     >>> [word.text for word in tokens("Ich trinke jetzt jeden Tag Wasser") if content_word_filter("de")(word)]
     ['trinke', 'Wasser']

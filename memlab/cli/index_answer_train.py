@@ -99,7 +99,7 @@ def answer(
     `whole history` is long, and asked about for every question: leave it out (name the others with
     --bound) where tokens cost.
     """
-    from memlab.experiments.contexts import BOUNDS, prompt_examples, system_contexts
+    from memlab.experiments.context_bounds import BOUNDS, prompt_examples, system_contexts
 
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed

@@ -185,7 +185,7 @@ def rubrics(questions: pl.DataFrame) -> pl.Series:
     """Give the rubric of each question, a key of :data:`RUBRICS`, by its type, else by its words.
 
     >>> import polars as pl
-    >>> from memlab.conversation.answering import rubrics
+    >>> from memlab.conversation.answers_and_judge import rubrics
     >>> asked = {"question_type": ["temporal-reasoning", "temporal", "multi-hop", "single-hop"], "text": "Where is it?"}
     >>> rubrics(pl.DataFrame(asked).with_columns(abstention=pl.Series([False, True, False, False]))).to_list()
     ['temporal', 'abstention', 'several', 'single']

@@ -16,7 +16,7 @@ import polars as pl
 from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
 from memlab.store.database import TableGroup
-from memlab.store.reading import read_dataset_entry, read_rows
+from memlab.store.dataset_rows import read_dataset_entry, read_rows
 from memlab.store.schemas import INDEX_TABLES, TABLES, primary_keys, row_columns, text_hashes
 
 ORPHANS_AFTER = timedelta(days=1)

@@ -24,13 +24,13 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     those that no other system beats in both. A ranking that was only read has no time, and stands
     on the left alone.
 
-    :param table: :attr:`memlab.experiments.systems.Comparison.systems`.
+    :param table: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
 
     >>> import polars as pl
-    >>> from memlab.figures import systems
+    >>> from memlab.figures import cost_of_recall
     >>> row = {"system": "bm25", "n": 10, "recall_all@10": 0.5, "p50 ms": 2.0}
     >>> row |= {"recall_all@10_low": 0.237, "recall_all@10_high": 0.763}
-    >>> fig = systems.trade_off(pl.DataFrame(row | {"recall_all@200 tokens": 0.3, "recall_all@500 tokens": 0.4}))
+    >>> fig = cost_of_recall.trade_off(pl.DataFrame(row | {"recall_all@200 tokens": 0.3, "recall_all@500 tokens": 0.4}))
     >>> [trace.name for trace in fig.data if trace.showlegend]
     ['bm25']
     """

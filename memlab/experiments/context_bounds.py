@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from memlab.conversation.answering import PROMPTS, VERSION, answer_requests
+from memlab.conversation.answers_and_judge import PROMPTS, VERSION, answer_requests
+from memlab.conversation.context_lines import turn_lines
 from memlab.conversation.contexts import add_token_counts, single_line
-from memlab.conversation.sources import turn_lines
 from memlab.errors import DataError
 from memlab.experiments.system_rankings import ANSWER_BUDGET, AskingOptions
 from memlab.memories import dated_lines, fit_to_budget
@@ -57,7 +57,7 @@ def system_contexts(
         of.
 
     >>> import memlab
-    >>> from memlab.experiments.contexts import system_contexts
+    >>> from memlab.experiments.context_bounds import system_contexts
     >>> made = system_contexts("bm25", memlab.sample(turns=200), encoder=None, budget=200)
     >>> made.texts["bm25"]["n_tokens"].max() <= 200
     True

@@ -12,13 +12,13 @@ import polars as pl
 
 from memlab import llm
 from memlab.conversation import answer, answer_presence, judge
-from memlab.conversation.answering import PROMPTS, VERSION, read_orders, rubrics
+from memlab.conversation.answers_and_judge import PROMPTS, VERSION, read_orders, rubrics
 from memlab.errors import DataError
 from memlab.evaluate import kendall_tau
-from memlab.evaluate.printing import tables_to_markdown
-from memlab.evaluate.publish import write_files
+from memlab.evaluate.report_files import write_files
 from memlab.evaluate.significance import wilson_interval
-from memlab.experiments.contexts import system_contexts
+from memlab.evaluate.tables import tables_to_markdown
+from memlab.experiments.context_bounds import system_contexts
 from memlab.experiments.costs import token_cost
 from memlab.llm import Service
 from memlab.records import Dataset
@@ -101,7 +101,7 @@ def answer_questions(
     stopped goes on. An answer that does not fit the schema counts as wrong; one that did not come
     is not judged, and counted in ``costs``.
 
-    :param systems: as :func:`memlab.experiments.contexts.system_contexts` takes them, and its
+    :param systems: as :func:`memlab.experiments.context_bounds.system_contexts` takes them, and its
         ``options``.
     :param service: answers; see :func:`memlab.llm.ask`.
     :param judge_by: judges, by default the service that answers; see

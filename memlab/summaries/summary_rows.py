@@ -12,9 +12,9 @@ import polars as pl
 from memlab import llm
 from memlab.cluster import cluster_terms
 from memlab.records import Node, schema
-from memlab.summaries import prompts
+from memlab.summaries import summary_prompts
 from memlab.summaries.extractive import extract_sentences, find_continued_sentences
-from memlab.summaries.prompts import (
+from memlab.summaries.summary_prompts import (
     Group,
     Item,
     Supported,
@@ -64,13 +64,13 @@ def write_summaries(
         service = llm.configured_service(service)
     pairs = zip_longest(parts, before, fillvalue=())
     groups = [Group(_summary_items(part), _summary_items(last)) for part, last in pairs]
-    requests = [prompts.summary_request(task, group) for group in groups]
+    requests = [summary_prompts.summary_request(task, group) for group in groups]
     answers = service(requests) if callable(service) else llm.ask(requests, service)
     by = getattr(service, "name", None) or getattr(service, "__name__", service)
     rows = []
     for part, request, group, answer in zip(parts, requests, groups, answers, strict=True):
         value: Any = answer.value
-        points, dropped = prompts.supported_points(value, group) if value else ({}, 0)
+        points, dropped = summary_prompts.supported_points(value, group) if value else ({}, 0)
         reason = (
             answer.error
             if not points

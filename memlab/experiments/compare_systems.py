@@ -15,11 +15,11 @@ from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, misses, stale_table
 from memlab.evaluate.comparison import STALE_COLUMNS
 from memlab.evaluate.misses import CAUSES
-from memlab.evaluate.printing import BOUNDS, tables_to_markdown
-from memlab.evaluate.publish import latex_tables, write_files
+from memlab.evaluate.report_files import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
+from memlab.evaluate.tables import BOUNDS, tables_to_markdown
 from memlab.experiments.experiment import CELLS, Experiment
-from memlab.experiments.running import distinct_datasets, measurable_levels
+from memlab.experiments.run_pipelines import distinct_datasets, measurable_levels
 from memlab.experiments.system_rankings import ANSWER_BUDGET, BUDGETS, AskingOptions, measure_system
 from memlab.explanation import Explanation
 from memlab.memories import ReturnedTexts

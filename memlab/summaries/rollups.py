@@ -16,8 +16,8 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.records import Summary, frame, schema
-from memlab.summaries.prompts import PERIOD, SESSION, deduplicate_texts, evidence_column
-from memlab.summaries.writing import (
+from memlab.summaries.summary_prompts import PERIOD, SESSION, deduplicate_texts, evidence_column
+from memlab.summaries.summary_rows import (
     Row,
     Writer,
     fill_missing_topics,

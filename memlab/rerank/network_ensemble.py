@@ -52,7 +52,7 @@ def fit(
     top-one ListNet.
 
     >>> import numpy as np
-    >>> from memlab.rerank.model import fit, predict
+    >>> from memlab.rerank.network_ensemble import fit, predict
     >>> values = np.random.default_rng(0).normal(size=(40, 8, 2)).astype(np.float32)
     >>> best = values[..., 0] == values[..., 0].max(axis=1, keepdims=True)
     >>> scores = predict(fit(values, best, np.ones_like(best)), values)
@@ -251,7 +251,7 @@ def scope_fingerprints(turns: pl.DataFrame, scopes: Sequence[str]) -> dict[str, 
     """Name conversations by what was said in them, whatever their ids are.
 
     >>> import memlab
-    >>> from memlab.rerank.model import scope_fingerprints
+    >>> from memlab.rerank.network_ensemble import scope_fingerprints
     >>> data = memlab.sample(turns=60)
     >>> len(scope_fingerprints(data.turns, data.scopes)[data.scopes[0]])
     16

@@ -14,7 +14,7 @@ from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
 from memlab.store.database import Database
-from memlab.store.reading import CURRENT_VERSIONS, finished_versions, read_dataset
+from memlab.store.dataset_rows import CURRENT_VERSIONS, finished_versions, read_dataset
 from memlab.store.schemas import DATASET_TABLES, TABLES, primary_keys, text_hashes
 
 BATCH_TURNS = 50_000

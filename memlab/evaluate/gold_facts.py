@@ -76,7 +76,7 @@ class Entry:
     def matches(self, fact: Mapping[str, Any]) -> bool:
         """Say whether a fact says what the entry says: the same words, with the same polarity or modality.
 
-        >>> from memlab.evaluate.gold import Entry
+        >>> from memlab.evaluate.gold_facts import Entry
         >>> boss = Entry("b", "fact", "Nora", ("Nora", "Noor"), ("Henrik",), "m3", about=("boss", "report"))
         >>> row = {"subject": "Noor", "predicate": "reports to", "object": "Henrik", "speaker": "Nora"}
         >>> boss.matches(row), boss.matches(row | {"predicate": "no longer reports to"})
@@ -195,7 +195,7 @@ def read_gold(folder: str | Path) -> list[Annotations]:
 
     :raises DataError: when there are none, or a line cannot be read: with file, line and reason.
 
-    >>> from memlab.evaluate.gold import read_gold
+    >>> from memlab.evaluate.gold_facts import read_gold
     >>> len(read_gold("data/facts/dev"))
     9
     """
@@ -261,7 +261,7 @@ def read_json_lines(file: str | Path) -> list[dict[str, Any]]:
 def contains_value(text: str, value: str) -> bool:
     """Say whether a text holds the words of a value, or its code.
 
-    >>> from memlab.evaluate.gold import contains_value
+    >>> from memlab.evaluate.gold_facts import contains_value
     >>> contains_value("She's got a third cat", "3 cats"), contains_value("344178", "4417")
     (True, False)
     """

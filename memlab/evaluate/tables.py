@@ -67,7 +67,7 @@ def to_markdown(frame: pl.DataFrame) -> str:
     """Write a frame as a Markdown table; what is significantly the best of a :class:`Table` is bold.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.printing import to_markdown
+    >>> from memlab.evaluate.tables import to_markdown
     >>> print(to_markdown(pl.DataFrame({"system": ["a | b", "c"], "recall@10": [0.5, 0.25]})))
     | system | recall@10 |
     |:---|---:|
@@ -126,7 +126,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
     :param label: for ``\\ref``; kept to letters, digits, ``:``, ``.`` and ``-``.
 
     >>> import polars as pl
-    >>> from memlab.evaluate.printing import to_latex
+    >>> from memlab.evaluate.tables import to_latex
     >>> text = to_latex(pl.DataFrame({"form": ["how_many"], "n": [12]}), caption="≥ 2 & 5 %", label="tab:forms")
     >>> print(text.splitlines()[2], text.splitlines()[8])
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
@@ -159,7 +159,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
 def format_number(value: float | None) -> str:
     """Print a number without flattering it.
 
-    >>> from memlab.evaluate.printing import format_number
+    >>> from memlab.evaluate.tables import format_number
     >>> format_number(0.0625), format_number(0.9999), format_number(1.0), format_number(0.00001), format_number(None)
     ('0.062', '>0.999', '1.000', '<0.001', '–')
     """

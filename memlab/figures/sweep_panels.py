@@ -27,10 +27,10 @@ def sweep(
     :param reference: what the baseline is called.
 
     >>> import polars as pl
-    >>> from memlab.figures import sweeps
+    >>> from memlab.figures import sweep_panels
     >>> measured = {"mean": [0.1, 0.2], "low": [0.0, 0.1], "high": [0.2, 0.3], "baseline": [0.1, 0.1]}
     >>> rows = pl.DataFrame({"parameter": "λ", "value": [0.5, 1.0], "system": "mmr", **measured})
-    >>> [trace.name for trace in sweeps.sweep(rows).data]
+    >>> [trace.name for trace in sweep_panels.sweep(rows).data]
     ['plain top-k', 'with the parameter']
     """
     style.check_columns(

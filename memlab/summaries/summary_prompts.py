@@ -131,7 +131,7 @@ def summary_request(task: Task, group: Group) -> Request:
 
     Ids of the conversation stand in the key alone: those of some benchmarks give labels away.
 
-    >>> from memlab.summaries.prompts import CLUSTER, Group, Item, summary_request
+    >>> from memlab.summaries.summary_prompts import CLUSTER, Group, Item, summary_request
     >>> summary_request(CLUSTER, Group([Item("u/s/1", "I moved.", ["u/s/1"], None, "Mel")])).prompt
     '[{"id": 1, "speaker": "Mel", "text": "I moved."}]'
     """

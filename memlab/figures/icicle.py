@@ -58,9 +58,9 @@ def icicle(frame: pl.DataFrame) -> go.Figure:
         ``kind``, it heads the columns.
 
     >>> import polars as pl
-    >>> from memlab.figures import rollup
+    >>> from memlab.figures import icicle
     >>> nodes = {"node_id": ["m", "w"], "parent": [None, "m"], "label": ["May", "6 May: a trip"], "n_turns": [9, 9]}
-    >>> len(rollup.icicle(pl.DataFrame(nodes)).data)
+    >>> len(icicle.icicle(pl.DataFrame(nodes)).data)
     2
     """
     style.check_columns(frame, ("node_id", "parent", "label", "n_turns"), "icicle")
