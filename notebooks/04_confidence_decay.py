@@ -55,7 +55,6 @@ from scipy.stats import binomtest
 
 # %%
 import memlab
-from memlab import evaluate
 from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
 from memlab.knowledge import ConfidenceSettings, confidence, extract, recall, resolve, tuning
@@ -69,7 +68,7 @@ from memlab.knowledge.decay import PlateauLinear
 # `still_true`; `print(tuning.recommend(labels).settings_text())` gives the recommended curve as a table for `memlab.toml`.
 
 # %%
-evaluate.show_tables()
+memlab.evaluate.show_tables()
 chats = read_gold(gold or Path(memlab.__file__).parents[1] / "data" / "sample")
 facts = [(chat, fact) for chat in chats for fact in chat.of_kind("fact") if fact.mode == "is" and not fact.corrected]
 ages = [(max(chat.times.values()) - chat.times[fact.since]).total_seconds() / 86_400 for chat, fact in facts]
@@ -126,24 +125,22 @@ ways = {"neither": (none, False), "decay": (default, False), "supersession": (no
 how = {"conditions": ways | {"decay and supersession": (default, True)}, "encoder": bench.embedder()}
 
 # %%
-extracted = extract(data.turns, service=service)
-print(extracted.note or f"{extracted.facts.height:,} facts")
-known = extracted.facts
-kept = resolve(known).facts.filter(pl.col("status") != "closing").select("fact_id", turn="evidence").explode("turn")
+known = extract(data.turns, service=service)
+print(known.note or f"{known.facts.height:,} facts")
+kept = resolve(known.facts).facts.filter(pl.col.status != "closing").select("fact_id", turn="evidence").explode("turn")
 pairs = [updates.select("query_id", turn=c, current=pl.lit(c == "evidence")) for c in ("evidence", "stale")]
 named, shares = pl.concat(pairs).explode("turn").join(kept, on="turn"), []
 for (scope, now), asked in updates.group_by("scope", "now", maintain_order=True):
-    then = resolve(known.filter(scope=scope), as_of=now, encoder=how["encoder"])
+    then = resolve(known.facts.filter(scope=scope), as_of=now, encoder=how["encoder"])
     found = recall.current_first_shares(asked, named.join(asked, on="query_id", how="semi"), then, **how)
-    shares.append(found.with_columns(data=pl.lit("recorded facts")))
+    shares.append(found.filter(pl.col("n") > 0).with_columns(data=pl.lit("recorded facts")))
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
-messages = [evaluate.stale_table([run], data).with_columns(data=pl.lit("messages")) for run in runs]
+messages = [memlab.evaluate.stale_table([run], data).with_columns(data=pl.lit("messages")) for run in runs]
 shares += [each.select("data", "n", condition="system", share="current first") for each in messages]
 table = pl.concat(shares, how="diagonal_relaxed").group_by("data", "condition", maintain_order=True)
 table = table.agg(pl.col("n").sum(), hits=(pl.col("n") * pl.col("share")).sum().round().cast(pl.Int64))
-table = table.filter(pl.col("n") > 0)  # without facts those of messages alone
 ends = [binomtest(hits, n).proportion_ci(0.9, "wilson") for n, hits in table.select("n", "hits").iter_rows()]
 ends = pl.DataFrame(ends, schema=["low", "high"], orient="row")
 bought = table.with_columns(share=pl.col("hits") / pl.col("n")).hstack(ends)
