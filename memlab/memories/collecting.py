@@ -149,7 +149,7 @@ def collect(
     A row that cannot be used, an answer that is no rows, and a search that fails cost no more than
     themselves, with a line each. A scope whose ingestion fails, or three of whose searches fail one
     after the other, counts as not answered. A memory that has no list of k rows for any question,
-    although some scope has more turns than it gave rows, gets a line too: it was not told k, or
+    although some scope has more turns than it gave rows, gets a line too: it was not given k, or
     cuts by a limit of its own, and recall at k would be that of a shorter list.
 
     :param system: a memory, or what :func:`memlab.memories.memory` makes one of.

@@ -97,7 +97,7 @@ def mem0_names(search: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def mem0_notes(takes: Mapping[str, bool]) -> list[str]:
-    """Say what a search of mem0 cannot be told.
+    """Say what a search of mem0 cannot be given.
 
     :param takes: the names that it takes.
     """
