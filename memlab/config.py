@@ -67,7 +67,7 @@ class IndexSettings(BaseModel, extra="forbid"):
 
 
 class RecallSettings(BaseModel, extra="forbid"):
-    """The table ``[recall]``: the weights of a fact's score; see :mod:`memlab.knowledge.recall`.
+    """The table ``[recall]``: the weights of a fact's score; see :mod:`memlab.knowledge.fact_search`.
 
     :param vector: weight of the similarity of question and fact.
     :param graph: weight of the fact's nearness to the question's entities in the graph.

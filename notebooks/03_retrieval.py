@@ -91,7 +91,7 @@ measure, several = f"recall_all@{k}", pl.col("n_evidence_sessions") >= 2
 groups = {"all questions": pl.lit(True), "evidence in ≥ 2 sessions": several}
 groups = {name: where for name, where in groups.items() if reports[0].per_query.filter(where).height}
 parts = [
-    evaluate.compare(reports, measure=measure, where=where, stepwise=True).with_columns(group=pl.lit(name))
+    evaluate.compare_reports(reports, measure=measure, where=where, stepwise=True).with_columns(group=pl.lit(name))
     for name, where in groups.items()
 ]
 tested = evaluate.verdicts(parts).join(times, on="system", how="left", maintain_order="left")
@@ -142,7 +142,7 @@ export(fig, "model-price", data=points, caption=caption, **made)
 # %%
 hard = list(groups)[-1]
 first, last = tested.filter(group=hard)[[0, -1]].to_dicts()
-whole = evaluate.compare(reports, measure=measure, where=groups[hard]).row(-1, named=True)
+whole = evaluate.compare_reports(reports, measure=measure, where=groups[hard]).row(-1, named=True)
 total = "{:.1%} with {} and {:.1%} with {}: {:+.1%} [{:+.1%}, {:+.1%}].".format
 gain = total(first["mean"], "BM25", last["mean"], last["system"], *(whole[c] for c in ("difference", "low", "high")))
 lines = [f"- {hard} (n = {first['n']:,}): the first {k} turns are complete for {gain}"]

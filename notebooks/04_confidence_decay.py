@@ -57,15 +57,15 @@ from scipy.stats import binomtest
 import memlab
 from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
-from memlab.knowledge import ConfidenceSettings, confidence, extract, recall, resolve, tuning
-from memlab.knowledge.decay import PlateauLinear
+from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extract, fact_search, resolve
+from memlab.knowledge.decay_curves import PlateauLinear
 
 # %% [markdown]
 # ## Which family of curves predicts facts that it has not seen?
 #
 # A label is a gold fact: its age at the end of the chat, and whether it still holds then. Each family is fitted on four
 # fifths of the labels and predicts the rest. Labels of your own are a frame with the columns `fact_id`, `age_days` and
-# `still_true`; `print(tuning.recommend(labels).settings_text())` gives the recommended curve as a table for `memlab.toml`.
+# `still_true`; `print(decay_fitting.recommend(labels).settings_text())` gives the recommended curve as a table for `memlab.toml`.
 
 # %%
 memlab.evaluate.show_tables()
@@ -76,7 +76,7 @@ held = [chat.active(fact) for chat, fact in facts]
 labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fact_id")
 
 # %%
-losses = tuning.compare(labels, seed=seed).sort("log_loss")
+losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
 shown = losses.with_columns(mean="log_loss", fit=pl.lit("gold facts"))
 fig = intervals.mean_intervals(shown, rows="family", series="fit", measure="held-out log-loss (low is good)", digits=3)
 caption = f"Held-out log-loss of decay families, five folds (n = {labels.height:,} gold facts; 90 % intervals)."
@@ -90,7 +90,7 @@ export(fig, "decay-compared", data=losses, caption=caption, **made)
 # .1 to the factor of reinforcement.
 
 # %%
-fits = {name: tuning.fit(labels, name, seed=seed) for name in ("exponential", "plateau_linear")}
+fits = {name: decay_fitting.fit(labels, name, seed=seed) for name in ("exponential", "plateau_linear")}
 fitted = pl.concat(fit.intervals.with_columns(family=pl.lit(name)) for name, fit in fits.items())
 families = {"default": PlateauLinear()} | {f"fitted {name}": fit.curve for name, fit in fits.items()}
 path = confidence.trajectory(families, accesses_days=(0, 60, 200), source="observed")
@@ -132,7 +132,7 @@ pairs = [updates.select("query_id", turn=c, current=pl.lit(c == "evidence")) for
 named, shares = pl.concat(pairs).explode("turn").join(kept, on="turn"), []
 for (scope, now), asked in updates.group_by("scope", "now", maintain_order=True):
     then = resolve(known.facts.filter(scope=scope), as_of=now, encoder=how["encoder"])
-    found = recall.current_first_shares(asked, named.join(asked, on="query_id", how="semi"), then, **how)
+    found = fact_search.current_first_shares(asked, named.join(asked, on="query_id", how="semi"), then, **how)
     shares.append(found.filter(pl.col("n") > 0).with_columns(data=pl.lit("recorded facts")))
 
 # %%

@@ -141,7 +141,7 @@ for over, its, on in (("weeks", data, bench), ("clusters", part, small)):
     runs |= {f"best + {name}": memlab.retrieve.rrf([best, run], weights=(2, 1)) for name, run in others.items()}
     ranked = [replace(run, name=f"{name} ({len(its.scopes)} memories)") for name, run in runs.items()]
     reports = [evaluate.evaluate(run, its, measures=[measure], seed=seed) for run in ranked]
-    parts.append(evaluate.compare(reports, measure=measure).drop("p", "win", "tie", "loss"))
+    parts.append(evaluate.compare_reports(reports, measure=measure).drop("p", "win", "tie", "loss"))
 
 # %%
 tested = pl.concat(parts)

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 import memlab
-from memlab.evaluate import compare
+from memlab.evaluate import compare_reports
 from memlab.rerank import train, training_lists
 from memlab.rerank.learned import BUNDLED_MODEL
 
@@ -52,7 +52,7 @@ def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
     for level, measures in MEASURES.items():
         for measure in measures:
             for group, where in GROUPS.items():
-                table = compare(done.at(level), measure=measure, where=where, unit=unit)
+                table = compare_reports(done.at(level), measure=measure, where=where, unit=unit)
                 first, last = table.row(0, named=True), table.row(-1, named=True)
                 change = f"{last['difference']:+.3f} [{last['low']:+.3f}, {last['high']:+.3f}]"
                 rows.append(

@@ -102,7 +102,7 @@ def scored_facts(
         raise place.nothing("facts", why)
     at, present = _resolve_now(place, now or as_of)
     worded = resolved.facts.with_columns(
-        text=memlab.knowledge.recall.fact_sentences(resolved.facts)
+        text=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )
     settings = memlab.knowledge.ConfidenceSettings.from_table(place.chosen.confidence)
     return resolved, memlab.knowledge.score(worded, now=at, settings=settings), present

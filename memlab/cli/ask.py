@@ -124,7 +124,7 @@ def facts(
 ) -> None:  # fmt: skip
     """List what a memory holds to be true, what was heard last first, and how sure it is."""
     from memlab.knowledge import normal_form
-    from memlab.knowledge.recall import fact_sentences
+    from memlab.knowledge.fact_search import fact_sentences
 
     place = open_memory(dataset, scope, store, encoder)
     if undo or redo:
@@ -194,7 +194,7 @@ def recall(
     import polars as pl
 
     from memlab.knowledge import search_facts
-    from memlab.knowledge.recall import similarities
+    from memlab.knowledge.fact_search import similarities
     from memlab.lookup import question_frame
 
     place = open_memory(dataset, scope, store, encoder)
@@ -256,7 +256,7 @@ def list_(
     dataset: opt.DatasetName = None, scope: opt.Scope = None, store: opt.Store = None, encoder: opt.EncoderName = None,
 ) -> None:  # fmt: skip
     """List what the index made of a memory's sessions, the latest first."""
-    from memlab.knowledge.listing import KINDS, list_records
+    from memlab.knowledge.index_lists import KINDS, list_records
 
     place = open_memory(dataset, scope, store, encoder)
     if kind not in KINDS:

@@ -142,7 +142,7 @@ def _summary_lines(bench: Bench, rows: pl.DataFrame, source: str, most: int) -> 
 
 def _fact_lines(bench: Bench, facts: pl.DataFrame) -> pl.DataFrame:
     """Give the facts that rank first for each question as lines."""
-    from memlab.knowledge.recall import fact_sentences, search_facts
+    from memlab.knowledge.fact_search import fact_sentences, search_facts
 
     questions = bench.queries.select("query_id", "scope", "text")
     ranked = search_facts(questions, facts, encoder=bench.embedder(), k=FACTS).select(

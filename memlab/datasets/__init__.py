@@ -7,7 +7,7 @@ gives the same data in batches of whole scopes, for files larger than memory.
 - ``detection``: finds the format of a file, a folder or an archive.
 - ``source``: a file with its folder or archive, and what was odd or bad in it. ``archives``: ZIP.
   ``json_values``: JSON of any size. ``fields``: checks of fields.
-- ``identity``: ids of messages, sessions and questions.
+- ``message_identity``: ids of messages, sessions and questions.
 - ``fetch``: downloads published benchmarks. ``sample``: the sample.
 - ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
   registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is

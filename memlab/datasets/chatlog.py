@@ -16,7 +16,7 @@ A **message** line::
                seconds or, from 1e11 on, milliseconds since 1970, as a number or in digits. May be
                null or left out
 ``session``    the session's name; where it is left out, messages are split by silence (:mod:`memlab.sessions`)
-``id``         the message's own id, unique in its scope: its turn is called by it (:mod:`memlab.datasets.identity`)
+``id``         the message's own id, unique in its scope: it names the turn (:mod:`memlab.datasets.message_identity`)
 ``caption``    a description of an image that came with the message
 =============  ======================================================================================================
 
@@ -60,9 +60,14 @@ from typing import Any
 
 import polars as pl
 
-from memlab.datasets import fields, identity
+from memlab.datasets import fields, message_identity
 from memlab.datasets.fields import BadField, Record, describe_value, escape_surrogates
-from memlab.datasets.identity import map_names, merge_stored_turns, with_session_ids, with_turn_ids
+from memlab.datasets.message_identity import (
+    map_names,
+    merge_stored_turns,
+    with_session_ids,
+    with_turn_ids,
+)
 from memlab.datasets.source import Source
 from memlab.errors import DataError
 from memlab.records import (
@@ -380,8 +385,10 @@ class _Log:
             for scope in scopes
             for i, each in enumerate(self.asked.get(scope, ()))
         ]
-        names = identity.build_citation_index(placed, whole, [record for *_, record in asked])
-        taken = identity.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
+        names = message_identity.build_citation_index(
+            placed, whole, [record for *_, record in asked]
+        )
+        taken = message_identity.TakenQuestionIds(there, self.query_ids, as_they_are=self.by_place)
         said, annotations, summaries = list[Question](), list[Annotation](), dict[str, str]()
         for scope, i, where, record in asked:
             with source.record(where, record):
@@ -390,9 +397,11 @@ class _Log:
                         record["summary"]
                     )
                 elif self.by_place and "annotation" in record:
-                    annotations.append(identity.read_annotation(record, encode_id_part(scope)))
+                    annotations.append(
+                        message_identity.read_annotation(record, encode_id_part(scope))
+                    )
                 else:
-                    question = identity.read_question(
+                    question = message_identity.read_question(
                         record, scope, names, self._read_time(record, where)
                     )
                     said.append(taken.named(question, i, where))

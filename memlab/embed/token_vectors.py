@@ -123,7 +123,7 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     filled = np.pad(2 * turned, ((0, 0), (0, width - dim)))
     cosines = np.empty((len(asked), len(codes)), np.float32)
 
-    def compare(blocks: range) -> None:
+    def compare_blocks(blocks: range) -> None:
         signs = np.empty((_TOGETHER, codes.shape[1], 8), np.float32)
         for start in blocks:  # few enough that they stay in the processor's cache
             part = codes[start : start + _TOGETHER]
@@ -138,9 +138,9 @@ def token_cosines(asked: np.ndarray, codes: np.ndarray) -> np.ndarray:
     with _thread_controller().limit(limits=1 if few else None, user_api="blas"):
         if few and len(blocks) > _SHARED:
             with ThreadPoolExecutor(2) as beside:
-                list(beside.map(compare, (blocks[::2], blocks[1::2])))
+                list(beside.map(compare_blocks, (blocks[::2], blocks[1::2])))
         else:
-            compare(blocks)
+            compare_blocks(blocks)
     cosines -= turned.sum(axis=1, keepdims=True)
     return cosines
 

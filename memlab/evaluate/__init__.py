@@ -12,7 +12,7 @@ does.
 recall_all@10
 """
 
-from memlab.evaluate.comparison import compare, cutoff_curve, results_table, stale_table
+from memlab.evaluate.comparison import compare_reports, cutoff_curve, results_table, stale_table
 from memlab.evaluate.measures import Measure, kendall_tau, read_measure
 from memlab.evaluate.misses import count_by_cause, misses
 from memlab.evaluate.report import Report, evaluate
@@ -24,7 +24,7 @@ __all__ = [
     "Measure",
     "Report",
     "Table",
-    "compare",
+    "compare_reports",
     "count_by_cause",
     "cutoff_curve",
     "evaluate",

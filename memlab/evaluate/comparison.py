@@ -17,7 +17,7 @@ from memlab.evaluate.tables import BOUNDS, Table
 from memlab.records import Dataset, Run
 
 
-def compare(
+def compare_reports(
     reports: Sequence[Report],
     *,
     measure: MeasureLike,
@@ -43,7 +43,7 @@ def compare(
 
     >>> import memlab
     >>> done = memlab.run(["bm25", "bm25(b=0)"], memlab.sample(turns=200), encoder=None, levels=["turn"])
-    >>> memlab.evaluate.compare(done.reports, measure="recall_all@10").columns[:3]
+    >>> memlab.evaluate.compare_reports(done.reports, measure="recall_all@10").columns[:3]
     ['system', 'n', 'mean']
     """
     names = _check_comparable(reports)

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from memlab.evaluate.comparison import compare, groups_table, results_table
+from memlab.evaluate.comparison import compare_reports, groups_table, results_table
 from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS, MULTI_SESSION
 from memlab.evaluate.measures import Measure
 from memlab.evaluate.report import Report
@@ -122,7 +122,7 @@ def report_tables(reports: Sequence[Report]) -> dict[str, Table]:
         tables[f"{documents}, {main} by {words}"] = groups_table(reports, main, by=by)
     for questions, where in _compared_subsets(reports).items() if len(reports) > 1 else ():
         caption = f"{documents}, {questions}: compared with {reports[0].name} on {main}"
-        tables[caption] = compare(reports, measure=main, where=where)
+        tables[caption] = compare_reports(reports, measure=main, where=where)
     return tables
 
 
@@ -150,7 +150,7 @@ def _report_json(
             "measure": str(measure),
             "baseline": systems[0].name,
             "questions": questions,
-            "systems": compare(systems, measure=measure, where=where).to_dicts(),
+            "systems": compare_reports(systems, measure=measure, where=where).to_dicts(),
         }
         for level, systems in levels.items()
         if len(systems) > 1

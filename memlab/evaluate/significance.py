@@ -294,7 +294,7 @@ def equivalence_p(
 def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = MARGIN) -> Table:
     """Judge all the comparisons behind one claim as one family: superiority, equivalence, or inconclusive.
 
-    :param tables: what :func:`memlab.evaluate.compare` gave, one or several, of measures that are
+    :param tables: what :func:`memlab.evaluate.compare_reports` gave, one or several, of measures that are
         shares of questions.
     :param margin: differences within it do not matter.
     :returns: their rows with ``p_holm`` over all of them, ``detectable`` (the difference that this

@@ -12,7 +12,7 @@ import polars as pl
 
 from memlab.datasets.benchmarks.corrections import apply_corrections
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import Report, Table, compare, evaluate, misses, results_table
+from memlab.evaluate import Report, Table, compare_reports, evaluate, misses, results_table
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.report_files import (
     file_names,
@@ -99,11 +99,11 @@ class Experiment:
         """Test differences between systems on each dataset, with intervals and Holm's correction.
 
         :param options: ``where``, ``baseline``, ``stepwise`` and ``unit``, as in
-            :func:`memlab.evaluate.compare`.
+            :func:`memlab.evaluate.compare_reports`.
         """
         parts = []
         for data in self.datasets:
-            table = compare(self[data.name].at(level), measure=measure, **options)
+            table = compare_reports(self[data.name].at(level), measure=measure, **options)
             parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
         return Table(pl.concat(parts))
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate import Report, compare
+from memlab.evaluate import Report, compare_reports
 from memlab.evaluate.groups import HAS_SEVERAL_SESSIONS
 from memlab.experiments.run_pipelines import distinct_pipelines, run
 from memlab.pipelines import Pipeline
@@ -55,7 +55,7 @@ def sweep(
         texts, dataset, bench=bench, levels=[baseline.level], measures=[measure], seed=baseline.seed
     )
     several = baseline.per_query.filter(HAS_SEVERAL_SESSIONS).height
-    compared = compare(
+    compared = compare_reports(
         [baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None
     )
     system = swept.runs[0].name.split(" | ")[-1].split("(")[0]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memlab.errors import ExportError, require_extra
-from memlab.figures._text import font_face_rules
+from memlab.figures._text_measuring import font_face_rules
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

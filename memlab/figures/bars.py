@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import drawable_text, printable_line, text_px, wrap
+from memlab.figures._text_measuring import drawable_text, printable_line, text_px, wrap
 
 
 def share_bars(frame: pl.DataFrame, *, xlabel: str = "share") -> go.Figure:

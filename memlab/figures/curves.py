@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import (
+from memlab.figures._text_measuring import (
     cut_to_width,
     drawable_text,
     escape,
@@ -143,7 +143,7 @@ def confidence_curves(frame: pl.DataFrame, *, events: Sequence[float] = ()) -> g
 
     >>> from memlab.figures import curves
     >>> from memlab.knowledge import confidence
-    >>> from memlab.knowledge.decay import Exponential, PlateauLinear
+    >>> from memlab.knowledge.decay_curves import Exponential, PlateauLinear
     >>> families = {"plateau_linear": PlateauLinear(), "exponential": Exponential()}
     >>> [line.name for line in curves.confidence_curves(confidence.trajectory(families)).data]
     ['plateau_linear', 'exponential']

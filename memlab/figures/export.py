@@ -29,7 +29,7 @@ import polars as pl
 from memlab import __version__
 from memlab.errors import ExportError
 from memlab.figures import _browser
-from memlab.figures._text import font_face_rules, printable_line
+from memlab.figures._text_measuring import font_face_rules, printable_line
 from memlab.figures.provenance import figure_origin
 from memlab.figures.style import FONT, WIDTHS, Width, copy_for_width
 from memlab.files import open_atomically

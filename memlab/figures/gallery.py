@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memlab.errors import ExportError, require_extra
-from memlab.figures._text import font_face_rules
+from memlab.figures._text_measuring import font_face_rules
 from memlab.figures.export import write_files_atomically
 from memlab.figures.provenance import read_sidecar
 

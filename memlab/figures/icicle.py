@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, escape, printable_line, wrap
+from memlab.figures._text_measuring import cut_to_width, escape, printable_line, wrap
 
 _ROW_PX, _LEGIBLE_PX = 26, 10
 _MOST_PX = {"column": 370, "full": 560}

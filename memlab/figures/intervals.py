@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import (
+from memlab.figures._text_measuring import (
     drawable_text,
     format_p,
     format_signed,
@@ -271,7 +271,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
 
     :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``,
         ``n``, ``mean``, ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high`` and
-        ``p_holm`` (null in the first row), as :func:`memlab.evaluate.compare` gives them; where
+        ``p_holm`` (null in the first row), as :func:`memlab.evaluate.compare_reports` gives them; where
         there is ``ms``, milliseconds for one question.
 
     >>> import polars as pl

@@ -10,7 +10,7 @@ import polars as pl
 
 from memlab.errors import DataError
 from memlab.figures import style
-from memlab.figures._text import (
+from memlab.figures._text_measuring import (
     cut_to_width,
     drawable_text,
     escape,

@@ -17,7 +17,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.figures._text import FAMILY, escape, printable_line, text_px, wrap
+from memlab.figures._text_measuring import FAMILY, escape, printable_line, text_px, wrap
 from memlab.system_names import short_names
 
 Width = Literal["column", "full"]

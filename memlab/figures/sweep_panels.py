@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from memlab.figures import style
-from memlab.figures._text import cut_to_width, drawable_text, escape, printable_line, wrap
+from memlab.figures._text_measuring import cut_to_width, drawable_text, escape, printable_line, wrap
 from memlab.system_names import short_names
 
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16

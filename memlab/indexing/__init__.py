@@ -1,6 +1,6 @@
 """The index of finished sessions: summaries, entities and facts, made once a session is closed."""
 
 from memlab.indexing.reports import empty_reason, report_lines, resolved_facts
-from memlab.indexing.worker import EXTRACTIVE, index
+from memlab.indexing.session_indexing import EXTRACTIVE, index
 
 __all__ = ["EXTRACTIVE", "empty_reason", "index", "report_lines", "resolved_facts"]

@@ -11,7 +11,7 @@ import polars as pl
 
 from memlab.config import settings
 from memlab.embed import Encoder, cache_encoder
-from memlab.knowledge import Resolved, recall, resolve
+from memlab.knowledge import Resolved, fact_search, resolve
 from memlab.store import MemoryStore
 from memlab.terminal import count_noun, shorten_line
 
@@ -69,7 +69,7 @@ def cache_vectors(
     )
     if texts := [
         *store.knowledge.rows("summaries", dataset)["summary"],
-        *recall.fact_statements(facts),
+        *fact_search.fact_statements(facts),
     ]:
         store.encode(encoder, texts, progress=progress)
 

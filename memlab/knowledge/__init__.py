@@ -2,17 +2,17 @@
 
 ``extraction`` reads facts out of turns by a language model with the ``fact_prompts``. ``supersession``
 finds out which facts are active: it puts them into ``normal_form`` and a ``timeline`` a subject.
-``confidence`` scores them by a curve of ``decay``, which ``tuning`` fits to labels. ``recall``
-ranks them for questions over a graph of names and words, and ``listing`` lists what the index has.
+``confidence`` scores them by a curve of ``decay_curves``, which ``decay_fitting`` fits to labels. ``fact_search``
+ranks them for questions over a graph of names and words, and ``index_lists`` lists what the index has.
 """
 
 from memlab.knowledge.confidence import ConfidenceSettings, score
+from memlab.knowledge.decay_fitting import compare_curves, recommend
 from memlab.knowledge.extraction import Extracted, extract
-from memlab.knowledge.recall import search_facts
+from memlab.knowledge.fact_search import search_facts
 from memlab.knowledge.supersession import Resolved, active_facts, resolve
-from memlab.knowledge.tuning import compare, recommend
 
 __all__ = [
-    "ConfidenceSettings", "Extracted", "Resolved", "active_facts", "compare", "extract", "recommend", "resolve",
+    "ConfidenceSettings", "Extracted", "Resolved", "active_facts", "compare_curves", "extract", "recommend", "resolve",
     "score", "search_facts",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import polars as pl
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, ValidationError
 
 from memlab.errors import DataError
-from memlab.knowledge.decay import AnyCurve, PlateauLinear
+from memlab.knowledge.decay_curves import AnyCurve, PlateauLinear
 
 _DAY_MICROSECONDS = 86_400_000_000
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -131,7 +131,7 @@ def trajectory(
         jump.
 
     >>> from memlab.knowledge import confidence
-    >>> from memlab.knowledge.decay import Exponential
+    >>> from memlab.knowledge.decay_curves import Exponential
     >>> path = confidence.trajectory({"a": Exponential(100)}, accesses_days=(0, 100), days=200)
     >>> path.filter(day=100)["confidence"].to_list()
     [0.5, 1.0]

@@ -10,7 +10,7 @@ import polars as pl
 from memlab import llm
 from memlab.errors import DataError, check_at_least
 from memlab.knowledge import extraction
-from memlab.knowledge.recall import fact_sentences
+from memlab.knowledge.fact_search import fact_sentences
 from memlab.llm.spending import keep_with_spending
 from memlab.records import Run
 from memlab.registry import stage

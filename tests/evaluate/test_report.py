@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 from memlab import records
 from memlab.errors import DataError
-from memlab.evaluate import compare, cutoff_curve, evaluate
+from memlab.evaluate import compare_reports, cutoff_curve, evaluate
 from memlab.evaluate.groups import MULTI_SESSION
 from memlab.evaluate.measures import DEFAULT_MEASURES, score
 from memlab.evaluate.report_files import write_reports
@@ -60,8 +60,8 @@ def test_summary_groups_and_curves(made, run_on, reports):
     )
 
 
-def test_compare(reports):
-    table = compare(reports, measure="recall_all@5")
+def test_compare_reports(reports):
+    table = compare_reports(reports, measure="recall_all@5")
     assert table["system"].to_list() == [report.name for report in reports]
     assert table.row(0)[5:] == (None,) * 8
     base = reports[0].per_query["recall_all@5"].to_numpy()
@@ -73,13 +73,13 @@ def test_compare(reports):
         assert (row["win"], row["loss"]) == ((mine > base).sum(), (mine < base).sum())
         assert row["win"] + row["tie"] + row["loss"] == row["n"] == len(mine)
         assert row["p_holm"] >= row["p"] == randomisation_test(mine - base)
-    other = compare(reports, measure="recall_all@5", baseline="best")
+    other = compare_reports(reports, measure="recall_all@5", baseline="best")
     assert other.filter(system="random")["difference"].item() == pytest.approx(
         -table["difference"][2]
     )
-    steps = compare(reports, measure="recall_all@5", stepwise=True)
+    steps = compare_reports(reports, measure="recall_all@5", stepwise=True)
     same = ("difference", "low", "high", "p", "win", "tie", "loss")
-    assert steps.select(same).row(2) == compare(reports[1:], measure="recall_all@5").select(
+    assert steps.select(same).row(2) == compare_reports(reports[1:], measure="recall_all@5").select(
         same
     ).row(1)
     for wrong in (
@@ -87,10 +87,12 @@ def test_compare(reports):
         {"measure": "mrr", "stepwise": True, "baseline": "best"},
     ):
         with pytest.raises(DataError, match="one measure"):
-            compare(reports, **wrong)
+            compare_reports(reports, **wrong)
     where = pl.col("n_evidence_sessions") >= 2
-    part = compare(reports, measure="recall@10", where="n_evidence_sessions >= 2", unit="scope")
-    assert compare(reports, measure="recall@10", where=where, unit="scope").equals(part)
+    part = compare_reports(
+        reports, measure="recall@10", where="n_evidence_sessions >= 2", unit="scope"
+    )
+    assert compare_reports(reports, measure="recall@10", where=where, unit="scope").equals(part)
     first, mine = (report.per_query.filter(where) for report in (reports[0], reports[2]))
     assert (part["n"] == first.height).all()
     gains = (
@@ -119,16 +121,24 @@ def test_refusals(made, run_on, reports):
             r"does not hold, such as 'xnadia/1.1', .*; its ids look like",
         ),
         (lambda: evaluate([run], made), "takes one run"),
-        (lambda: compare([reports[0], reports[0]], measure="mrr"), "own name"),
-        (lambda: compare(reports, measure="mrr", baseline="bm25"), "no report is called 'bm25'"),
-        (lambda: compare(reports, measure="mrr", unit="word"), "expected 'query' or 'scope'"),
-        (lambda: compare([reports[0], turns], measure="mrr"), "one level"),
-        (lambda: compare([reports[0], fewer], measure="mrr"), "same questions"),
+        (lambda: compare_reports([reports[0], reports[0]], measure="mrr"), "own name"),
         (
-            lambda: compare(reports, measure="mrr", where=pl.col("n_evidence_sessions") > 90),
+            lambda: compare_reports(reports, measure="mrr", baseline="bm25"),
+            "no report is called 'bm25'",
+        ),
+        (
+            lambda: compare_reports(reports, measure="mrr", unit="word"),
+            "expected 'query' or 'scope'",
+        ),
+        (lambda: compare_reports([reports[0], turns], measure="mrr"), "one level"),
+        (lambda: compare_reports([reports[0], fewer], measure="mrr"), "same questions"),
+        (
+            lambda: compare_reports(
+                reports, measure="mrr", where=pl.col("n_evidence_sessions") > 90
+            ),
             "nothing to compare",
         ),
-        (lambda: compare(reports, measure="mrr", where="nothing > 2"), "nothing"),
+        (lambda: compare_reports(reports, measure="mrr", where="nothing > 2"), "nothing"),
     ):
         with pytest.raises(DataError, match=fault):
             call()
@@ -157,6 +167,6 @@ def test_files(tmp_path, made, run_on):
     assert document["provenance"]["command"] == "memlab evaluate made"
     wanted = {"level": "session", "measure": "recall_all@10", "questions": "all"}
     kept = next(c for c in document["comparisons"] if wanted.items() <= c.items())
-    assert kept["systems"] == compare(reports[2:], measure="recall_all@10").to_dicts()
+    assert kept["systems"] == compare_reports(reports[2:], measure="recall_all@10").to_dicts()
     text, latex = (tmp_path / "report.md").read_text(), (tmp_path / "report.tex").read_text()
     assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == text.count("\n|:---|")

@@ -33,7 +33,7 @@ from memlab.figures import (
     sweep_panels,
 )
 from memlab.knowledge import confidence
-from memlab.knowledge.decay import FAMILIES
+from memlab.knowledge.decay_curves import FAMILIES
 
 LONG = "hybrid(k=200) | mmr(lambda_=0.7)"
 NASTY = "<script>alert('x')</script> & $x$"

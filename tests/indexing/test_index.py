@@ -18,7 +18,7 @@ import memlab
 from memlab.config import IndexSettings
 from memlab.embed.hashing import HashingEncoder
 from memlab.errors import ModelError
-from memlab.indexing import empty_reason, index, report_lines, resolved_facts, worker
+from memlab.indexing import empty_reason, index, report_lines, resolved_facts, session_indexing
 from memlab.knowledge import active_facts
 from memlab.llm import Service, track_spending
 from memlab.records import TIMESTAMP, Fact, IndexEvent, frame
@@ -261,7 +261,7 @@ def test_what_cannot_be_asked_changes_nothing_and_what_is_not_recorded_is_due_wi
 def test_a_session_that_fails_fails_alone(
     store: MemoryStore, lab: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = worker.extraction.extract
+    whole = session_indexing.extraction.extract
 
     def breaks(turns: pl.DataFrame, **options: Any) -> Any:
         if "u/s2" in turns["session_id"]:
@@ -269,7 +269,7 @@ def test_a_session_that_fails_fails_alone(
         return whole(turns, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(worker.extraction, "extract", breaks)
+        patch.setattr(session_indexing.extraction, "extract", breaks)
         events = index(store, NAME, service=lab)
     assert kinds(events) == {"created": 2, "failed": 1}
     assert events.filter(kind="failed")["reason"].item() == "ValueError: odd words"
@@ -280,16 +280,16 @@ def test_a_session_that_fails_fails_alone(
 def test_a_failed_attempt_keeps_what_another_process_made_meanwhile(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make = worker._index_sessions
+    make = session_indexing._index_sessions
 
     def overtaken(*args: Any) -> Any:
-        monkeypatch.setattr(worker, "_index_sessions", make)
+        monkeypatch.setattr(session_indexing, "_index_sessions", make)
         index(
             store, NAME
         )  # as another process would, between the reading and the writing of this one
         raise ValueError("this one fails")
 
-    monkeypatch.setattr(worker, "_index_sessions", overtaken)
+    monkeypatch.setattr(session_indexing, "_index_sessions", overtaken)
     index(store, NAME)
     assert store.knowledge.rows("summaries", NAME).height == 3
 

@@ -16,9 +16,9 @@ from scipy.stats import binom
 
 from memlab import config
 from memlab.errors import DataError
-from memlab.knowledge import tuning
+from memlab.knowledge import decay_fitting
 from memlab.knowledge.confidence import ConfidenceSettings, score
-from memlab.knowledge.decay import (
+from memlab.knowledge.decay_curves import (
     FAMILIES,
     AnyCurve,
     BaseLevel,
@@ -137,7 +137,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(truth: AnyCurve, sets: in
     n = 2000 if truth == PLATEAU else 1000
     hits = dict.fromkeys(truth.parameters, 0)
     for seed in range(sets):
-        fitted = tuning.fit(simulated(truth, n=n, seed=seed), truth.family)
+        fitted = decay_fitting.fit(simulated(truth, n=n, seed=seed), truth.family)
         for name, _, low, high in fitted.intervals.iter_rows():
             hits[name] += low <= getattr(truth, name) <= high
     low, high = binom.ppf([0.0025, 0.9975], sets, 0.9)
@@ -151,7 +151,7 @@ def test_exponential_agrees_with_a_grid() -> None:
     chance = np.clip(np.exp2(-age / grid[:, None]), 1e-6, 1 - 1e-6)
     loss = -np.log(np.where(true, chance, 1 - chance)).sum(axis=1)
     inside = grid[loss <= loss.min() + 2.705543 / 2]
-    (row,) = tuning.fit(frame, "exponential").intervals.rows()
+    (row,) = decay_fitting.fit(frame, "exponential").intervals.rows()
     assert row[1:] == pytest.approx((grid[loss.argmin()], inside[0], inside[-1]), rel=3e-3)
 
 
@@ -166,24 +166,32 @@ def test_exponential_agrees_with_a_grid() -> None:
 )
 def test_bad_labels_are_named(columns: dict[str, list[Any]], word: str) -> None:
     with pytest.raises(DataError, match=word):
-        tuning.fit(pl.DataFrame(columns), "exponential")
+        decay_fitting.fit(pl.DataFrame(columns), "exponential")
     few = pl.DataFrame({"fact_id": range(24), "age_days": 1.0, "still_true": [True, False] * 12})
     with pytest.raises(DataError, match="give at least 25"):
-        tuning.recommend(few)
+        decay_fitting.recommend(few)
 
 
 def test_a_group_is_never_in_both_parts() -> None:
     # A label that is a function of the group: whoever had seen the group would know it.
     group = pl.int_range(pl.len()) // 30
     labels = simulated(Exponential(100), n=300).with_columns(scope=group, still_true=group % 2 == 0)
-    assert tuning.compare(labels, families=["exponential"], group="scope")["log_loss"].min() > 0.6
+    assert (
+        decay_fitting.compare_curves(labels, families=["exponential"], group="scope")[
+            "log_loss"
+        ].min()
+        > 0.6
+    )
 
 
 def test_the_recommendation_is_simple_and_can_be_pasted(tmp_path: Path) -> None:
     labels = simulated(Exponential(25), n=300)
-    comparison = tuning.compare(labels, families=["exponential", "weibull"])
-    assert comparison.sort("log_loss")["family"][-1] in (tuning.CONSTANT, tuning.DEFAULT)
-    advice = tuning.recommend(labels, comparison=comparison)
+    comparison = decay_fitting.compare_curves(labels, families=["exponential", "weibull"])
+    assert comparison.sort("log_loss")["family"][-1] in (
+        decay_fitting.CONSTANT,
+        decay_fitting.DEFAULT,
+    )
+    advice = decay_fitting.recommend(labels, comparison=comparison)
     assert advice.decay["family"] == "exponential"
     (tmp_path / "memlab.toml").write_text(
         f"seed = 3\n[confidence]\nreinforcement_limit = 2.0\n{advice.settings_text()}\n"

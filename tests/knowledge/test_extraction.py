@@ -14,9 +14,16 @@ from memlab.embed import load
 from memlab.errors import DataError
 from memlab.evaluate.fact_measures import measure_chat, outcome_totals
 from memlab.evaluate.gold_facts import read_gold
-from memlab.knowledge import ConfidenceSettings, active_facts, extraction, recall, resolve, score
-from memlab.knowledge.decay import Exponential, PlateauLinear
-from memlab.knowledge.recall import build_graph, fact_relevance
+from memlab.knowledge import (
+    ConfidenceSettings,
+    active_facts,
+    extraction,
+    fact_search,
+    resolve,
+    score,
+)
+from memlab.knowledge.decay_curves import Exponential, PlateauLinear
+from memlab.knowledge.fact_search import build_graph, fact_relevance
 from memlab.llm import Answer
 from memlab.records import Entity, Fact, Turn, frame
 
@@ -183,12 +190,12 @@ def _asked(*texts: str) -> pl.DataFrame:
 
 def test_the_score_is_the_weighted_sum_without_superseded_facts_and_other_scopes() -> None:
     held = score(resolve(FACTS).facts, now=DAY0 + timedelta(days=200))
-    found = recall.search_facts(_asked("Who does pottery?"), held, encoder=load("hashing:64"))
+    found = fact_search.search_facts(_asked("Who does pottery?"), held, encoder=load("hashing:64"))
     weighed = 0.4 * found["vector"] + 0.3 * found["graph"] + 0.3 * found["confidence"]
     assert found["score"].to_list() == pytest.approx(weighed.to_list(), abs=1e-5)
     assert set(found["fact_id"].head(2)) == {"u2", "u3"}
     assert set(found["fact_id"]) == {"u1", "u2", "u3", "u4"}
-    every = recall.search_facts(_asked("Who does pottery?"), held, superseded=True)
+    every = fact_search.search_facts(_asked("Who does pottery?"), held, superseded=True)
     assert every.filter(fact_id="u0")["confidence"].item() == 0
 
 
@@ -204,13 +211,13 @@ def test_the_graph_reaches_what_shares_no_word() -> None:
 
 def test_a_batch_is_its_questions() -> None:
     held = score(resolve(FACTS).facts, now=DAY0)
-    both = recall.search_facts(_asked("pottery?", "Where does Ann work?"), held, k=3)
-    alone = recall.search_facts(
+    both = fact_search.search_facts(_asked("pottery?", "Where does Ann work?"), held, k=3)
+    alone = fact_search.search_facts(
         _asked("Where does Ann work?").with_columns(query_id=pl.lit("1")), held, k=3
     )
     assert both.filter(query_id="1").equals(alone)
     with pytest.raises(DataError, match="confidence"):
-        recall.search_facts(_asked("x"), held.drop("confidence"))
+        fact_search.search_facts(_asked("x"), held.drop("confidence"))
 
 
 def test_supersession_puts_the_current_value_first() -> None:
@@ -226,7 +233,7 @@ def test_supersession_puts_the_current_value_first() -> None:
         ConfidenceSettings(decay=Exponential(60)),
     )
     ways = {"none": (still, False), "decay": (fading, False), "closed": (still, True)}
-    table = recall.current_first_shares(asked, labels, resolved, conditions=ways)
+    table = fact_search.current_first_shares(asked, labels, resolved, conditions=ways)
     assert dict(table.select("condition", "share").iter_rows()) == {
         "none": 0,
         "decay": 1,

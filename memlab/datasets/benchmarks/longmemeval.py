@@ -12,7 +12,7 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record
-from memlab.datasets.identity import question_record, turn_id, turn_record
+from memlab.datasets.message_identity import question_record, turn_id, turn_record
 from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 

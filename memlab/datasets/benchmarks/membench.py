@@ -19,7 +19,7 @@ from typing import Any
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
-from memlab.datasets.identity import question_record, turn_id, turn_record
+from memlab.datasets.message_identity import question_record, turn_id, turn_record
 from memlab.datasets.source import Source
 
 FILES = ("*AgentData*.json", "*/*AgentData*.json")

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
-from memlab.datasets.identity import turn_id, turn_record
+from memlab.datasets.message_identity import turn_id, turn_record
 from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 

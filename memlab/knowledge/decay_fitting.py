@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.knowledge.decay import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
+from memlab.knowledge.decay_curves import BOUNDS, FAMILIES, AnyCurve, PlateauLinear
 
 CONSTANT, DEFAULT = "constant", "default"
 MIN_LABELS, FOLDS = 20, 5
@@ -43,7 +43,7 @@ class Recommendation:
     def settings_text(self) -> str:
         """Write the curve as the table that is pasted into ``memlab.toml``, in place of one that is there.
 
-        >>> from memlab.knowledge.tuning import Recommendation
+        >>> from memlab.knowledge.decay_fitting import Recommendation
         >>> print(Recommendation({"family": "exponential", "half_life_days": 80.5}, "").settings_text())
         [confidence.decay]
         family = "exponential"
@@ -68,10 +68,10 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
 
     >>> import numpy as np
     >>> import polars as pl
-    >>> from memlab.knowledge import tuning
+    >>> from memlab.knowledge import decay_fitting
     >>> age, drawn = np.arange(2_000.0), np.random.default_rng(0).random(2_000)
     >>> labels = pl.DataFrame({"age_days": age, "still_true": drawn < 0.5 ** (age / 300)})
-    >>> low, high = tuning.fit(labels, "exponential").intervals.select("low", "high").row(0)
+    >>> low, high = decay_fitting.fit(labels, "exponential").intervals.select("low", "high").row(0)
     >>> low < 300 < high  # the true half-life
     True
     """
@@ -181,7 +181,7 @@ def _profile_interval(
     ]
 
 
-def compare(
+def compare_curves(
     labels: pl.DataFrame,
     *,
     families: Sequence[str] = tuple(FAMILIES),
@@ -251,9 +251,9 @@ def recommend(
     Simplest: with the fewest parameters, then with the lowest log-loss. Not significantly worse:
     the 90 % interval of the difference of its held-out log-loss to the best one's includes 0.
 
-    :param comparison: what :func:`compare` gave for these labels; made here where not given.
+    :param comparison: what :func:`compare_curves` gave for these labels; made here where not given.
     """
-    table = compare(labels, seed=seed) if comparison is None else comparison
+    table = compare_curves(labels, seed=seed) if comparison is None else comparison
     n_each = {name: len(kind().parameters) for name, kind in FAMILIES.items()}
     fitted = table.filter(pl.col("family").is_in(list(FAMILIES)))
     fitted = fitted.with_columns(parameters=pl.col("family").replace_strict(n_each)).sort(

@@ -49,7 +49,7 @@ class Curve:
     def parameters(self) -> dict[str, float]:
         """Its parameters by name.
 
-        >>> from memlab.knowledge.decay import Weibull
+        >>> from memlab.knowledge.decay_curves import Weibull
         >>> Weibull(100, shape=2).parameters
         {'half_life_days': 100.0, 'shape': 2.0}
         """
@@ -66,7 +66,7 @@ class PlateauLinear(Curve):
     :param floor: what is left from then on.
 
     >>> import numpy as np
-    >>> from memlab.knowledge.decay import PlateauLinear
+    >>> from memlab.knowledge.decay_curves import PlateauLinear
     >>> PlateauLinear().retention(np.array([0.0, 30.0, 197.5, 365.0, 9000.0])).tolist()
     [1.0, 1.0, 0.75, 0.5, 0.5]
     """
@@ -96,7 +96,7 @@ class Exponential(Curve):
     hazard.
 
     >>> import numpy as np
-    >>> from memlab.knowledge.decay import Exponential
+    >>> from memlab.knowledge.decay_curves import Exponential
     >>> Exponential(half_life_days=100).retention(np.array([0.0, 100.0, 200.0])).tolist()
     [1.0, 0.5, 0.25]
     """
@@ -119,7 +119,7 @@ class PowerLaw(Curve):
     Wixted and Ebbesen, On the form of forgetting (Psychological Science 1991).
 
     >>> import numpy as np
-    >>> from memlab.knowledge.decay import PowerLaw
+    >>> from memlab.knowledge.decay_curves import PowerLaw
     >>> PowerLaw(half_life_days=100, exponent=1).retention(np.array([0.0, 100.0, 300.0])).tolist()
     [1.0, 0.5, 0.25]
     """
@@ -141,7 +141,7 @@ class Weibull(Curve):
     1951).
 
     >>> import numpy as np
-    >>> from memlab.knowledge.decay import Weibull
+    >>> from memlab.knowledge.decay_curves import Weibull
     >>> Weibull(half_life_days=100, shape=2).retention(np.array([0.0, 100.0, 200.0])).tolist()
     [1.0, 0.5, 0.0625]
     """
@@ -171,7 +171,7 @@ class BaseLevel(Curve):
     1991).
 
     >>> import numpy as np
-    >>> from memlab.knowledge.decay import BaseLevel
+    >>> from memlab.knowledge.decay_curves import BaseLevel
     >>> BaseLevel(half_life_days=100, slope=2).retention(np.array([0.0, 100.0, 200.0])).tolist()
     [1.0, 0.5, 0.2]
     """

@@ -42,7 +42,7 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
     :param entities: rows of :class:`memlab.records.Entity` of that scope.
 
     >>> from datetime import datetime, UTC
-    >>> from memlab.knowledge.recall import build_graph
+    >>> from memlab.knowledge.fact_search import build_graph
     >>> from memlab.records import Fact, frame
     >>> when = datetime(2026, 3, 1, tzinfo=UTC)
     >>> known = build_graph(frame(Fact, [
@@ -173,7 +173,7 @@ def search_facts(
 
     >>> from datetime import datetime, UTC
     >>> import polars as pl
-    >>> from memlab.knowledge import confidence, recall, resolve
+    >>> from memlab.knowledge import confidence, fact_search, resolve
     >>> from memlab.records import Fact, frame
     >>> when = datetime(2026, 3, 1, tzinfo=UTC)
     >>> facts = resolve(frame(Fact, [
@@ -181,7 +181,7 @@ def search_facts(
     ...     Fact("f2", "u", "Ben", "lives in", "Rome", "stated", [], when),
     ... ])).facts
     >>> asked = pl.DataFrame({"scope": ["u"], "text": ["Where does Ben live?"]})
-    >>> recall.search_facts(asked, confidence.score(facts, now=when))["fact_id"].to_list()
+    >>> fact_search.search_facts(asked, confidence.score(facts, now=when))["fact_id"].to_list()
     ['f2', 'f1']
     """
     weights = settings or RecallSettings()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from memlab.knowledge.recall import fact_sentences
+from memlab.knowledge.fact_search import fact_sentences
 from memlab.knowledge.supersession import Resolved
 from memlab.terminal import count_noun
 

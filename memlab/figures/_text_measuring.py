@@ -61,7 +61,7 @@ def font_face_rules(text: str) -> str:
 def block_of(code: int) -> str:
     """Give the block of the font that a character is in, by its code point.
 
-    >>> from memlab.figures._text import block_of
+    >>> from memlab.figures._text_measuring import block_of
     >>> block_of(ord("a")), block_of(ord("λ"))
     ('basic', 'greek')
     """
@@ -88,7 +88,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff￾￿]"
 def drawable_text(text: object) -> str:
     """Make any value safe to draw: one line, nothing unprintable, and no mark-up of its own.
 
-    >>> from memlab.figures._text import drawable_text
+    >>> from memlab.figures._text_measuring import drawable_text
     >>> drawable_text("<b>5 & 6</b>\\n")
     '&lt;b&gt;5 &amp; 6&lt;/b&gt;'
     """
@@ -131,7 +131,7 @@ def cut_to_width(text: object, px: float, size: float, *, bold: bool = False) ->
 def wrap(text: object, px: float, size: float, *, lines: int = 2, bold: bool = False) -> list[str]:
     """Break a text into at most ``lines`` lines of a width; the last one is cut where more would follow.
 
-    >>> from memlab.figures._text import wrap
+    >>> from memlab.figures._text_measuring import wrap
     >>> wrap("how many doctors did I see this year", 90, 10)
     ['how many doctors', 'did I see this year']
     """
