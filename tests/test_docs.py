@@ -219,7 +219,7 @@ def run(memlab_cli: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Call
             memlab.formats,
             memlab.clusterers,
         ):
-            monkeypatch.setattr(added, "_functions", dict(added._functions))
+            monkeypatch.setattr(added, "_functions", dict(added))
         namespace: dict[str, Any] = {"__name__": "page"}
         for block in blocks(page):
             if block.mark in ("", *marks):

@@ -69,8 +69,7 @@ def unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
         memlab.measures,
         memlab.formats,
     ):
-        assert len(registry)
-        monkeypatch.setattr(registry, "_functions", dict(registry._functions))
+        monkeypatch.setattr(registry, "_functions", dict(registry))
 
 
 @pytest.fixture(scope="module")
