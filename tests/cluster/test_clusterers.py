@@ -53,7 +53,7 @@ def test_any_number_of_rows_and_equal_ones(n: int) -> None:
 
 
 def test_ones_own_is_given_unit_rows_and_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memlab.clusterers, "_functions", dict(memlab.clusterers._functions))
+    monkeypatch.setattr(memlab.clusterers, "_functions", dict(memlab.clusterers))
     seen = dict[str, float]()
 
     @memlab.clusterer
