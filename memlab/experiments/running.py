@@ -63,8 +63,8 @@ def run(
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and
         nothing saved.
-    :param encoder: an encoder or its name, see :func:`memlab.embed.load`, which also takes the fields
-        of a contextual header; ``None`` for BM25 alone.
+    :param encoder: an encoder or its name, see :func:`memlab.embed.load`, which also takes the
+        fields of a contextual header; ``None`` for BM25 alone.
     :param cross_validate: ``"scope"``: where ``learned`` names no model, each conversation is
         ranked by a model that learned from the others of its dataset, not by the one that comes
         with memlab.
