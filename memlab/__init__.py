@@ -23,7 +23,8 @@ _EXPORTS: dict[str, str] = {
     "MemoryStore": "memlab.store",
     **dict.fromkeys(("Pipeline", "pipeline"), "memlab.pipelines"),
     **dict.fromkeys(
-        ("clusterer", "clusterers", "encoders", "measures", "stage", "stages"), "memlab.registry"
+        ("clusterer", "clusterers", "encoders", "formats", "measures", "stage", "stages"),
+        "memlab.registry",
     ),
     "explore": "memlab.explorer",
     **dict.fromkeys(
@@ -35,22 +36,18 @@ _EXPORTS: dict[str, str] = {
     "load": "memlab.datasets",
     "search": "memlab.lookup",
 }
-_REGISTRIES = {"formats": "datasets"}
 _ROOMS = (
     "cluster", "config", "conversation", "datasets", "distributed", "embed", "errors", "evaluate", "experiments",
     "explorer", "figures", "indexing", "knowledge", "llm", "memories", "pipelines", "records",
     "registry", "rerank", "retrieve", "select", "sessions", "store", "summaries", "text",
 )  # fmt: skip
 
-__all__ = ["__version__", *_EXPORTS, *_REGISTRIES, *_ROOMS]
+__all__ = ["__version__", *_EXPORTS, *_ROOMS]
 
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    elif name in _REGISTRIES:
-        importlib.import_module(f"memlab.{_REGISTRIES[name]}")
-        value = getattr(importlib.import_module("memlab.registry"), name)
     elif name in _ROOMS:
         value = importlib.import_module(f"memlab.{name}")
     else:

@@ -67,8 +67,8 @@ def load(
     changed code encodes anew.
 
     :param header: fields put before turns and questions when they are encoded, of
-        :data:`memlab.embed.headers.HEADER_FIELDS`; by default those that a wrapped encoder has, else
-        those of the settings.
+        :data:`memlab.embed.headers.HEADER_FIELDS`; by default those that a wrapped encoder has,
+        else those of the settings.
     :param services: the known services by name, for ``endpoint:NAME``; by default those of the
         settings.
     :param engine: ``ray``: many texts are read by the workers of a cluster, see
@@ -78,8 +78,9 @@ def load(
     :raises DataError: for an unknown header field or engine.
 
     >>> from memlab.embed import load
-    >>> load("hashing:128", header=["time"])
-    <Encoder words_bigrams_trigrams_33576123: hashing words-bigrams-trigrams (2), 128-d, sum pooling, header time>
+    >>> encoder = load("hashing:128", header=["time"])
+    >>> encoder.dim, encoder.header
+    (128, ('time',))
     """
     around: dict[str, Any] = {}
     if header is not None:

@@ -1,7 +1,8 @@
-"""Contextual headers: scope, time and participants, put before a text in the same words at write and at query time.
+"""Contextual headers: scope, time and participants, put before the texts that are embedded.
 
-The fields are an attribute of the encoder (``memlab.embed.load(name, header=("time",))``), so that
-whoever writes texts for it knows what stands before them.
+A question has the header that turns have, in the same words. The fields are an attribute of the
+encoder (``memlab.embed.load(name, header=("time",))``), so that whoever writes texts for it knows
+what stands before them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def header_of(encoder: object) -> tuple[str, ...]:
 def write_headers(
     rows: pl.DataFrame, header: Sequence[str], turns: pl.DataFrame, *, by: str
 ) -> pl.Series:
-    """Write headers, a text a row: ``[scope: u | time: 8 May 2023] ``; nothing where all fields are null.
+    """Write headers, a text a row: ``[scope: u | time: 8 May 2023] ``.
+
+    Where all fields are null the text is empty.
 
     :param rows: ``scope``, ``timestamp`` and the column ``by``.
     :param header: fields of :data:`HEADER_FIELDS`, in the order in which they are to stand.

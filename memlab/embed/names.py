@@ -1,4 +1,4 @@
-"""Encoders by their names: those that come with memlab, those of plug-ins, folders and models of the hub."""
+"""Encoders by their names: memlab's own, those of plug-ins, folders and models of the hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts that the workers of a Ray cluster encode: each loads the model by its name, and reads a part of them."""
+"""Texts that workers of a Ray cluster encode: each loads the model by its name and reads a part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memlab.embed.names import load_named_model
 from memlab.errors import ModelError
 
 TEXTS = 128
-"""Of a part: some seconds of a small model on one core, so that what is sent and started weighs little."""
+"""Of a part: some seconds of a small model, so that what is sent and started weighs little."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def load_worker_model(named: NamedEncoder) -> Encoder:
         model = load_named_model(named.spec, named.services)
         if model.identity != named.identity:
             raise ModelError(
-                f"encoder {named.spec!r} is {model.identity} on a worker and {named.identity} where the command "
-                "runs: put the same model on every machine"
+                f"encoder {named.spec!r} is {model.identity} on a worker and {named.identity} "
+                "where the command runs: put the same model on every machine"
             )
         _worker_models.clear()
         _worker_models[named.identity] = model

@@ -76,7 +76,7 @@ class WrappedEncoder(IdentifiedEncoder):
 
     @property
     def together(self) -> int | None:
-        """How many texts to give at once, so that no worker waits; ``None`` where none reads them."""
+        """How many texts to give at once, so that no worker waits; ``None`` without workers."""
         if self.engine != "ray":
             return None
         from memlab.embed.ray_workers import texts_at_once
@@ -102,7 +102,7 @@ class WrappedEncoder(IdentifiedEncoder):
         kind: Kind = "document",
         progress: bool = True,
     ) -> TokenVectors:
-        """Embed the tokens of texts; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`."""
+        """Embed tokens; see :meth:`memlab.embed.token_vectors.TokenEncoder.encode_tokens`."""
         checked = check_texts(texts, kind)
         context = [""] * len(checked) if before is None else list(before)
         if self.cache is not None and (any(context) or not self._reads_sooner(checked, kind)):
@@ -117,7 +117,7 @@ class WrappedEncoder(IdentifiedEncoder):
         return model.encode_tokens(checked, before=before, kind=kind, progress=progress)
 
     def _reads_sooner(self, texts: Sequence[str], kind: Kind) -> bool:
-        """Whether the model reads texts faster than they are looked up: one question, in this process."""
+        """Whether reading is faster than looking up: one question, by a model of this process."""
         return kind == "query" and len(texts) == 1 and self.identity.kind == "transformer"
 
     def _is_spread(self, texts: Sequence[str]) -> bool:
@@ -139,7 +139,7 @@ class WrappedEncoder(IdentifiedEncoder):
                 yield part
 
     def by_name(self) -> NamedEncoder:
-        """Give what another process loads this encoder by, see :func:`memlab.embed.ray_workers.load_worker_model`.
+        """Give what :func:`memlab.embed.ray_workers.load_worker_model` loads this encoder by.
 
         :raises ModelError: when it has no name.
         """
@@ -178,7 +178,7 @@ def without_cache(encoder: Any) -> Any:
 
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
-    """Say what rankings depend on, for a provenance: ``encoder``, its identity, and ``header``, the fields.
+    """Say what rankings depend on: ``encoder``, its identity, and ``header``, its fields.
 
     >>> from memlab import embed
     >>> embed.describe_encoder(embed.load("hashing:64", header=["time"]))["header"]

@@ -61,8 +61,8 @@ def run(
     :param datasets: one or several, or their files; each with a name of its own.
     :param bench: of the one dataset, where it was made before; nothing is encoded again, and
         nothing saved.
-    :param encoder: an encoder or its name, see :func:`memlab.embed.load`, which also takes the fields
-        of a contextual header; ``None`` for BM25 alone.
+    :param encoder: an encoder or its name, see :func:`memlab.embed.load`, which also takes the
+        fields of a contextual header; ``None`` for BM25 alone.
     :param levels: those at which a dataset has evidence by default.
     :param measures: those of the level by default.
     :param name: under which the experiment is kept; by default the names of the datasets. One of
