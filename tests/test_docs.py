@@ -137,7 +137,8 @@ def check_command(words: list[str]) -> None:
 
 def test_pages_are_short_and_found_by_index_site_and_messages() -> None:
     lines = {page: path.read_text(encoding="utf-8").count("\n") for page, path in PAGES.items()}
-    assert sum(lines.values()) - lines["docs/evaluation/language-model.md"] <= 1_500
+    lines.pop("docs/evaluation/language-model.md")  # tables of what a model buys at each step
+    assert [page for page, n in lines.items() if n > 130] == []
     index, site = (
         (ROOT / "docs" / "README.md").read_text("utf-8"),
         (ROOT / "mkdocs.yml").read_text("utf-8"),
