@@ -158,7 +158,10 @@ class _Cluster:
             if len(set(phrase)) == len(phrase)
         }
         known = [phrase for phrase in count if len(phrase) == 1 or phrase in repeated]
-        ranked = sorted(known, key=lambda phrase: (-round(weight(phrase), 9), phrase))
+        # Of equals the longer: a long word says more.
+        ranked = sorted(
+            known, key=lambda phrase: (-round(weight(phrase), 9), -len("".join(phrase)), phrase)
+        )
         chosen, taken = list[str](), set[str]()
         for phrase in ranked:
             if len(chosen) < n_terms and taken.isdisjoint(phrase):
