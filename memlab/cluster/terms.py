@@ -116,9 +116,9 @@ def cluster_terms(
     }
     occurrences = Counter[tuple[str, ...]]()
     for cluster in clusters.values():
-        for phrase, forms in cluster.forms.items():
-            occurrences[phrase] += forms.total()
-    repeated = {phrase for phrase, count in occurrences.items() if count > 1}
+        for stemmed, forms in cluster.forms.items():
+            occurrences[stemmed] += forms.total()
+    repeated = {stemmed for stemmed, count in occurrences.items() if count > 1}
     named = [
         (number, sizes[number], cluster.terms(rarity, n_terms, repeated))
         for number, cluster in clusters.items()
@@ -208,7 +208,10 @@ def _is_content_word(word: Token) -> bool:
 
 
 def _phrases(text: str, language: str) -> Iterator[tuple[Token, ...]]:
-    """Give the runs of up to four content words with nothing but a space or a hyphen between, and their ends."""
+    """Give the runs of up to four content words, and the ends of each run.
+
+    Between the words of a run is nothing but a space or a hyphen.
+    """
     is_content_word = content_word_filter(language)
     before_verbs = _BEFORE_VERBS if language == "en" else frozenset()
     run = list[Token]()
