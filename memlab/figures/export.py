@@ -204,7 +204,7 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
     for i, trace in enumerate(fig.data):
         if "x" not in trace or "y" not in trace:
             raise ExportError(
-                f"a {trace.type} has no x and y to read its points off; "
+                f"a trace of the kind {trace.type} has no x and y to read its points off; "
                 "give what is plotted as data="
             )
         x, y = trace_values(trace.x), trace_values(trace.y)
