@@ -116,9 +116,9 @@ def cluster_terms(
     }
     occurrences = Counter[tuple[str, ...]]()
     for cluster in clusters.values():
-        for stem_phrase, forms in cluster.forms.items():
-            occurrences[stem_phrase] += forms.total()
-    repeated = {phrase for phrase, count in occurrences.items() if count > 1}
+        for stemmed, forms in cluster.forms.items():
+            occurrences[stemmed] += forms.total()
+    repeated = {stemmed for stemmed, count in occurrences.items() if count > 1}
     named = [
         (number, sizes[number], cluster.terms(rarity, n_terms, repeated))
         for number, cluster in clusters.items()
@@ -158,7 +158,10 @@ class _Cluster:
             if len(set(phrase)) == len(phrase)
         }
         known = [phrase for phrase in count if len(phrase) == 1 or phrase in repeated]
-        ranked = sorted(known, key=lambda phrase: (-round(weight(phrase), 9), phrase))
+        # Of equals the longer: a long word says more.
+        ranked = sorted(
+            known, key=lambda phrase: (-round(weight(phrase), 9), -len("".join(phrase)), phrase)
+        )
         chosen, taken = list[str](), set[str]()
         for phrase in ranked:
             if len(chosen) < n_terms and taken.isdisjoint(phrase):
@@ -205,7 +208,10 @@ def _is_content_word(word: Token) -> bool:
 
 
 def _phrases(text: str, language: str) -> Iterator[tuple[Token, ...]]:
-    """Give the runs of up to four content words with nothing but a space or a hyphen between, and their ends."""
+    """Give the runs of up to four content words, and the ends of each run.
+
+    Between the words of a run is nothing but a space or a hyphen.
+    """
     is_content_word = content_word_filter(language)
     before_verbs = _BEFORE_VERBS if language == "en" else frozenset()
     run = list[Token]()

@@ -32,7 +32,7 @@ BLOCKS = {
         (0x27C0, 0x10FFFF),
     ),
 }
-"""The blocks of the font, each with its first and last characters; every picture holds the first block."""
+"""The blocks of the font with their first and last characters; every picture holds the first."""
 _WEIGHTS = (400, 700)
 _FOLDER = Path(__file__).parent / "fonts"
 
@@ -48,9 +48,9 @@ def character_widths(weight: int) -> dict[int, float]:
 
 
 def font_face_rules(text: str) -> str:
-    """Give the ``@font-face`` rules that hold what a text needs of the font, and the basic block, in both weights.
+    """Give the ``@font-face`` rules of the blocks that a text needs, in both weights.
 
-    What the font lacks, a viewer draws with a font of its own.
+    The basic block is always there. What the font lacks, a viewer draws with a font of its own.
     """
     known = character_widths(_WEIGHTS[0])
     used = {block_of(code) for code in set(map(ord, text)) if code in known}

@@ -188,13 +188,15 @@ def svg_as_shown(fig: go.Figure | Mapping[str, Any], key: str) -> str:
 
 
 def _number_traces(fig: go.Figure) -> None:
-    """Name the traces of a figure by their numbers: plotly's own names are random, and in the SVG."""
+    """Name the traces of a figure by their numbers: plotly's names are random, and in the SVG."""
     for i, trace in enumerate(fig.data):
         trace.uid = f"t{i}"
 
 
 def plotted_points(fig: go.Figure) -> pl.DataFrame:
-    """Read the points that a figure shows: ``trace``, ``x``, ``y`` and ``text``; a column of numbers alone is one.
+    """Read the points that a figure shows: ``trace``, ``x``, ``y`` and ``text``.
+
+    A column of numbers alone is one of floats.
 
     :raises ExportError: for a kind of trace that has no x and y, such as a pie.
     """
@@ -202,10 +204,12 @@ def plotted_points(fig: go.Figure) -> pl.DataFrame:
     for i, trace in enumerate(fig.data):
         if "x" not in trace or "y" not in trace:
             raise ExportError(
-                f"a {trace.type} has no x and y to read its points off; give what is plotted as data="
+                f"a trace of the kind {trace.type} has no x and y to read its points off; "
+                "give what is plotted as data="
             )
-        columns = [trace_values(trace[name]) for name in ("x", "y", "text")]
-        for point in zip_longest(*columns):
+        x, y = trace_values(trace.x), trace_values(trace.y)
+        text = trace_values(getattr(trace, "text", None))  # a histogram in two dimensions has none
+        for point in zip_longest(x, y, text):
             values = [None if value is None else str(value) for value in point]
             rows.append((trace.name or f"trace {i}", *values))
     table = pl.DataFrame(
@@ -306,7 +310,10 @@ def _page_bytes(fig: go.Figure, name: str, caption: str) -> bytes:
 
 @contextmanager
 def _plain_json() -> Iterator[None]:
-    """Let plotly write JSON by Python's own module: where orjson is there it takes that, and writes other bytes."""
+    """Let plotly write JSON by Python's own module.
+
+    plotly 7.1 takes orjson where it can be imported, which writes "é" and .0000001 in other bytes.
+    """
     config = plotly.io.json.config
     with _engine_lock:
         before = config.default_engine

@@ -130,8 +130,8 @@ def _as_literal(value: Any, name: str) -> Any:
             )
         return {key: _as_literal(each, name) for key, each in value.items()}
     raise DataError(
-        f"parameter {name}: a {type(value).__name__} ({str(value)[:40]!r}) would arrive in the notebook as text; "
-        "give None, a truth value, a number, a text, a list, or a dict of these"
+        f"parameter {name}: a {type(value).__name__} ({str(value)[:40]!r}) would arrive in the "
+        "notebook as text; give None, a truth value, a number, a text, a list, or a dict of these"
     )
 
 

@@ -65,7 +65,9 @@ def write_notebook_page(notebook: Any, target: Path) -> None:
 
 
 def _still_data(data: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Give an output as a page without scripts shows it: as it is, as a picture, or a line that says what is missing.
+    """Give an output as a page without scripts shows it.
+
+    That is as it is, as a picture, or as a line that says what is missing.
 
     nbconvert 7.17 prefers the view of a widget to a picture beside it, and leaves out a kind of
     output that it does not know, such as the only one that plotly 7.1 gives in a kernel.

@@ -164,7 +164,7 @@ def test_a_figure_whose_points_cannot_be_read_asks_for_its_data(
     tmp_path: Path, no_browser: None
 ) -> None:
     pie = go.Figure(go.Pie(labels=["a", "b"], values=[1, 2]))
-    with pytest.raises(ExportError, match=r"a pie has no x and y.*data="):
+    with pytest.raises(ExportError, match=r"kind pie has no x and y.*data="):
         export(pie, "x", directory=tmp_path)
     with pytest.warns(UserWarning, match="no browser"):
         assert export(pie, "x", data=DATA, directory=tmp_path).path("html").exists()
