@@ -2,13 +2,13 @@
 
 A dataset comes in (:meth:`Bench.of`), a :class:`memlab.records.Run` of turns or sessions goes out.
 ``bench`` holds the questions and what every stage may see, ``documents`` what is searched,
-``word_statistics`` each scope's words, ``passages`` what long turns are cut into, ``candidates``
-what is read of a large scope; ``ranking`` turns scores into runs, ``arrays`` is the arithmetic of
-scores. The retrievers are ``dense``, ``bm25``, ``late_interaction``, ``fusion`` (``hybrid``,
-``combsum``), ``two_stage`` and ``best``, the default. Stages that search again: ``feedback`` (for
-what is like the first results), ``decompose`` (for parts of the question), ``multi_hop`` (for what
-a language model misses in the first results; ``enough`` ends the ranking where it misses nothing),
-``expansion`` (for what it writes: ``expand``, ``hyde``).
+``passages`` what long turns are cut into, ``candidates`` what is read of a large scope; ``ranking``
+turns scores into runs, ``arrays`` is the arithmetic of scores. The retrievers are ``dense``,
+``bm25``, ``late_interaction``, ``fusion`` (``hybrid``, ``combsum``), ``two_stage`` and ``best``, the
+default. Stages that search again: ``feedback`` (for what is like the first results), ``decompose``
+(for parts of the question), ``multi_hop`` (for what a language model misses in the first results;
+``enough`` ends the ranking where it misses nothing), ``expansion`` (for what it writes: ``expand``,
+``hyde``).
 """
 
 from memlab.retrieve.bench import Bench

@@ -22,7 +22,7 @@ from memlab.retrieve.subqueries import (
     rank_by_vectors,
     search_subqueries,
 )
-from memlab.retrieve.word_statistics import count_words
+from memlab.text.bm25_formula import count_words
 
 KINDS = ("lex", "vec", "hyde")
 SEARCHES = {"lex": "bm25", "vec": "dense"}

@@ -21,6 +21,9 @@ from memlab.text.words import FUNCTION_WORDS, word_lists
 
 _log = logging.getLogger("memlab")
 
+ANALYSER = 1
+"""Raised by whoever changes what :func:`tokenize` gives: words that a store keeps are then made again."""
+
 _WORD = r"\w{2,}"  # in Rust's syntax, whose \w holds the vowel signs of Hindi or Tamil too
 _MAX_STOP_WORDS = 500  # longer lists of stop words hold words with a meaning
 
