@@ -93,6 +93,15 @@ def test_changed_and_removed_turns_are_found_as_they_are(store: MemoryStore) -> 
     assert found(store, "shoes hat") == {}
 
 
+@pytest.mark.parametrize("query", ["resume", "résumé", "cliche", "CLICHÉS", "cafe\u0301"])
+def test_both_spellings_find_both(store: MemoryStore, query: str) -> None:
+    said = ["my résumé", "a resume", "what a cliché", "such cliches", "the café", "a cafe"]
+    data = talk([*said, *OTHER])
+    got = found(filled(store, data), query)
+    assert len(got) == 2
+    assert got == pytest.approx(exact(data, query), abs=1e-5)
+
+
 def test_long_words_are_found(store: MemoryStore) -> None:
     key = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
     data = talk([f"the key is {key}", *OTHER])
