@@ -266,7 +266,7 @@ class Search(VersionedReads):
         place = listed.select("session_id", place=pl.int_range(pl.len()))
         turns = (
             rows.sort("position", "key")
-            .join(place, on="session_id")
+            .join(place, on="session_id", maintain_order="left")
             .sort("place", "n", maintain_order=True)
         )
         encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())

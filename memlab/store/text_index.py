@@ -137,7 +137,7 @@ class TextIndex(VersionedReads):
         builder = builder.when_matched_update_all().when_not_matched_insert_all()
         if rows.height:
             self.database.retried(lambda: builder.execute(source))
-        gone = delta.removed.join(delta.added, on="key", how="anti")
+        gone = delta.removed.join(delta.added, on="key", how="anti", maintain_order="left")
         self.database.delete(table.name, dataset=dataset, key=gone["key"])
 
     def matches(
