@@ -25,7 +25,7 @@ turns, 384-d, two cores: 12 ms a query, 10 ms through the index) and misses noth
 
 OVER_FETCH = 2
 _FOUND = ["turn_id", "session_id", "content_hash", "position"]
-_HITS: dict[str, Any] = {
+_HITS = {
     "query": pl.Int32(),
     "doc_id": pl.String(),
     "session_id": pl.String(),
@@ -218,7 +218,9 @@ class Search(VersionedReads):
                 best = near.drop_nulls("score").sort(
                     "score", "content_hash", "position", descending=[True, False, False]
                 )
-                hits.append(best.head(k).select(*_HITS).cast(_HITS))
+                hits.append(
+                    best.head(k).select(pl.col(name).cast(of) for name, of in _HITS.items())
+                )
         return pl.concat(hits)
 
     def searchable(self, encoder: Encoder, dataset: str) -> bool:

@@ -174,28 +174,24 @@ class TextIndex(VersionedReads):
         return self._read_delta(dataset, scope, about["language"])
 
     def _read_delta(self, dataset: str, scope: str | None, language: str) -> Delta:
-        name, where = self.table(language).name, {"dataset": dataset}
-        if scope is not None:
-            where["scope"] = scope
-        turns = self.database.read("turns", _FOUND, **where)
-        filled = self.database.read(name, _SAME, **where)
+        name = self.table(language).name
+        turns = self.database.read("turns", _FOUND, dataset=dataset, scope=scope)
+        filled = self.database.read(name, _SAME, dataset=dataset, scope=scope)
         added = turns.join(filled, on=_SAME, how="anti", maintain_order="left")
         removed = filled.join(turns, on=_SAME, how="anti", maintain_order="left")
-        texts = self._column("turns", "content", added, where)
-        words = self._column(name, "words", removed, where)
+        texts = self._column("turns", "content", added, dataset)
+        words = self._column(name, "words", removed, dataset)
         return Delta(
             added.with_columns(words=_split_texts(texts, language)),
             removed.with_columns(words=words.str.extract_all(r"\S+")),
         )
 
-    def _column(
-        self, name: str, column: str, rows: pl.DataFrame, where: dict[str, str]
-    ) -> pl.Series:
+    def _column(self, name: str, column: str, rows: pl.DataFrame, dataset: str) -> pl.Series:
         """Read one column of some rows, in their order; by their keys where these are few."""
         if rows.height <= LOOKUP:
             read = self.database.read(name, ["key", column], key=rows["key"])
         else:
-            read = self.database.read(name, ["key", column], **where)
+            read = self.database.read(name, ["key", column], dataset=dataset)
         return rows.join(read, on="key", how="left", maintain_order="left")[column]
 
 
