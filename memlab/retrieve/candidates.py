@@ -61,14 +61,8 @@ def divide_bench(bench: Bench) -> Iterator[Bench] | None:
     n = pl.col("scope").replace_strict(sizes, default=0)
     asked = bench.queries.select(n=n, block=pl.int_range(pl.len()).over("scope") * n // PAIRS)
     large, block = (asked["n"] >= LARGE).to_numpy(), asked["block"].to_numpy()
-    if (
-        store is None
-        or encoder is None
-        or bench.header
-        or not large.any()
-        or not store.search.searchable(encoder, bench.name)
-    ):
-        large[:] = False
+    if large.any() and not _is_indexed(bench):
+        large = np.zeros_like(large)
     if not large.any() and not block.any():
         return None
     if large.any():
@@ -86,6 +80,17 @@ def divide_bench(bench: Bench) -> Iterator[Bench] | None:
         if store is not None and encoder is not None
     )
     return chain(blocks, alone)
+
+
+def _is_indexed(bench: Bench) -> bool:
+    """Say whether candidates of a bench can be looked up; a line says where indexes are missing."""
+    if bench.store is None or bench.encoder is None or bench.header:
+        return False
+    indexed = bench.store.search.searchable(bench.encoder, bench.name)
+    if not indexed:
+        whole = f"scopes of {LARGE:,} turns and more are compared whole, which takes long"
+        _log.warning("%s: %s; `memlab ingest` makes the indexes", bench.name, whole)
+    return indexed
 
 
 def uses_candidates(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:

@@ -79,7 +79,7 @@ class WordStatistics:
         lengths, frequency = [], Counter[str]()
         for words in texts:
             lengths.append(len(words))
-            frequency.update(set(words))
+            frequency.update(list(dict.fromkeys(words)))
         squares = sum(length * length for length in lengths)
         return cls(len(lengths), sum(lengths), squares, frequency)
 

@@ -182,7 +182,11 @@ def large(data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
-    large: Bench, data: Dataset, caplog: pytest.LogCaptureFixture
+    large: Bench,
+    data: Dataset,
+    filled: MemoryStore,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with caplog.at_level(logging.WARNING):
         small, *around = candidates.divide_bench(large) or ()
@@ -200,6 +204,11 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
             "in order of time"
         )
     assert candidates.divide_bench(large.but(store=None)) is None
+    caplog.clear()
+    with monkeypatch.context() as unindexed:
+        unindexed.setattr(filled.search, "searchable", lambda *_: False)
+        assert candidates.divide_bench(large) is None
+    assert "compared whole, which takes long; `memlab ingest` makes the indexes" in caplog.text
     assert candidates.divide_bench(large.but(header=("date",))) is None
 
 
