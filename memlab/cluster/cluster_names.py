@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from memlab.cluster.clusterers import NOISE
 from memlab.errors import DataError, require_extra
-from memlab.text.analysis import LANGUAGES, stop_words
+from memlab.text.analysis import stop_words
+from memlab.text.languages import LANGUAGES
 from memlab.text.tokens import Token, stem, tokens
 from memlab.text.words import CONTRACTIONS, MODALS, NUMBERS, STOP_WORDS, TIMES, word_lists, wordset
 

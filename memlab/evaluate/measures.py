@@ -280,7 +280,9 @@ def _judge_run(run: Run, qrels: Qrels) -> tuple[pl.DataFrame, JudgedRun]:
         novelty=pl.col("novelty").sort(descending=True).over("query"),
     )
     hits = ranked.join(
-        relevant.select("query", "doc_id", "relevance", "subtopic"), on=["query", "doc_id"]
+        relevant.select("query", "doc_id", "relevance", "subtopic"),
+        on=["query", "doc_id"],
+        maintain_order="left_right",
     )
     hits = hits.sort("query", "rank").select(
         "query", "rank", gain=gain, earlier=nth.over("query", "subtopic").cast(pl.Float64)

@@ -16,8 +16,8 @@ from memlab.retrieve.bench import cache_per_bench
 from memlab.retrieve.documents import group_starts
 from memlab.retrieve.fusion import ASKS_ASSISTANT, assistant_turn_mask
 from memlab.retrieve.late_interaction import ScopeTokens, question_per_token, sum_per_question
-from memlab.retrieve.word_statistics import assign_word_ids, idf
 from memlab.text.analysis import tokenize
+from memlab.text.bm25_formula import assign_word_ids, idf
 from memlab.text.dates import date_range, dates
 from memlab.text.words import MONTHS
 
@@ -69,7 +69,7 @@ def word_overlaps(
     known = np.array([of_scope.number.get(word, -1) for word in number], np.int64)
     here = np.zeros((len(session), len(number)), bool)
     here[:, known >= 0] = of_scope.counts[known[known >= 0]].toarray().T > 0
-    frequency = of_scope.weight @ here
+    frequency = of_scope.frequency_of(number)
     weights = asked * idf(frequency, of_scope.n).astype(np.float32)
     total = np.maximum(weights.sum(axis=1, keepdims=True), 1e-6)
     near = {

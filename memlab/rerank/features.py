@@ -24,11 +24,14 @@ from memlab.rerank._words import (
 )
 from memlab.retrieve import Bench
 from memlab.retrieve.best import best
-from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.bm25 import absent_bm25_scores, bm25_scores
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.documents import (
+    NO_SCORES,
+    Moments,
     best_per_group,
     cosines,
+    estimate_spread,
     group_starts,
     lower_scores,
     rank_columns,
@@ -161,15 +164,21 @@ class _ScopeFeatures:
     def add(self, name: str, values: np.ndarray) -> None:
         self.columns[name] = np.broadcast_to(np.asarray(values, np.float32), self.shape)
 
-    def z(self, scores: np.ndarray) -> np.ndarray:
-        """Standardise scores of turns: (q, n)."""
-        return standardise_rows(scores, self.bench.documents("turn").weight_in(self.turns))
+    def z(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+        """Standardise scores of turns: (q, n).
 
-    def z_of_session(self, scores: np.ndarray) -> np.ndarray:
-        """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n)."""
-        return standardise_rows(
-            scores, self.bench.documents("session").weight_in(self.of_sessions)
-        )[:, self.session]
+        :param others: see :func:`memlab.retrieve.documents.estimate_spread`.
+        """
+        absent = self.bench.documents("turn").absent
+        return standardise_rows(scores, estimate_spread(scores, absent, others))
+
+    def z_of_session(self, scores: np.ndarray, others: Moments | None = None) -> np.ndarray:
+        """Standardise scores of sessions, for their turns: (q, n_sessions) → (q, n).
+
+        :param others: as above; by default the spread is that of the sessions at hand.
+        """
+        absent = 0 if others is None else self.bench.documents("session").absent
+        return standardise_rows(scores, estimate_spread(scores, absent, others))[:, self.session]
 
     def best(self, scores: np.ndarray) -> np.ndarray:
         """Take the best turn of each session: (q, n) → (q, n_sessions)."""
@@ -199,25 +208,34 @@ class _ScopeFeatures:
         documents, total = self.bench.documents("turn"), np.zeros(self.shape)
         less = assistant_penalty(self.bench, self.rows, self.turns)
         for name, scores in scorers.items():
-            of_turn, of_best = self.z(scores), self.z_of_session(self.best(scores))
+            others = of_others = None
+            if name == "bm25":
+                others = absent_bm25_scores(self.bench, self.rows, self.turns, level="turn")
+                of_others = NO_SCORES
+            of_turn = self.z(scores, others)
+            of_best = self.z_of_session(self.best(scores), of_others)
             if less is None:
                 total += of_turn + of_best
             else:
-                down = lower_scores(scores, less, documents.weight_in(self.turns))
-                total += self.z(down) + self.z_of_session(self.best(down))
+                spread = estimate_spread(scores, documents.absent, others)
+                down = lower_scores(scores, less, spread)
+                total += self.z(down, others)
+                total += self.z_of_session(self.best(down), of_others)
             if name != "bm25":  # whose scale depends on the scope
                 self.add(name, scores)
                 self.add(f"{name}_below_first", scores - scores.max(axis=1, keepdims=True))
             self.add(f"{name}_z", of_turn)
             self.add(f"{name}_best_of_session", of_best)
-            self.add(f"{name}_three_of_session", self.z_of_session(self.three_best(scores)))
+            three = self.z_of_session(self.three_best(scores), of_others)
+            self.add(f"{name}_three_of_session", three)
             self.add(f"{name}_below_best_of_session", of_turn - self.best(of_turn)[:, self.session])
             for step in NEIGHBOUR_STEPS:
                 self.add(
                     f"{name}_at{-step:+d}",
                     neighbour_values(of_turn, self.session, step, absent=ABSENT),
                 )
-        session = self.z_of_session(of_sessions)
+        others = absent_bm25_scores(self.bench, self.rows, self.of_sessions, level="session")
+        session = self.z_of_session(of_sessions, others)
         total += session
         self.add("bm25_of_session", session)
         self.add("sum", total)

@@ -83,9 +83,9 @@ def _add_recency(
 ) -> pl.DataFrame:
     """Add 2 to the power of −age / half-life; what comes after the question is as fresh as can be."""
     starts = bench.sessions.select("session_id", "start", "end")
-    turns = bench.turns.join(starts, on="session_id", how="left").with_columns(
-        time=pl.coalesce("timestamp", "start")
-    )
+    turns = bench.turns.join(
+        starts, on="session_id", how="left", maintain_order="left"
+    ).with_columns(time=pl.coalesce("timestamp", "start"))
     sessions = starts.select(time=pl.coalesce("end", "start"), doc_id="session_id")
     # A turn and a session may have one id: a chat log names both by what stands in it.
     times = turns.select("time", doc_id="turn_id") if level == "turn" else sessions

@@ -2,12 +2,11 @@
 
 A dataset comes in (:meth:`Bench.of`), a :class:`memlab.records.Run` of turns or sessions goes out.
 ``bench`` holds the questions and what every stage may see, ``documents`` what is searched,
-``word_statistics`` each scope's words, ``passages`` what long turns are cut into, ``candidates``
-what is read of a large scope; ``ranking`` turns scores into runs. The retrievers are ``dense``,
-``bm25``, ``late_interaction``, ``fusion`` (``hybrid``, ``combsum``), ``two_stage`` and ``best``, the
-default. Stages that search again: ``decompose`` (for parts of the question), ``multi_hop`` (for what
-a language model misses in the first results), ``expansion`` (for what it writes: ``expand``,
-``hyde``).
+``passages`` what long turns are cut into, ``candidates`` what is read of a large scope; ``ranking``
+turns scores into runs. The retrievers are ``dense``, ``bm25``, ``late_interaction``, ``fusion``
+(``hybrid``, ``combsum``), ``two_stage`` and ``best``, the default. Stages that search again:
+``decompose`` (for parts of the question), ``multi_hop`` (for what a language model misses in the
+first results), ``expansion`` (for what it writes: ``expand``, ``hyde``).
 """
 
 from memlab.retrieve.bench import Bench

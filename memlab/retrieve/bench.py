@@ -24,6 +24,7 @@ from memlab.text.analysis import tokenize
 if TYPE_CHECKING:
     from memlab.embed import Encoder
     from memlab.store import MemoryStore
+    from memlab.store.scope_statistics import ScopeStatistics
 
 T = TypeVar("T")
 Key = TypeVarTuple("Key")
@@ -47,6 +48,7 @@ class Bench:
     :param store: what remembers vectors; ``None`` for a bench held in memory alone.
     :param language: of the conversations.
     :param progress: whether encoding shows a bar.
+    :param statistics: of the whole scope, where this bench has candidates of a large one.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it
         carries.
     :param remembered: the last rankings, which :mod:`memlab.pipelines` keeps here so that ten
@@ -62,6 +64,7 @@ class Bench:
     store: MemoryStore | None = None
     language: str = "en"
     progress: bool = True
+    statistics: ScopeStatistics | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     remembered: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
@@ -183,7 +186,13 @@ class Bench:
     @cached_property
     def _levels(self) -> dict[Level, Documents]:
         embed = None if self.encoder is None and self.vectors is None else self._encoded
-        return build_documents(self.turns, self.sessions, embed=embed, language=self.language)
+        return build_documents(
+            self.turns,
+            self.sessions,
+            embed=embed,
+            language=self.language,
+            statistics=self.statistics,
+        )
 
     def documents(self, level: Level) -> Documents:
         """Give the documents (turns or sessions) of a level, grouped by scope."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from memlab.errors import DataError
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
+from memlab.retrieve.documents import Moments
 from memlab.retrieve.ranking import Scored, rank
+from memlab.text.bm25_formula import ScopeWords
 
 OF_SESSIONS = 1.5, 0.75
 """k1 and b of documents, Robertson and Zaragoza (2009)."""
@@ -29,7 +33,7 @@ def bm25(
 
     :param k1: term frequency saturation; by default 0.9 for turns, 1.5 for sessions.
     :param b: length normalisation; by default 0.75 for sessions, and for turns what their lengths
-        in the scope ask for, see :attr:`memlab.retrieve.word_statistics.ScopeWords.normalisation`.
+        in the scope ask for, see :attr:`memlab.text.bm25_formula.ScopeWords.normalisation`.
     :raises DataError: for a k1 or b that BM25 cannot use.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework (2009); Kamphuis, de
@@ -51,6 +55,26 @@ def bm25_scores(
         raise DataError(f"k1={k1}, b={b}; BM25 needs k1 ≥ 0 and 0 ≤ b ≤ 1")
     for rows, span in bench.by_scope(level):
         words = bench.documents(level).words_in(span)
-        usual = words.normalisation if level == "turn" else OF_SESSIONS
+        usual = _usual_parameters(words, level)
         norm = usual[0] if k1 is None else k1, usual[1] if b is None else b
         yield rows, span, words.scores([bench.query_words[row] for row in rows], *norm)
+
+
+def _usual_parameters(words: ScopeWords, level: Level) -> tuple[float, float]:
+    return words.normalisation if level == "turn" else OF_SESSIONS
+
+
+def absent_bm25_scores(
+    bench: Bench, rows: np.ndarray, span: slice, *, level: Level
+) -> Moments | None:
+    """Estimate the BM25 scores of a scope's documents that are not among the candidates in a bench.
+
+    :param rows: (q,) of the questions; ``span`` is where the candidates are.
+    :returns: ``None`` where all documents are there.
+    """
+    documents = bench.documents(level)
+    if not documents.absent:
+        return None
+    words = documents.words_in(span)
+    asked = [bench.query_words[row] for row in rows]
+    return words.absent_scores(asked, *_usual_parameters(words, level))

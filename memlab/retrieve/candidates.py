@@ -1,14 +1,13 @@
 """Candidates of a large scope: a small bench around each question, on which every stage works as on any other.
 
 LanceDB's vector index and full-text index each give some turns of the scope, these their sessions,
-and the best of the sessions are read as they are. Some sessions drawn at random come along, each
-for many: from them stages know how rare a word is, and how well turns match on average. The
-questions of a scope that is compared whole are taken some at a time, so that memory grows with
-turns, not with turns × questions.
+and the best of the sessions are read as they are. How rare words and tokens are in the whole scope
+was counted when it was ingested, see :mod:`memlab.store.scope_statistics`. The questions of a scope
+that is compared whole are taken some at a time, so that memory grows with turns, not with turns ×
+questions.
 
-Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); weights of a
-sample: Horvitz and Thompson (JASA 1952); ranks of two indexes: Cormack, Clarke and Büttcher (SIGIR
-2009).
+Source: candidates first: Wang, Lin and Metzler, A Cascade Ranking Model (SIGIR 2011); ranks of two
+indexes: Cormack, Clarke and Büttcher (SIGIR 2009).
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ from memlab.embed.token_vectors import TokenEncoder
 from memlab.records import Question, frame
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.fusion import RRF_K
-from memlab.retrieve.late_interaction import scope_tokens
+from memlab.retrieve.late_interaction import count_tokens
 from memlab.retrieve.passages import passage_vectors
-from memlab.text.analysis import tokenize
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
@@ -36,8 +34,8 @@ if TYPE_CHECKING:
 LARGE = 50_000
 """Turns of a scope from which a question is compared with candidates alone."""
 
-HITS, TURNS, SAMPLE = 200, 1_500, 500
-"""Turns that each index gives; those of candidate sessions, and those drawn at random."""
+HITS, TURNS = 200, 1_500
+"""Turns that each index gives, and turns of candidate sessions."""
 
 LONG, NEAR = 200, 20
 """Of a session of more turns than ``LONG``, the bench has those that stand so many turns from a hit."""
@@ -58,20 +56,13 @@ def divide_bench(bench: Bench) -> Iterator[Bench] | None:
     """
     if bench.provenance.get("path") == PATH:
         return None
-    sizes, store, encoder = (
-        dict(bench.turns.group_by("scope").len().iter_rows()),
-        bench.store,
-        bench.encoder,
-    )
+    store, encoder = bench.store, bench.encoder
+    sizes = dict(bench.turns.group_by("scope").len().iter_rows())
     n = pl.col("scope").replace_strict(sizes, default=0)
     asked = bench.queries.select(n=n, block=pl.int_range(pl.len()).over("scope") * n // PAIRS)
-    indexed = (
-        store is not None
-        and encoder is not None
-        and not bench.header
-        and store.search.searchable(encoder)
-    )
-    large, block = (asked["n"] >= LARGE).to_numpy() & indexed, asked["block"].to_numpy()
+    large, block = (asked["n"] >= LARGE).to_numpy(), asked["block"].to_numpy()
+    if large.any() and not _is_indexed(bench):
+        large = np.zeros_like(large)
     if not large.any() and not block.any():
         return None
     if large.any():
@@ -91,9 +82,20 @@ def divide_bench(bench: Bench) -> Iterator[Bench] | None:
     return chain(blocks, alone)
 
 
+def _is_indexed(bench: Bench) -> bool:
+    """Say whether candidates of a bench can be looked up; a line says where indexes are missing."""
+    if bench.store is None or bench.encoder is None or bench.header:
+        return False
+    indexed = bench.store.search.searchable(bench.encoder, bench.name)
+    if not indexed:
+        whole = f"scopes of {LARGE:,} turns and more are compared whole, which takes long"
+        _log.warning("%s: %s; `memlab ingest` makes the indexes", bench.name, whole)
+    return indexed
+
+
 def uses_candidates(store: MemoryStore, dataset: str, scope: str, encoder: Encoder) -> bool:
     """Say whether a question of a scope is compared with candidates: whether it is large, and indexed."""
-    return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder)
+    return store.search.size(dataset, scope) >= LARGE and store.search.searchable(encoder, dataset)
 
 
 def read_candidate_bench(
@@ -103,17 +105,16 @@ def read_candidate_bench(
 
     :param asked: one row: ``scope`` and ``text``; ``query_id`` and ``timestamp`` are made up where
         absent.
-    :returns: a bench of that question and some 2,000 turns; ``weight`` of its sessions says how
-        many each stands for.
+    :returns: a bench of that question and some 1,500 turns, with the statistics of the scope.
     """
     from memlab.embed import cache_encoder
 
     encoder = cache_encoder(store, encoder)
     scope, text, column = asked["scope"][0], asked["text"][0], store.vectors.column(encoder)
     where: dict[str, Any] = {"dataset": dataset, "scopes": [scope], "k": HITS}
-    found = [store.search.by_vector(encoder.encode([text], kind="query"), column=column, **where)]
-    if words := tokenize([text], language=language, stem=False)[0]:
-        found.append(store.search.by_text([" ".join(words)], **where))
+    found, vector = [store.search.by_text([text], **where)], encoder.encode([text], kind="query")
+    if vector.any():  # else the encoder knows no word of the question
+        found.insert(0, store.search.by_vector(vector, column=column, **where))
     # The sessions of the hits, by the reciprocal ranks of their three best.
     gain = 1 / (RRF_K + pl.int_range(1, pl.len() + 1))
     every = pl.concat(hits.select("session_id", "doc_id", gain=gain) for hits in found)
@@ -121,24 +122,28 @@ def read_candidate_bench(
         pl.col("gain").top_k(3).sum()
     )
     hit = of_session.sort("gain", descending=True, maintain_order=True)["session_id"]
+    if every.is_empty():  # nothing matches, which any turns show as well as others
+        hit = store.sessions(dataset, scopes=[scope], columns=["session_id"])["session_id"]
     near = store.search.sessions(dataset, scope, hit, column=column, most=TURNS)
     kept = rows_near_hits(near.turns, every["doc_id"])
-    sample, total = store.search.sample(dataset, scope, column=column, most=SAMPLE)
-    other = ~pl.col("session_id").is_in(near.sessions["session_id"].implode())
-    rest, others = (
-        sample.turns.select(other).to_series().arg_true().to_numpy(),
-        sample.sessions.filter(other),
+    if every.is_empty():
+        kept = np.arange(near.turns.height)
+    statistics = store.search.statistics.read(
+        dataset,
+        scope,
+        language=language,
+        encoder=encoder if isinstance(encoder, TokenEncoder) else None,
     )
-    weight = (total - near.sessions.height) / max(1, others.height)
     return Bench(
         dataset,
-        pl.concat([near.turns[kept], sample.turns[rest]]),
-        pl.concat([near.sessions.with_columns(weight=1.0), others.with_columns(weight=weight)]),
+        near.turns[kept],
+        near.sessions,
         frame(Question).select("query_id", "scope", "text", "timestamp"),
-        vectors=np.concatenate([near.vectors[kept], sample.vectors[rest]]),
+        vectors=near.vectors[kept],
         encoder=encoder,
         store=store,
         language=language,
+        statistics=statistics,
         provenance={
             "dataset": dataset,
             "path": PATH,
@@ -167,44 +172,48 @@ def rows_near_hits(turns: pl.DataFrame, hits: pl.Series) -> np.ndarray:
 def encode_large_scopes(
     store: MemoryStore, dataset: str, encoder: Encoder, *, progress: bool = True
 ) -> int:
-    """Encode tokens of large scopes, and passages of their long turns, so that no question waits for it.
+    """Encode and count tokens of large scopes, and encode passages, so that no question waits.
 
     :returns: of how many turns, those of the large scopes.
     """
     from tqdm.auto import tqdm
 
-    from memlab.embed import cache_encoder
-
     large = [
         scope for scope in store.scopes(dataset) if uses_candidates(store, dataset, scope, encoder)
     ]
-    total, column = (
-        sum(store.search.size(dataset, scope) for scope in large),
-        store.vectors.column(encoder),
-    )
-    reader = cache_encoder(store, encoder)
+    total = sum(store.search.size(dataset, scope) for scope in large)
     with tqdm(total=total, desc="tokens", unit=" turns", disable=not progress or not total) as bar:
         for scope in large:
-            listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
-            for _, part in listed.group_by(
-                listed["n_turns"].cum_sum() // (2 * TURNS), maintain_order=True
-            ):
-                turns, sessions, vectors = store.search.sessions(
-                    dataset, scope, part["session_id"], column=column
-                )
-                bench = Bench(
-                    dataset,
-                    turns,
-                    sessions,
-                    frame(Question),
-                    vectors=vectors,
-                    encoder=reader,
-                    store=store,
-                )
+            counts = []
+            for bench in _read_in_parts(store, dataset, scope, encoder):
                 passage_vectors(bench)
-                if isinstance(encoder, TokenEncoder) and turns.height:
-                    scope_tokens(bench, slice(0, turns.height))
-                bar.update(turns.height)
+                if isinstance(encoder, TokenEncoder) and bench.turns.height:
+                    counts.append(count_tokens(bench))
+                bar.update(bench.turns.height)
+            if counts:
+                store.search.statistics.keep_tokens(dataset, scope, encoder, counts)
     if large:
         store.tokens.arrange(encoder)
     return total
+
+
+def _read_in_parts(
+    store: MemoryStore, dataset: str, scope: str, encoder: Encoder
+) -> Iterator[Bench]:
+    """Read the sessions of a scope, some thousand turns at a time, as benches without questions."""
+    from memlab.embed import cache_encoder
+
+    reader, column = cache_encoder(store, encoder), store.vectors.column(encoder)
+    listed = store.sessions(dataset, scopes=[scope], columns=["session_id", "n_turns"])
+    part = listed["n_turns"].cum_sum() // (2 * TURNS)
+    for _, sessions in listed.group_by(part, maintain_order=True):
+        near = store.search.sessions(dataset, scope, sessions["session_id"], column=column)
+        yield Bench(
+            dataset,
+            near.turns,
+            near.sessions,
+            frame(Question),
+            vectors=near.vectors,
+            encoder=reader,
+            store=store,
+        )

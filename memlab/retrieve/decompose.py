@@ -68,7 +68,7 @@ def decompose(
     """
     require_turn_run(run, "decompose")
     check_at_least(0, weight=weight)
-    asked = bench.queries.join(run.frame, on="query_id", how="semi")
+    asked = bench.queries.join(run.frame, on="query_id", how="semi", maintain_order="left")
     facets = search_subqueries(
         bench, split_questions(asked, bench, service), retriever=retriever, k=TURNS
     )

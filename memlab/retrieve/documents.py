@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,9 +14,12 @@ import polars as pl
 from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Level
-from memlab.retrieve.word_statistics import ScopeWords
 from memlab.text.analysis import tokenize
+from memlab.text.bm25_formula import ScopeWords, WordStatistics
 from memlab.text.tokens import WORD_OR_SIGN
+
+if TYPE_CHECKING:
+    from memlab.store.scope_statistics import ScopeStatistics
 
 
 def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -43,38 +46,74 @@ def scale_to_unit(vectors: np.ndarray) -> np.ndarray:
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
-def standardise_rows(scores: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+Spread = tuple[np.ndarray, np.ndarray]
+"""Mean and standard deviation of each row of scores: (q, 1) each."""
+
+Moments = tuple[np.ndarray, np.ndarray]
+"""Mean and mean square of each row of scores: (q, 1) each."""
+
+NO_SCORES: Moments = np.zeros((1, 1)), np.zeros((1, 1))
+"""Of documents that all score 0."""
+
+HEAD = 200
+"""Of the candidates of a large scope, so many score higher than what is not among them."""
+
+
+def standardise_rows(scores: np.ndarray, spread: Spread | None = None) -> np.ndarray:
     """Give each row mean 0 and standard deviation 1; a row of equal scores gives zeros.
 
     :param scores: (q, n).
-    :param weight: (n,) how many each column stands for, where not for itself alone.
+    :param spread: of all scores of each row, where these are some of them.
 
     >>> import numpy as np
     >>> from memlab.retrieve.documents import standardise_rows
     >>> standardise_rows(np.array([[1.0, 3.0], [5.0, 5.0]])).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
     """
-    centred, spread = _centre_and_deviation(scores, weight)
-    return np.divide(centred, spread, out=np.zeros_like(centred), where=spread > 1e-12)
+    centred, deviation = _centre_and_deviation(scores, spread)
+    return np.divide(centred, deviation, out=np.zeros_like(centred), where=deviation > 1e-12)
 
 
-def lower_scores(
-    scores: np.ndarray, by: np.ndarray, weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Subtract standard deviations of its row from each score: (q, n), ``by`` (q, n) of them; ``weight`` as above."""
-    return scores - by * _centre_and_deviation(scores, weight)[1]
+def lower_scores(scores: np.ndarray, by: np.ndarray, spread: Spread | None = None) -> np.ndarray:
+    """Subtract ``by`` (q, n) standard deviations of its row from each score (q, n); ``spread`` as above."""
+    return scores - by * _centre_and_deviation(scores, spread)[1]
 
 
 def _centre_and_deviation(
-    scores: np.ndarray, weight: np.ndarray | None
+    scores: np.ndarray, spread: Spread | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Give each row's distances from its mean (q, n), and their standard deviation (q, 1)."""
-    if weight is None:
-        centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
-        return centred, centred.std(axis=1, keepdims=True)
-    share = (weight / weight.sum())[:, None]
-    centred = scores - scores @ share
-    return centred, np.sqrt(centred**2 @ share)
+    if spread is not None:
+        return scores - spread[0], spread[1]
+    centred = scores - scores.mean(axis=1, keepdims=True, dtype=np.float64)
+    return centred, centred.std(axis=1, keepdims=True)
+
+
+def estimate_spread(
+    scores: np.ndarray, absent: int, others: Moments | None = None
+) -> Spread | None:
+    """Estimate the spread of the scores of all documents of a scope from those of its candidates.
+
+    :param scores: (q, n) of the candidates.
+    :param absent: how many documents are not among them.
+    :param others: of their scores; by default those of the candidates behind the first 200.
+    :returns: ``None`` where all documents are at hand.
+
+    >>> import numpy as np
+    >>> from memlab.retrieve.documents import NO_SCORES, estimate_spread
+    >>> mean, deviation = estimate_spread(np.array([[2.0, 2.0]]), 2, NO_SCORES)
+    >>> mean.tolist(), deviation.tolist()
+    ([[1.0]], [[1.0]])
+    """
+    if not absent:
+        return None
+    wide, total = scores.astype(np.float64), scores.shape[1] + absent
+    if others is None:
+        rest = -np.sort(-wide, axis=1)[:, min(HEAD, wide.shape[1] // 2) :]
+        others = rest.mean(axis=1, keepdims=True), (rest**2).mean(axis=1, keepdims=True)
+    mean = (wide.sum(axis=1, keepdims=True) + absent * others[0]) / total
+    square = ((wide**2).sum(axis=1, keepdims=True) + absent * others[1]) / total
+    return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
 
 def group_starts(group: np.ndarray) -> np.ndarray:
@@ -111,8 +150,8 @@ class Documents:
     :param write: gives the texts.
     :param embed: gives the embeddings; ``None`` without an encoder.
     :param language: that the texts are read in.
-    :param weight: (n,) how many of the scope's documents each stands for, see
-        :mod:`memlab.retrieve.candidates`; ``None`` where all are here and each stands for itself.
+    :param whole: the statistics of the words of all documents, where these are some of those of one
+        scope, see :mod:`memlab.retrieve.candidates`.
     :param made: what :func:`memlab.retrieve.bench.cache_per_bench` keeps.
     """
 
@@ -122,7 +161,7 @@ class Documents:
     write: Callable[[], list[str]] = field(repr=False)
     embed: Callable[[], np.ndarray] | None = field(default=None, repr=False)
     language: str = "en"
-    weight: np.ndarray | None = None
+    whole: WordStatistics | None = None
     made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -176,13 +215,14 @@ class Documents:
         """Give the statistics of words of one scope, whose documents are in ``span``."""
         place = ("words", span.start, span.stop)
         if place not in self.made:
-            self.made[place] = ScopeWords.of(self.words[span], self.weight_in(span))
+            self.made[place] = ScopeWords.of(self.words[span], self.whole)
         words: ScopeWords = self.made[place]
         return words
 
-    def weight_in(self, span: slice) -> np.ndarray | None:
-        """Give how many documents each of a scope's stands for, see :attr:`weight`."""
-        return None if self.weight is None else self.weight[span]
+    @property
+    def absent(self) -> int:
+        """How many documents the scope has beside these."""
+        return 0 if self.whole is None else self.whole.n - len(self.ids)
 
     def at(self, doc_ids: pl.Series) -> np.ndarray:
         """Give the places of ids.
@@ -218,11 +258,12 @@ def build_documents(
     *,
     embed: Callable[[], np.ndarray] | None = None,
     language: str = "en",
+    statistics: ScopeStatistics | None = None,
 ) -> dict[Level, Documents]:
     """Put turns and sessions in order of scope and time, as documents of both levels.
 
-    :param sessions: where they are some of many, ``weight`` says how many each stands for.
     :param embed: gives the embeddings of the turns, in the order of ``turns``.
+    :param statistics: of the whole scope, where these are some of its turns and sessions.
     :raises DataError: for a turn of a session that is not listed.
     """
     order = sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
@@ -235,18 +276,17 @@ def build_documents(
         raise DataError(f"{what}, which the dataset does not list; list it among the sessions")
     placed = placed.sort("session", "n", maintain_order=True)
     rows, session = (placed[column].to_numpy().astype(np.int64) for column in ("row", "session"))
-    weight = order["weight"].to_numpy() if "weight" in order.columns else None
     of_turns = Documents(
         placed["turn_id"].to_numpy(), session, _scope_spans(placed["scope"]),
         write=lambda: turn_texts(placed.drop("row", "session")),
         embed=embed and (lambda: np.ascontiguousarray(embed()[rows])),
-        language=language, weight=None if weight is None else weight[session],
+        language=language, whole=statistics and statistics.turn,
     )  # fmt: skip
     of_sessions = Documents(
         order["session_id"].to_numpy(), np.arange(order.height), _scope_spans(order["scope"]),
         write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
         embed=embed and (lambda: _unit_group_means(of_turns.vectors(), session, order.height)),
-        language=language, weight=weight,
+        language=language, whole=statistics and statistics.session,
     )  # fmt: skip
     return {"turn": of_turns, "session": of_sessions}
 

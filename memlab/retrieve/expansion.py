@@ -83,7 +83,7 @@ def expand(
         raise DataError(f"kinds={tuple(kinds)}; choose from {', '.join(KINDS)}, each once")
     if {"vec", "hyde"} & set(kinds):
         bench.embedder()  # before the model is asked
-    asked = bench.queries.join(run.frame, on="query_id", how="semi")
+    asked = bench.queries.join(run.frame, on="query_id", how="semi", maintain_order="left")
     questions = asked.select(question="text")
     values = generate_per_question(
         questions, service, task="expand", shape=Expansion, system=INSTRUCTION, what="expansions"

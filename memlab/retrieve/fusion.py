@@ -17,9 +17,16 @@ from memlab.errors import DataError
 from memlab.records import Level, Run, run_from_scores
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench, cache_per_bench
-from memlab.retrieve.bm25 import bm25, bm25_scores
+from memlab.retrieve.bm25 import absent_bm25_scores, bm25, bm25_scores
 from memlab.retrieve.dense import dense, dense_scores
-from memlab.retrieve.documents import best_per_group, lower_scores, standardise_rows
+from memlab.retrieve.documents import (
+    NO_SCORES,
+    Spread,
+    best_per_group,
+    estimate_spread,
+    lower_scores,
+    standardise_rows,
+)
 from memlab.retrieve.late_interaction import late_scores
 from memlab.retrieve.ranking import Scored, rank
 
@@ -133,6 +140,20 @@ def hybrid(bench: Bench, *, level: Level = "turn", k: int = 200) -> Run:
     return bench.show(rrf([dense(bench, level=level, k=k), bm25(bench, level=level, k=k)], k=k))
 
 
+def _spread_of_best(best: np.ndarray, spread: Spread | None) -> Spread | None:
+    """Estimate the spread of the best turns of all sessions of a scope.
+
+    Candidate sessions are few and similar, so that their own spread is uncertain; that of turns is
+    known better, and off by a factor. The geometric mean of both came nearest to exact search.
+
+    :param best: (q, n_sessions) of the candidates; ``spread`` that of the turns, ``None`` where
+        all are at hand.
+    """
+    if spread is None:
+        return None
+    return spread[0], np.sqrt(spread[1] * best.std(axis=1, keepdims=True))
+
+
 @stage
 def combsum(
     bench: Bench,
@@ -195,16 +216,26 @@ def _sum_scores(
             documents.session[turns] - sessions.start,
             sessions.stop - sessions.start,
         )
-        weight, weight_of_sessions = documents.weight_in(turns), whole.weight_in(sessions)
         less = assistant_penalty(bench, rows, turns, assistant)
         total = np.zeros((len(rows), len(group) if level == "turn" else n_sessions))
         for (name, own, other), (_, _, scores) in zip(used, scored, strict=True):
+            others = None
+            if name == "bm25":
+                others = absent_bm25_scores(bench, rows, turns, level="turn")
+            spread = estimate_spread(scores, documents.absent, others)
             if less is not None:
-                scores = lower_scores(scores, less, weight)
-            best = standardise_rows(best_per_group(scores, group, n_sessions), weight_of_sessions)
-            total += own * (standardise_rows(scores, weight) if level == "turn" else best)
+                scores = lower_scores(scores, less, spread)
+                spread = estimate_spread(scores, documents.absent, others)
+            best = best_per_group(scores, group, n_sessions)
+            if name == "bm25":
+                best = standardise_rows(best, estimate_spread(best, whole.absent, NO_SCORES))
+            else:
+                best = standardise_rows(best, _spread_of_best(best, spread))
+            total += own * (standardise_rows(scores, spread) if level == "turn" else best)
             if other:
                 if name == "bm25" and of_sessions:
-                    best = standardise_rows(next(of_sessions)[2], weight_of_sessions)
+                    best = next(of_sessions)[2]
+                    others = absent_bm25_scores(bench, rows, sessions, level="session")
+                    best = standardise_rows(best, estimate_spread(best, whole.absent, others))
                 total += other * (best[:, group] if level == "turn" else best)
         yield rows, turns if level == "turn" else sessions, total

@@ -16,7 +16,7 @@ from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.documents import best_per_group
 from memlab.retrieve.passages import best_passage_scores, cut_passages
 from memlab.retrieve.ranking import Scored, rank
-from memlab.retrieve.word_statistics import idf
+from memlab.text.bm25_formula import idf
 
 CONTEXT = 2
 """Turns of the session, or passages of long ones, that the model reads before each."""
@@ -173,32 +173,40 @@ def _embed_scope_tokens(bench: Bench) -> dict[int, ScopeTokens]:
     tokens = compress_tokens(
         _token_encoder(bench).encode_tokens(read, before=before, kind="document")
     )
-    scopes = {}
+    scopes, whole = {}, bench.statistics and bench.statistics.tokens
     for span in documents.spans.values():
         place, start = cut.within(slice(*span))
         rows, inverse = np.unique(number[place].astype(np.int64), return_inverse=True)
         texts = tokens.take(rows)
-        weight = documents.weight_in(slice(*span))
-        weight = np.ones(len(start)) if weight is None else weight
-        weights = idf(_token_document_frequency(texts, inverse, start, weight), weight.sum())
-        scopes[span[0]] = ScopeTokens(texts, inverse, start, weights.astype(np.float32))
+        n, frequency = whole or (len(start), _token_document_frequency(texts, inverse, start))
+        weights = idf(frequency, n).astype(np.float32)
+        scopes[span[0]] = ScopeTokens(texts, inverse, start, weights)
     return scopes
 
 
+def count_tokens(bench: Bench) -> tuple[int, np.ndarray]:
+    """Count the turns of a bench of one scope, and in how many of them each token stands: n, (v + 1,).
+
+    :raises DataError: without an encoder that gives token embeddings.
+    """
+    tokens = scope_tokens(bench, slice(0, bench.turns.height))
+    frequency = _token_document_frequency(tokens.texts, tokens.inverse, tokens.start)
+    return len(tokens.start), frequency
+
+
 def _token_document_frequency(
-    texts: TokenVectors, inverse: np.ndarray, start: np.ndarray, weight: np.ndarray
+    texts: TokenVectors, inverse: np.ndarray, start: np.ndarray
 ) -> np.ndarray:
     """Say in how many turns each token of the vocabulary stands: (v + 1,), the last for tokens of no turn.
 
-    :param inverse: and ``start`` as :class:`ScopeTokens` has them; ``weight`` (n,) how many turns
-        each stands for.
+    :param inverse: and ``start`` as :class:`ScopeTokens` has them.
     """
     turn = np.repeat(np.arange(len(start)), np.diff(start, append=len(inverse)))
     size, lengths = 2 + int(texts.ids.max(initial=-1)), np.diff(texts.start)[inverse]
     begin = texts.start[inverse] - np.cumsum(lengths) + lengths
     ids = texts.ids[np.arange(lengths.sum()) + np.repeat(begin, lengths)]
     pairs = np.unique(np.repeat(turn, lengths) * size + ids)  # a token of a turn counts once
-    return np.bincount(pairs % size, weight[pairs // size], minlength=size)
+    return np.bincount(pairs % size, minlength=size)
 
 
 def query_tokens(bench: Bench) -> TokenVectors:

@@ -201,6 +201,12 @@ class Database:
             self._tables[name] = table
         return self._tables[name]
 
+    def search_state(self) -> list[tuple[str, int]]:
+        """Give the versions of the tables that search reads: what was read of them holds for these."""
+        opened = sorted(name for name in self._tables if name.startswith(("words_", "statistics")))
+        names = ["turns", "datasets", *opened]
+        return [(name, int(self.table(name).version)) for name in names]
+
     def read(
         self,
         name: str,
@@ -220,7 +226,8 @@ class Database:
         where = {c: v if v is None or isinstance(v, str) else list(v) for c, v in where.items()}
         with self.guarded(f"reading {name}"):
             if [] in where.values() or (name not in self._tables and name not in self.names()):
-                types = TABLES[name].columns
+                family = name if name in TABLES else name.partition("_")[0]
+                types = TABLES[family].columns
                 return pl.DataFrame(
                     schema={column: types.get(column, pl.String()) for column in columns}
                 )

@@ -145,6 +145,24 @@ TABLES: dict[str, Table] = {
             "why": pl.String(),
         }
     ),
+    # What is searched, and what is counted of large scopes.
+    "words": Table(
+        {
+            **_string_columns("key", "dataset", "scope", "session_id", "turn_id"),
+            "position": _INT,
+            **_string_columns("content_hash", "words"),
+        },
+        "cache",
+    ),
+    "statistics": Table(
+        {
+            **_string_columns("key", "dataset", "scope", "of", "state"),
+            **dict.fromkeys(("n", "length", "squares"), _INT),
+            "names": pl.List(pl.String()),
+            "frequency": pl.List(_INT),
+        },
+        "cache",
+    ),
     # Caches.
     "embeddings": Table({"key": pl.String(), "vector": pl.Array(pl.Float32(), 0)}, "cache"),
     "tokens": Table({"key": pl.String(), "ids": pl.Binary(), "vectors": pl.Binary()}, "cache"),

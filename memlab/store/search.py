@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from memlab.embed.encoder import Encoder
-from memlab.errors import StoreError
-from memlab.store.database import Database, TableGroup
+from memlab.errors import ModelError, StoreError
+from memlab.store.database import Database
 from memlab.store.dataset_rows import CURRENT_VERSIONS, read_dataset_entry, read_rows
 from memlab.store.schemas import build_row_filter, row_columns
+from memlab.store.scope_statistics import Statistics
+from memlab.store.text_index import TextIndex, VersionedReads
 from memlab.store.vectors import check_vectors, column_name
-
-T = TypeVar("T")
+from memlab.text.analysis import tokenize
+from memlab.text.bm25_formula import ScopeWords
 
 INDEXED_SCOPE = 100_000
 """Turns of one scope from which a vector index pays. Below it, comparing every vector of the scope is as fast (75,000
@@ -42,23 +44,16 @@ class SessionTurns(NamedTuple):
     vectors: np.ndarray
 
 
-class Search(TableGroup):
-    """Search in the database itself: ``store.search``."""
+class Search(VersionedReads):
+    """Search in the database itself: ``store.search``.
+
+    :param text: the full-text index; ``statistics`` are the counts of scopes.
+    """
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._seen: tuple[Any, dict[tuple[Any, ...], Any]] = None, {}
-
-    def _known(self, make: Callable[..., T], *key: Any) -> T:
-        """Give what a method finds, once for a version of the turns and of what is listed."""
-        with self.database.guarded("reading turns"):
-            version = self.database.table("turns").version, self.database.table("datasets").version
-            if self._seen[0] != version:
-                self._seen = version, {}
-            known, key = self._seen[1], (make.__name__, *key)
-            if key not in known:
-                known[key] = make(*key[1:])
-        return cast(T, known[key])
+        self.text = TextIndex(database)
+        self.statistics = Statistics(database, self.text)
 
     def _indexed(self) -> set[str]:
         """Give the columns that have an index."""
@@ -90,24 +85,17 @@ class Search(TableGroup):
         :returns: ``column``, ``index`` and ``made``: whether it was made now, was there, or why it
             was left out.
         """
-        from lancedb.index import FTS, Bitmap, BTree, IvfFlat
+        from lancedb.index import Bitmap, BTree, IvfFlat
 
-        wanted: dict[str, Any] = {
-            "content": FTS(remove_stop_words=False),
-            "scope": BTree(),
-            "dataset": Bitmap(),
-        }
-        wanted["session_id"], rows = BTree(), []
+        wanted: dict[str, Any] = {"scope": BTree(), "dataset": Bitmap(), "session_id": BTree()}
         if encoder is not None:
             # Flat within a partition: distances are exact, which those of quantised indexes are
             # not.
             wanted[column_name(encoder)] = IvfFlat(distance_type="cosine")
         with self.database.guarded("indexing", writes="create_indexes"):
-            table, there, largest = (
-                self.database.table("turns"),
-                self._indexed(),
-                max(self._sizes().values(), default=0),
-            )
+            rows = [("words", "FTS", self._index_words())]
+            table, there = self.database.table("turns"), self._indexed()
+            largest = max(self._sizes().values(), default=0)
             for name, config in wanted.items():
                 made = "there" if name in there else "made"
                 if made == "made" and isinstance(config, IvfFlat) and largest < INDEXED_SCOPE:
@@ -116,6 +104,22 @@ class Search(TableGroup):
                     table.create_index(name, config=config)
                 rows.append((name, type(config).__name__, made))
         return pl.DataFrame(rows, schema=["column", "index", "made"], orient="row")
+
+    def _index_words(self) -> str:
+        """Index the words of all turns, and count those of large scopes."""
+        filled, languages, left_out = [], set(), []
+        for name, language in self.database.datasets()["name", "language"].sort("name").iter_rows():
+            try:
+                if self.text.fill(name):
+                    filled.append(name)
+                languages.add(language)
+            except ModelError as error:  # the stop words of the language are not installed
+                left_out.append(f"left out for {name}: {error}")
+        for language in sorted(languages):
+            self.text.index(language)
+        for name in filled:
+            self.statistics.keep(name)
+        return "; ".join(["made" if filled else "there", *left_out])
 
     def by_vector(
         self, vectors: np.ndarray, *, column: str, dataset: str, scopes: Sequence[str], k: int
@@ -126,7 +130,8 @@ class Search(TableGroup):
         :param scopes: the scope of each query.
         :returns: ``query`` (row of the query), ``doc_id``, ``session_id``, ``score`` (cosine
             similarity); by query, best first, ties by the hash of the text.
-        :raises StoreError: for a wrong width, a NaN, or an unknown column.
+        :raises StoreError: for a wrong width, a NaN, zeros alone (for which LanceDB 0.40 gives no
+            rows and no error), or an unknown column.
         """
         widths, indexed, sizes = (
             self._known(self._widths),
@@ -138,6 +143,11 @@ class Search(TableGroup):
                 f"store {self.database.uri} has no vectors {column!r}; run store.vectors.backfill"
             )
         queries = check_vectors(vectors, dim=widths[column], what=f"queries on {column}")
+        for row in np.flatnonzero(~queries.any(axis=1)):
+            raise StoreError(
+                f"queries on {column}: row {row} holds zeros alone, which point nowhere; "
+                "encode a text that the encoder knows a word of"
+            )
 
         def nearest(row: int) -> Any:
             query = self.database.table("turns").search(queries[row], vector_column_name=column)
@@ -145,37 +155,44 @@ class Search(TableGroup):
             query = query.distance_type("cosine")
             return query.bypass_vector_index() if exact else query
 
-        return self._hits(nearest, "_distance", dataset, list(scopes), k, n=len(queries))
+        def hits(row: int, scope: str) -> pl.DataFrame:
+            query = nearest(row).where(build_row_filter(dataset=dataset, scope=scope))
+            near = query.limit(OVER_FETCH * k + 50).select([*_FOUND, "_distance"]).to_polars()
+            return near.with_columns(score=1.0 - pl.col("_distance"))
+
+        return self._hits(hits, dataset, list(scopes), k, n=len(queries))
 
     def by_text(
         self, texts: Iterable[str], *, dataset: str, scopes: Sequence[str], k: int
     ) -> pl.DataFrame:
-        """Find turns by their words (BM25 over ``content``), for each query within its scope.
+        """Find turns by their words, for each query within its scope: BM25 over the scope.
 
-        Every sign in a query is text, never an operator. Word weights are those of the whole table,
-        so scores differ from BM25 over one scope alone.
+        Every sign in a query is text, never an operator. A turn has the score that BM25 over the
+        whole scope gives, see :mod:`memlab.text.bm25_formula`; LanceDB's index chooses the turns
+        that are scored, and those that came after it was filled all are.
 
         :returns: as :meth:`by_vector` does, ``score`` from BM25.
         :raises StoreError: when there is no full-text index: see :meth:`create_indexes`.
         """
-        from lancedb.query import MatchQuery
-
-        queries = list(texts)
-        if "content" not in self._known(self._indexed):
+        language = read_dataset_entry(self.database, dataset)["language"]
+        queries = tokenize(list(texts), language=language)
+        if not self.text.there(language):
             raise StoreError(
                 f"store {self.database.uri} has no full-text index; run store.search.create_indexes()"
             )
 
-        def matched(row: int) -> Any:
-            query = MatchQuery(queries[row], "content")  # type: ignore[call-arg]
-            return self.database.table("turns").search(query, query_type="fts")
+        def hits(row: int, scope: str) -> pl.DataFrame:
+            found = self.text.matches(queries[row], dataset, scope, limit=OVER_FETCH * k + 50)
+            whole = self.statistics.read(dataset, scope, language=language).turn
+            words = ScopeWords.of(found["words"].to_list(), whole)
+            scores = words.scores([queries[row]], *words.normalisation)[0]
+            return found.with_columns(score=scores.astype(np.float64)).filter(pl.col("score") > 0)
 
-        return self._hits(matched, "_score", dataset, list(scopes), k, n=len(queries))
+        return self._hits(hits, dataset, list(scopes), k, n=len(queries))
 
     def _hits(
         self,
-        search: Callable[[int], Any],
-        score: str,
+        search: Callable[[int, str], pl.DataFrame],
         dataset: str,
         scopes: list[str],
         k: int,
@@ -185,6 +202,9 @@ class Search(TableGroup):
         """Keep the first k of each of n queries: best first, ties by the hash of the text, not the database's order.
 
         Never by id, which in some benchmarks gives the label away, nor by age.
+
+        :param search: gives more than wanted, since which of the turns with one score come first
+            changes with the limit.
         """
         read_dataset_entry(self.database, dataset)
         if len(scopes) != n or k < 1:
@@ -194,46 +214,24 @@ class Search(TableGroup):
         hits = [pl.DataFrame(schema=_HITS)]
         with self.database.guarded("searching"):
             for row, scope in enumerate(scopes):
-                # More than wanted, since which of the turns with one score come first changes with
-                # the limit.
-                query = (
-                    search(row)
-                    .where(build_row_filter(dataset=dataset, scope=scope))
-                    .limit(OVER_FETCH * k + 50)
-                )
-                near = query.select([*_FOUND, score]).to_polars()
-                value = pl.col(score) if score == "_score" else 1.0 - pl.col(score)
-                near = near.with_columns(query=pl.lit(row), doc_id="turn_id", score=value)
+                near = search(row, scope).with_columns(query=pl.lit(row), doc_id="turn_id")
                 best = near.drop_nulls("score").sort(
                     "score", "content_hash", "position", descending=[True, False, False]
                 )
-                hits.append(best.head(k).select(*_HITS).cast(_HITS))
+                hits.append(
+                    best.head(k).select(pl.col(name).cast(of) for name, of in _HITS.items())
+                )
         return pl.concat(hits)
 
-    def searchable(self, encoder: Encoder) -> bool:
-        """Say whether turns can be found here by their words and by an encoder's vectors."""
-        indexed = {"content", "session_id"} <= self._known(self._indexed)
+    def searchable(self, encoder: Encoder, dataset: str) -> bool:
+        """Say whether turns of a dataset can be found by their words and by an encoder's vectors."""
+        language = read_dataset_entry(self.database, dataset)["language"]
+        indexed = "session_id" in self._known(self._indexed) and self.text.there(language)
         return indexed and column_name(encoder) in self._known(self._widths)
 
     def size(self, dataset: str, scope: str) -> int:
         """Count the turns of a scope."""
         return self._known(self._sizes).get((dataset, scope), 0)
-
-    def sample(
-        self, dataset: str, scope: str, *, column: str, most: int
-    ) -> tuple[SessionTurns, int]:
-        """Read sessions of a scope that are drawn at random, the same ones until the store changes.
-
-        :param most: as for :meth:`sessions`.
-        :returns: the sessions, and how many the scope has.
-        """
-        every = self._known(self._sessions, dataset, scope)["session_id"]
-
-        def sample(dataset: str, scope: str, column: str, most: int) -> SessionTurns:
-            drawn = every.sample(fraction=1, shuffle=True, seed=0).head(most)
-            return self.sessions(dataset, scope, drawn, column=column, most=most)
-
-        return self._known(sample, dataset, scope, column, most), len(every)
 
     def sessions(
         self,
@@ -270,7 +268,7 @@ class Search(TableGroup):
         place = listed.select("session_id", place=pl.int_range(pl.len()))
         turns = (
             rows.sort("position", "key")
-            .join(place, on="session_id")
+            .join(place, on="session_id", maintain_order="left")
             .sort("place", "n", maintain_order=True)
         )
         encoded = turns.filter(read[column].gather(turns["row"]).is_not_null())

@@ -115,7 +115,7 @@ def _extract_keys(bench: Bench, of: str, service: str) -> pl.DataFrame:
                 own=pl.Series(documents.texts)
             )
             text = pl.format("[{}] {}", "head", "own")
-            keys = named.join(first, on="session_id").select(
+            keys = named.join(first, on="session_id", maintain_order="left").select(
                 text=text, turn_id=pl.concat_list("turn_id")
             )
     if line:

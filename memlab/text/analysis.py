@@ -1,14 +1,16 @@
 """The analyser of retrieval: lower-case words, stemmed, without stop words.
 
-One analyser for documents and questions, BM25 and every stage that compares words. A language
-brings its stemmer (Snowball's) and its stop words; the tokens are the same everywhere: runs of two
-letters or digits, or more.
+One analyser for documents and questions, BM25, the full-text index and every stage that compares
+words. A language brings its stemmer (Snowball's), its stop words and the letters of its alphabet;
+accents on other letters are left out before the stemmer, so that "resume" finds "résumé". The
+tokens are the same everywhere: runs of two letters or digits, or more.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -22,8 +24,47 @@ from memlab.text.words import FUNCTION_WORDS, word_lists
 
 _log = logging.getLogger("memlab")
 
+ANALYSER = 2
+"""Raised by whoever changes what :func:`tokenize` gives: words that a store keeps are then made again."""
+
 _WORD = r"\w{2,}"  # in Rust's syntax, whose \w holds the vowel signs of Hindi or Tamil too
 _MAX_STOP_WORDS = 500  # longer lists of stop words hold words with a meaning
+
+OWN_LETTERS: Mapping[str, str] = {
+    "ca": "àçèéíïòóúü",
+    "cs": "áčďéěíňóřšťúůýž",
+    "da": "åæø",
+    "de": "äöüß",
+    "eo": "ĉĝĥĵŝŭ",
+    "es": "áéíñóúü",
+    "et": "äõöüšž",
+    "eu": "ñü",
+    "fi": "åäö",
+    "fr": "àâæçèéêëîïôœùûüÿ",
+    "ga": "áéíóú",
+    "hu": "áéíóöőúüű",
+    "it": "àèéìíîòóùú",
+    "lt": "ąčęėįšųūž",
+    "nl": "áäèéëíïóöúü",
+    "no": "åæø",
+    "pl": "ąćęłńóśźż",
+    "pt": "àáâãçéêíóôõúü",
+    "ro": "ăâîșțşţ",
+    "sr": "čćđšž",
+    "sv": "åäö",
+    "tr": "çğıöşü",
+}
+"""The letters of an alphabet beside a to z, which its stemmer knows: a Swedish "får" is no "far"."""
+
+OFTEN_BARE = frozenset({"ca", "es", "fr", "it", "pt"})
+"""Languages whose accents show stress or sound and are often left out in chats: they go after the stemmer."""
+
+# Another letter to those who read these languages, not an n with an accent.
+_APART = "ñ"
+
+_UNDECOMPOSED = str.maketrans(
+    {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ß": "ss", "ı": "i"}
+)
 
 
 @lru_cache(maxsize=256)
@@ -55,6 +96,8 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
     [['doctor', 'see', 'move']]
     >>> tokenize(["Wie viele Ärzte habe ich besucht?"], language="de")
     [['viel', 'arzt', 'besucht']]
+    >>> tokenize(["her résumé", "her resume"])
+    [['resum'], ['resum']]
     """
     split = pl.col("word").str.to_lowercase().str.extract_all(_WORD)
     flat = (
@@ -64,11 +107,36 @@ def tokenize(texts: Sequence[str], *, language: str = "en", stem: bool = True) -
         .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(_stop_series(language)))
         .collect()
     )
-    words = flat["word"].to_list()
+    words = _fold_words(flat["word"].to_list(), OWN_LETTERS.get(language, ""))
     if stem:
         words = tokens.stem(words, language)
+    if language in OFTEN_BARE:
+        words = _fold_words(words, _APART)
     ends = np.searchsorted(flat["text"].to_numpy(), np.arange(len(texts) + 1)).tolist()
     return [words[start:end] for start, end in pairwise(ends)]
+
+
+def _fold_words(words: list[str], kept: str) -> list[str]:
+    return [word if word.isascii() else fold_accents(word, kept) for word in words]
+
+
+@lru_cache(maxsize=100_000)
+def fold_accents(word: str, kept: str = "") -> str:
+    """Write the Latin letters of a word without accents; letters of other scripts stay as they are.
+
+    :param kept: letters that stay too, lower-case and composed.
+
+    >>> from memlab.text.analysis import fold_accents
+    >>> fold_accents("café"), fold_accents("łódź"), fold_accents("får", "åäö"), fold_accents("мой")
+    ('cafe', 'lodz', 'får', 'мой')
+    """
+    letters = []
+    for letter in unicodedata.normalize("NFC", word):
+        parts = unicodedata.normalize("NFKD", letter.translate(_UNDECOMPOSED))
+        plain = "".join(part for part in parts if not unicodedata.combining(part))
+        folds = plain and plain.isascii() and letter not in kept
+        letters.append(plain if folds else letter)
+    return "".join(letters)
 
 
 @lru_cache(maxsize=len(LANGUAGES))

@@ -15,7 +15,7 @@ from store_data import build
 from memlab import Bench, Dataset, MemoryStore, embed, pipeline
 from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
-from memlab.records import Question, concat, frame
+from memlab.records import LEVELS, Level, Question, concat, frame
 from memlab.retrieve import bm25, candidates, dense, hybrid, passages
 
 
@@ -175,13 +175,18 @@ def filled(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> MemorySto
 
 @pytest.fixture
 def large(data: Dataset, filled: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> Bench:
-    for name, size in (("LARGE", 200), ("HITS", 40), ("TURNS", 200), ("SAMPLE", 100)):
+    for name, size in (("LARGE", 200), ("HITS", 40), ("TURNS", 300)):
         monkeypatch.setattr(candidates, name, size)
+    candidates.encode_large_scopes(filled, data.name, StandIn(), progress=False)
     return Bench.of(data, encoder=StandIn(), store=filled, ingest=False, progress=False)
 
 
 def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
-    large: Bench, data: Dataset, caplog: pytest.LogCaptureFixture
+    large: Bench,
+    data: Dataset,
+    filled: MemoryStore,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with caplog.at_level(logging.WARNING):
         small, *around = candidates.divide_bench(large) or ()
@@ -189,17 +194,35 @@ def test_questions_of_large_scopes_alone_have_candidates_and_a_line_says_so(
     assert small.queries["scope"].unique().to_list() == ["scope-1"]
     for part in around:
         assert part.turns.height <= 320
+        assert part.documents("turn").absent == N - part.turns.height
         whole = part.sessions.join(data.sessions, on=["session_id", "n_turns"], how="semi")
         assert part.turns["session_id"].n_unique() == whole.height == part.sessions.height
-        assert part.sessions["weight"].sum() == pytest.approx(24)
+        assert part.documents("session").absent == 24 - part.sessions.height
         assert candidates.divide_bench(part) is None
         first = part.documents("turn").ids.tolist()
         assert first == [turn for turn in data.turns["turn_id"] if turn in set(first)], (
             "in order of time"
         )
     assert candidates.divide_bench(large.but(store=None)) is None
+    caplog.clear()
+    with monkeypatch.context() as unindexed:
+        unindexed.setattr(filled.search, "searchable", lambda *_: False)
+        assert candidates.divide_bench(large) is None
+    assert "compared whole, which takes long; `memlab ingest` makes the indexes" in caplog.text
     headed = embed.load(StandIn(), header=("time",))
     assert candidates.divide_bench(large.but(encoder=headed)) is None
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_candidates_have_the_scores_that_bm25_gives_them_among_all(
+    large: Bench, level: Level, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = pipeline("bm25(k=480)").run(large, level=level).frame.filter(pl.col("score") > 1e-5)
+    monkeypatch.setattr(candidates, "LARGE", 10**9)
+    every = pipeline("bm25(k=480)").run(large, level=level).frame
+    both = some.join(every, on=["query_id", "doc_id"])
+    assert both.height == some.height > 100
+    np.testing.assert_allclose(both["score"], both["score_right"], atol=2e-5)
 
 
 @pytest.mark.parametrize(("text", "level"), [("best", "turn"), ("combsum", "session")])
@@ -247,3 +270,18 @@ def test_what_a_question_would_wait_for_is_encoded_beforehand(
     assert len(passages.cut_passages(part).texts) > part.turns.height
     assert pipeline("best").run(part).frame.height
     assert {kind for kind, *_ in encoder.asked} == {"query"}
+
+
+@pytest.mark.usefixtures("large")
+def test_a_question_that_nothing_matches_ranks_at_zero(data: Dataset, filled: MemoryStore) -> None:
+    class Deaf(StandIn):
+        def __init__(self) -> None:
+            super().__init__()
+            self.encode = lambda texts, **_: np.zeros((len(texts), self.dim), np.float32)
+
+    asked = pl.DataFrame({"scope": [LARGE], "text": ["zzyzx"]})
+    part = candidates.read_candidate_bench(filled, data.name, asked, encoder=Deaf())
+    for text in ("bm25", "dense"):
+        scores = pipeline(text).run(part).frame["score"]
+        assert len(scores) > 100
+        np.testing.assert_allclose(scores, 0, atol=1e-4)
