@@ -15,7 +15,7 @@ from memlab.config import settings
 from memlab.embed.headers import header_of
 from memlab.errors import DataError
 from memlab.records import Dataset, Run, resolve_scope_name
-from memlab.retrieve import DEFAULT, Bench, candidates
+from memlab.retrieve import DEFAULT, Bench, large_scopes
 from memlab.terminal import choose_one
 
 if TYPE_CHECKING:
@@ -137,9 +137,9 @@ def question_bench(
     :param encoder: one with a header reads the whole scope, as indexes hold turns without one.
     """
     scope = asked["scope"][0]
-    if not header_of(encoder) and candidates.uses_candidates(store, dataset, scope, encoder):
+    if not header_of(encoder) and large_scopes.uses_candidates(store, dataset, scope, encoder):
         language = language or store.datasets().filter(name=dataset)["language"][0]
-        return candidates.read_candidate_bench(
+        return large_scopes.read_candidate_bench(
             store, dataset, asked, encoder=encoder, language=language or "en"
         )
     data = store.dataset(dataset, scopes=[scope]) if scope else join_scopes(store.dataset(dataset))

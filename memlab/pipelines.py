@@ -34,7 +34,7 @@ from memlab.registry import (
     stages,
 )
 from memlab.retrieve import Bench, sessions_from_turns
-from memlab.retrieve.candidates import divide_bench
+from memlab.retrieve.large_scopes import divide_bench
 from memlab.terminal import shorten_line
 
 __all__ = [

@@ -64,7 +64,7 @@ def open_memory(
     joined: bool = False,
 ) -> OpenMemory:
     """Open the memory that the options name; where ``joined``, all scopes as one whose name is empty by default."""
-    from memlab.retrieve.candidates import LARGE
+    from memlab.retrieve.large_scopes import LARGE
 
     chosen = settings_in_force(store=store, encoder=encoder)
     memory = memlab.MemoryStore.open(chosen.store, create=False)

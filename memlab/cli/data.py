@@ -43,7 +43,7 @@ def ingest(
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Load conversations, or an export of a chat tool, into the store, encode what is new, and build the indexes."""
-    from memlab.retrieve import candidates
+    from memlab.retrieve import large_scopes
 
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
@@ -85,7 +85,7 @@ def ingest(
     for column, kind, made in memory.search.create_indexes(model).iter_rows():
         echo(f"index of {column}: {kind}, {made}")
     for name in names if not chosen.header else ():
-        if encoded := candidates.encode_large_scopes(memory, name, model):
+        if encoded := large_scopes.encode_large_scopes(memory, name, model):
             echo(f"{name}: tokens of {encoded:,} turns in large scopes are encoded")
     echo(f"store: {mask_secrets(chosen.store)}")
 

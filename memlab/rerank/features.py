@@ -25,12 +25,12 @@ from memlab.rerank._words import (
 from memlab.retrieve import Bench
 from memlab.retrieve.best import best
 from memlab.retrieve.bm25 import absent_bm25_scores, bm25_scores
+from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense_scores
 from memlab.retrieve.documents import (
     NO_SCORES,
     Moments,
     best_per_group,
-    cosines,
     estimate_spread,
     group_starts,
     lower_scores,

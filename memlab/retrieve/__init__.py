@@ -2,7 +2,7 @@
 
 A dataset comes in (:meth:`Bench.of`), a :class:`memlab.records.Run` of turns or sessions goes out.
 ``bench`` holds the questions and what every stage may see, ``documents`` what is searched,
-``passages`` what long turns are cut into, ``candidates`` what is read of a large scope; ``ranking``
+``passages`` what long turns are cut into, ``large_scopes`` what is read of a large scope; ``ranking``
 turns scores into runs. The retrievers are ``dense``, ``bm25``, ``late_interaction``, ``fusion``
 (``hybrid``, ``combsum``), ``two_stage`` and ``best``, the default. Stages that search again:
 ``decompose`` (for parts of the question), ``multi_hop`` (for what a language model misses in the

@@ -10,7 +10,7 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.ranking import require_turn_run, run_depth
-from memlab.retrieve.subqueries import fuse_hits, generate_per_question, search_subqueries
+from memlab.retrieve.search_again import fuse_hits, generate_per_question, search_subqueries
 from memlab.text.analysis import english_rules_apply
 from memlab.text.questions import asks_for_aggregation, split_question
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.documents import best_per_group, cosines
+from memlab.retrieve.cosine import cosines
+from memlab.retrieve.documents import best_per_group
 from memlab.retrieve.passages import best_passage_scores, cut_passages, passage_vectors
 from memlab.retrieve.ranking import Scored, rank
 

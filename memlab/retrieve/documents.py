@@ -14,36 +14,13 @@ import polars as pl
 from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Level
+from memlab.retrieve.cosine import scale_to_unit
 from memlab.text.analysis import tokenize
 from memlab.text.bm25_formula import ScopeWords, WordStatistics
 from memlab.text.tokens import WORD_OR_SIGN
 
 if TYPE_CHECKING:
     from memlab.store.scope_statistics import ScopeStatistics
-
-
-def cosines(queries: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """Multiply unit rows: (q, d), (n, d) → (q, n) float32.
-
-    In float64, rounded afterwards: how float32 sums round depends on the shape of the batch and on
-    the processor, and equal texts would then not tie.
-    """
-    # So many documents at a time that the wide copy stays small: for one query it is most of the
-    # work.
-    block = min(16_384, 256 + 16 * len(queries))
-    scores = np.empty((len(queries), len(documents)), np.float32)
-    wide = queries.astype(np.float64)
-    for start in range(0, len(documents), block):
-        scores[:, start : start + block] = (
-            wide @ documents[start : start + block].astype(np.float64).T
-        )
-    return scores
-
-
-def scale_to_unit(vectors: np.ndarray) -> np.ndarray:
-    """Scale rows to length 1, in their own type; rows of zeros stay."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
 Spread = tuple[np.ndarray, np.ndarray]
@@ -151,7 +128,7 @@ class Documents:
     :param embed: gives the embeddings; ``None`` without an encoder.
     :param language: that the texts are read in.
     :param whole: the statistics of the words of all documents, where these are some of those of one
-        scope, see :mod:`memlab.retrieve.candidates`.
+        scope, see :mod:`memlab.retrieve.large_scopes`.
     :param made: what :func:`memlab.retrieve.bench.cache_per_bench` keeps.
     """
 

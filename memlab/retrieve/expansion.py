@@ -12,9 +12,9 @@ from memlab.errors import DataError, check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.documents import scale_to_unit
+from memlab.retrieve.cosine import scale_to_unit
 from memlab.retrieve.ranking import require_turn_run
-from memlab.retrieve.subqueries import (
+from memlab.retrieve.search_again import (
     fuse_hits,
     generate_per_question,
     rank_by_vectors,

@@ -14,7 +14,7 @@ from memlab.registry import stage
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.passages import format_passages
 from memlab.retrieve.ranking import require_turn_run, run_depth
-from memlab.retrieve.subqueries import fuse_hits, generate_per_question, search_subqueries
+from memlab.retrieve.search_again import fuse_hits, generate_per_question, search_subqueries
 
 READS, MOST_HOPS = 10, 3
 """Turns that are read before each follow-up, and how many follow-ups there may be."""

@@ -10,8 +10,9 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench, cache_per_bench
 from memlab.retrieve.bm25 import bm25_scores
+from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense_scores
-from memlab.retrieve.documents import best_per_group, cosines, rank_columns, standardise_rows
+from memlab.retrieve.documents import best_per_group, rank_columns, standardise_rows
 from memlab.retrieve.ranking import Scored, rank
 
 

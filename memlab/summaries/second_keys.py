@@ -16,9 +16,9 @@ from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench_by
-from memlab.retrieve.documents import cosines
+from memlab.retrieve.cosine import cosines
 from memlab.retrieve.ranking import Scored, rank, require_turn_run, run_depth
-from memlab.retrieve.subqueries import fuse_hits
+from memlab.retrieve.search_again import fuse_hits
 from memlab.summaries.rollups import summarize_sessions
 from memlab.summaries.summary_rows import fallback_note
 

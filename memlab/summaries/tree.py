@@ -15,7 +15,8 @@ from memlab.records import Level, Run
 from memlab.registry import stage
 from memlab.retrieve import Bench
 from memlab.retrieve.bench import cache_per_bench_by
-from memlab.retrieve.documents import cosines, group_starts
+from memlab.retrieve.cosine import cosines
+from memlab.retrieve.documents import group_starts
 from memlab.retrieve.ranking import rank_scored_pairs
 from memlab.summaries.raptor import Tree, build_raptor_tree
 from memlab.summaries.rollups import rollup

@@ -20,7 +20,7 @@ from memlab.pipelines import pipeline
 from memlab.retrieve import Bench, bm25, dense, expand, hybrid, hyde
 from memlab.retrieve.decompose import Split, decompose, split_questions
 from memlab.retrieve.expansion import KINDS, Expansion
-from memlab.retrieve.subqueries import rank_by_vectors
+from memlab.retrieve.search_again import rank_by_vectors
 from memlab.text.analysis import english_rules_apply
 from memlab.text.questions import split_question
 

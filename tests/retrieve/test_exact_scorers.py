@@ -21,7 +21,7 @@ from memlab.pipelines import pipeline
 from memlab.records import Dataset, Level, run_from_scores
 from memlab.retrieve import Bench, bm25, dense, hybrid, rrf, sessions_from_turns, two_stage
 from memlab.retrieve.bm25 import bm25_scores
-from memlab.retrieve.documents import cosines
+from memlab.retrieve.cosine import cosines
 from memlab.retrieve.fusion import ASKS_ASSISTANT
 from memlab.retrieve.two_stage import summary_vectors
 from memlab.text.analysis import tokenize

@@ -17,8 +17,8 @@ from memlab.errors import DataError
 from memlab.records import Run
 from memlab.retrieve.bench import Bench
 from memlab.retrieve.bm25 import bm25
+from memlab.retrieve.cosine import cosines
 from memlab.retrieve.dense import dense
-from memlab.retrieve.documents import cosines
 from memlab.retrieve.fusion import combsum, hybrid, rank_by_gains, reciprocal_rank_gain
 from memlab.retrieve.late_interaction import late
 from memlab.retrieve.ranking import rank
@@ -44,7 +44,7 @@ def search_subqueries(
 
     >>> import polars as pl
     >>> from memlab import retrieve, sample
-    >>> from memlab.retrieve.subqueries import search_subqueries
+    >>> from memlab.retrieve.search_again import search_subqueries
     >>> bench = retrieve.Bench.of(sample(turns=60), encoder=None)
     >>> question = bench.queries["query_id"][0]
     >>> asked = pl.DataFrame({"query_id": [question] * 2, "text": ["a new bike", "the old bike"]})
