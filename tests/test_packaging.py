@@ -17,7 +17,7 @@ from talk import excerpt, write
 ROOT = Path(__file__).parents[1]
 
 _PIN = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[\w+\])?\s*>=\s*([\w.]+)$")
-EXTRAS = ("clusters", "figures", "languages", "lab")
+EXTRAS = ("clusters", "figures", "languages", "knowledge", "lab")
 """What the notebooks need."""
 ON_DEMAND = ("ray", "lint", "slow", "nightly", "docs")
 """What make lint, slow, nightly and docs install, and one's own choice."""
@@ -45,7 +45,7 @@ def test_pins_are_installed_and_those_of_conda() -> None:
     assert conda == _pins(sum((OPTIONAL[name] for name in EXTRAS), REQUIRED)) | python
     declared = sum(OPTIONAL.values(), REQUIRED)
     assert len(_pins(declared)) == len(declared)
-    later = _pins(sum((OPTIONAL[name] for name in ON_DEMAND), [])).keys()
+    later = _pins([line for name in ON_DEMAND for line in OPTIONAL[name]]).keys()
     installed = {
         name.lower().replace("_", "-")
         for each in packages_distributions().values()
@@ -83,7 +83,7 @@ def test_what_is_required_is_enough_to_search_and_to_measure(
 ) -> None:
     """The lightest import first, then a search without the packages of the extras, in one process of its own."""
     assert len(REQUIRED) <= 24
-    wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:3]), ["tomlkit>=0"])).keys()
+    wanted = _pins(sum((OPTIONAL[name] for name in EXTRAS[:4]), ["tomlkit>=0"])).keys()
     modules = {module for module, names in packages_of.items() if names & wanted}
     code = f"""
 import sys
@@ -109,6 +109,7 @@ for line in (["evaluate", data, "--pipeline", "bm25", "--out", {str(tmp_path / "
         assert not end.code, line
 for wrong in (lambda: memlab.figures.style.copy_for_width(memlab.figures.bars.go.Figure(), "full"),
               lambda: memlab.cluster.project(np.eye(40)), lambda: stop_words("de"),
+              lambda: memlab.knowledge.recall.fact_relevance(None, "the bookcase"),
               lambda: memlab.config.write_settings({str(tmp_path)!r}, "recall", {{}})):
     try:
         wrong()
