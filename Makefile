@@ -18,8 +18,10 @@ PYTEST := $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
 .PHONY: setup demo test slow nightly bench lint docs lab clean
 
+# Extras beside what the demo and the tests need; lint, slow, nightly and docs install those of their name.
+EXTRAS ?=
 setup:
-	$(TIMED) "make setup" scripts/setup.sh
+	$(TIMED) "make setup" scripts/setup.sh $(EXTRAS)
 
 # The first table is there before anything is encoded; then results and all notebooks, which read the runs from the store.
 demo: setup
@@ -36,9 +38,11 @@ test: setup
 	$(TIMED) "make test" $(PYTEST) --dist loadfile -m "not slow and not nightly"
 
 slow: setup
+	@scripts/setup.sh slow
 	$(TIMED) "make slow" $(PYTEST) --dist loadfile -m "slow and not nightly"
 
 nightly: setup
+	@scripts/setup.sh nightly
 	$(TIMED) "make nightly" $(PYTEST) -m nightly
 	$(TIMED) "laws at length" $(PYTEST) --hypothesis-profile nightly -m hypothesis
 
@@ -46,11 +50,13 @@ bench: setup
 	$(TIMED) "make bench" $(BIN)/python scripts/bench.py "$(LOCOMO)" $(BENCH_ARGS)
 
 lint: setup
+	@scripts/setup.sh lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(TIMED) "make lint" $(BIN)/mypy
 
 docs: setup
+	@scripts/setup.sh docs
 	$(TIMED) "make docs" $(BIN)/python scripts/site.py
 	@echo "documentation: docs/site/index.html"
 

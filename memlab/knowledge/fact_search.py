@@ -15,7 +15,7 @@ import polars as pl
 
 from memlab.config import RecallSettings
 from memlab.embed import Encoder
-from memlab.errors import DataError
+from memlab.errors import DataError, require_extra
 from memlab.knowledge.confidence import ConfidenceSettings, score
 from memlab.knowledge.supersession import Resolved
 from memlab.text.tokens import normalize_characters, stem, words
@@ -52,7 +52,8 @@ def build_graph(facts: pl.DataFrame, entities: pl.DataFrame | None = None) -> ne
     >>> sorted(known[("oslo",)])
     ['f2']
     """
-    import networkx
+    with require_extra("knowledge", "the graph of facts"):
+        import networkx
 
     rows = facts.select("fact_id", "subject", "predicate", "object", "speaker").rows()
     names = [] if entities is None else entities["name"].to_list()
@@ -80,7 +81,8 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
     Source: Haveliwala, Topic-Sensitive PageRank (WWW 2002); over such a graph: Gutiérrez et al.,
     HippoRAG (2024).
     """
-    import networkx
+    with require_extra("knowledge", "the graph of facts"):
+        import networkx
 
     stems = _text_stems(question)
     names = dict(graph.nodes(data="name")) if stems else {}

@@ -95,17 +95,22 @@ def _stemmer(language: str) -> Any:
 _CODE = re.compile(r"(```.*?(?:```|\Z))", re.S)
 # A line that goes on in lower case was only wrapped.
 _LINE = re.compile(r"\s*\n\s*(?![a-z])|(?<=[.!?:;])\s*\n\s*")
-_FULL_WIDTH = re.compile(r"(?<=[。！？｡])(?=[^\s。！？｡」』）”’\"'])")
-_TRAILING_OFF = re.compile(r"(?:\.\.|…)$")
-# A very long line is cut at white space: the splitter takes quadratic time on brackets that never
-# close.
-_BOUNDED = re.compile(r".{1,1000}\Z|.{1,999}(?= )|.{1,1000}", re.S)
-_WORD_CHARACTER = re.compile(r"\w")
-# What the splitter splits behind, and some more: a text without it is one sentence, which is known
-# much sooner.
-_END = re.compile(
-    r"[.!?\u203c\u203d\u2047-\u2049\u3002\ufe52\ufe57\uff01\uff0e\uff1f\uff61]['\u2019\"\u201d]?[\])]*\s|\n\n"
+# sentencex 1.0.32 reads written prose. In chats a sentence ends in three more places: behind marks
+# that are repeated though lower case follows ("yay!!! we won"), behind the answer "no." where no
+# number follows, and before the pronoun "I", which is taken for a Roman number ("told me. I left").
+_CHAT_ENDS = regex.compile(
+    r"(?<=[!?]{2})\s+(?=\p{Ll})"
+    r"|(?<=\b[Nn]o\.)\s+(?=\p{L})"
+    r"|(?<=\p{Ll}\.)\s+(?=I(?:['’]\p{Ll}+)?\s+\p{Ll})"
 )
+# It goes on behind abbreviations of messages and behind the number of an item ("1. call mum").
+_GOES_ON = re.compile(
+    r"(?:^|[\s(])(?:appt|apt|approx|dept|mon|tues?|wed|thurs?|thu|fri|sat)\.$|^\d{1,2}[.)]$", re.I
+)
+_TRAILING_OFF = re.compile(r"(?:\.\.|…)$")
+_WORD_CHARACTER = re.compile(r"\w")
+# Emoji before the first word belong to what was said before them.
+_LEADING_EMOJI = regex.compile(r"[\p{So}\p{Sk}\p{Cf}\p{Mn}]+(?=\s)")
 
 
 def sentences(text: str) -> list[str]:
@@ -123,32 +128,47 @@ def sentences(text: str) -> list[str]:
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Give start and end of each sentence of a text: ``text[start:end]``."""
-    joined: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     at = 0
     for piece in _segments(text):
         start = text.index(piece, at)
         at = start + len(piece)
-        before = text[slice(*joined[-1])] if joined else ""
-        if before and (
-            not _WORD_CHARACTER.search(piece)
-            or (piece[0].islower() and _TRAILING_OFF.search(before))
-        ):
-            joined[-1] = joined[-1][0], at
+        if spans and _belongs_before(text, spans[-1], start, piece):
+            spans[-1] = spans[-1][0], at
         else:
-            joined.append((start, at))
-    return joined
+            spans.append((start, at))
+    return spans
+
+
+def _belongs_before(text: str, before: tuple[int, int], start: int, piece: str) -> bool:
+    """Say whether a piece is no sentence of its own but the end of the one before it."""
+    if not _WORD_CHARACTER.search(piece):
+        return True
+    sentence, between = text[slice(*before)], text[before[1] : start]
+    if piece[0].islower() and _TRAILING_OFF.search(sentence):
+        return True
+    return "\n" not in between and _GOES_ON.search(sentence) is not None
 
 
 def _segments(text: str) -> Iterator[str]:
-    from segtok.segmenter import split_multi
+    """Split a text at its lines and at the ends of sentences."""
+    from sentencex import segment
 
     for block in _CODE.split(text):
         if block.startswith("```"):
             yield block
             continue
         for line in _LINE.split(block):
-            for part in _BOUNDED.findall(line):
-                for sentence in split_multi(part) if _END.search(part) else (part,):
-                    yield from (
-                        piece.strip() for piece in _FULL_WIDTH.split(sentence) if piece.strip()
-                    )
+            ends = [piece for part in segment("en", line) for piece in _CHAT_ENDS.split(part)]
+            yield from filter(None, map(str.strip, ends[:1]))
+            for sentence in ends[1:]:
+                yield from _split_leading_emoji(sentence.strip())
+
+
+def _split_leading_emoji(sentence: str) -> Iterator[str]:
+    emoji = _LEADING_EMOJI.match(sentence)
+    if emoji:
+        yield emoji[0]
+        sentence = sentence[emoji.end() :].strip()
+    if sentence:
+        yield sentence

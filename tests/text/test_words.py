@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import date
 from itertools import pairwise
@@ -13,9 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import memlab
 from memlab.errors import DataError
-from memlab.text import tokens as splitter
 from memlab.text import words as classes
 from memlab.text.analysis import OWN_LETTERS, fold_accents, stop_words, tokenize
 from memlab.text.dates import annotate_dates, date_range, dates
@@ -209,14 +206,13 @@ def test_sentences_tile_the_text(text: str) -> None:
     assert not text[at:].strip()
 
 
-def test_what_has_no_end_of_a_sentence_within_is_one_as_the_splitter_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    texts = memlab.sample(turns=600).turns["text"].to_list()
-    texts += ["".join(texts[i : i + 5]) for i in range(0, len(texts), 5)]
-    quick = [sentence_spans(text) for text in texts]
-    monkeypatch.setattr(splitter, "_END", re.compile(""))  # every text goes to the splitter
-    assert quick == [sentence_spans(text) for text in texts]
+CHAT = (Path(__file__).parent / "sentences.tsv").read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize("line", CHAT)
+def test_where_a_sentence_of_a_chat_ends(line: str) -> None:
+    """The sentences of a line of the table are split by tabs; in the text stand blanks."""
+    assert sentences(line.replace("\t", " ")) == line.split("\t")
 
 
 PHRASES = [
