@@ -19,10 +19,10 @@
 # On the committed sample (four invented memories; the first ten turns; 95 % intervals):
 #
 # - `bm25` finds all evidence for 3.9 % [1.7 %, 6.7 %] of the 178 questions with evidence in two or more sessions, `best |
-#   learned` for 22.5 % [16.9 %, 28.7 %].
-# - `bm25` finds some evidence for 37.6 % [30.9 %, 44.9 %] of them; `best | learned` finds all in twenty turns for 31.5 %
-#   [24.7 %, 38.2 %].
-# - With `best | learned` answers with one evidence item are complete for 78.5 %, the 184 answers with several for 22.8 %.
+#   learned` for 19.7 % [14.0 %, 25.8 %].
+# - `bm25` finds some evidence for 37.6 % [30.9 %, 44.9 %] of them; `best | learned` finds all in twenty turns for 32.0 %
+#   [25.3 %, 39.3 %].
+# - With `best | learned` answers with one evidence item are complete for 78.5 %, the 184 answers with several for 21.2 %.
 #
 # ![Complete recall over k](../figures/gallery/sample-recall-all.png)
 #

@@ -18,8 +18,8 @@
 #
 # On the committed sample (four invented memories, 178 questions with evidence in several sessions, 95 % intervals):
 #
-# - No other choice is significantly better than the first ten of `combsum`, which complete 6.7 % of 178 questions: of 40 tests
-#   0 are better, 0 worse, 30 equivalent and 10 inconclusive.
+# - No other choice is significantly better than the first ten of `combsum`, which complete 6.7 % of 178 questions: of 38 tests
+#   0 are better, 0 worse, 28 equivalent and 10 inconclusive.
 # - The best setting, `expand_cluster` with cluster_size = 2, brings +2.8 % [-0.6 %, +6.7 %], p = 0.227 before correction.
 #   `by_cluster` against `mmr`: -2.8 % [-6.2 %, +0.6 %].
 # - Evidence items of different sessions are similar (median cosine 0.44, with a random turn 0.23): a rule against similar turns
