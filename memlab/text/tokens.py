@@ -141,7 +141,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _belongs_before(text: str, before: tuple[int, int], start: int, piece: str) -> bool:
-    """Say whether a piece is no sentence of its own but the end of the one before it."""
+    """Say whether a part is no sentence of its own but the end of the one before it."""
     if not _WORD_CHARACTER.search(piece):
         return True
     sentence, between = text[slice(*before)], text[before[1] : start]
