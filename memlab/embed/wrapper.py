@@ -37,7 +37,7 @@ class WrappedEncoder(IdentifiedEncoder):
 
     Made by :func:`memlab.embed.load`. Its identity is that of the model: the header stands in the
     texts, so vectors with and without one lie in one cache under different texts.
-    :func:`describe_encoder` says both, which is what rankings are told apart by.
+    :func:`describe_encoder` gives both, by which saved rankings are distinguished.
 
     :param model: what makes vectors of texts. Where it gives those of single tokens, so does this.
     :param header: fields put before turns and questions by whoever writes texts for it, see
