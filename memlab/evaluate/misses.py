@@ -76,7 +76,7 @@ def misses(run: Run, dataset: Dataset, *, k: int = 10) -> pl.DataFrame:
         .join(asked.with_row_index("asked"), on="query_id", how="left", maintain_order="left")
     )
     first = ranked.filter(pl.col("rank") <= k).join(
-        turns.select("doc_id", "at", "session_id", "n"), on="doc_id"
+        turns.select("doc_id", "at", "session_id", "n"), on="doc_id", maintain_order="left"
     )
     places = first.group_by("query_id", "session_id").agg(places="n")
     others = (

@@ -35,13 +35,15 @@ def list_records(
             "session_id", new="fact_id", after=fact_sentences(resolved.facts)
         )
         before = states.select(old="new", before="after")
-        log = resolved.log.join(states, on="new", how="left").join(before, on="old", how="left")
+        log = resolved.log.join(states, on="new", how="left", maintain_order="left")
+        log = log.join(before, on="old", how="left", maintain_order="left")
         log = log.with_columns(text=pl.format("{} → {} ({})", "before", "after", "rule"))
         other = [_listing_rows(facts, "fact", "said_at"), _listing_rows(log, "supersession")]
         rows = pl.concat([_summary_rows("summaries", summaries), *other])
     elif kind == "entities":
+        started = summaries.select("session_id", at="start")
         rows = _entity_rows(
-            entities.join(summaries.select("session_id", at="start"), on="session_id", how="left")
+            entities.join(started, on="session_id", how="left", maintain_order="left")
         )
     else:
         rows = _summary_rows(kind, summaries)

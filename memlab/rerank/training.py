@@ -51,10 +51,11 @@ def training_lists(bench: Bench, dataset: Dataset) -> list[TrainingLists]:
     """
     documents = bench.documents("turn")
     pairs = qrels(dataset.questions, "turn").frame.select("query_id", "doc_id")
-    pairs = pairs.join(bench.queries.select("query_id").with_row_index("row"), on="query_id")
-    pairs = (
-        pairs.join(documents.place, on="doc_id").select(pl.col("row").cast(pl.Int64), "at").unique()
-    )
+    asked = bench.queries.select("query_id").with_row_index("row")
+    # In one order wherever it runs, since lists are drawn from with a seed.
+    pairs = pairs.join(asked, on="query_id", maintain_order="left")
+    pairs = pairs.join(documents.place, on="doc_id", maintain_order="left")
+    pairs = pairs.select(pl.col("row").cast(pl.Int64), "at").unique(maintain_order=True)
     if pairs.is_empty():
         raise DataError(
             f"no question of {dataset.name!r} names a turn as evidence; there is nothing to learn from"
