@@ -39,6 +39,8 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
     numbered = stages.with_columns(
         copy=pl.int_range(pl.len()).over("stage", "text")
     )  # two items may have one text
+    # Two lines an item fit a column of a paper up to so many items.
+    lines = 2 if numbered.n_unique(["text", "copy"]) <= 5 else 1
     for i, ((item, _), rows) in enumerate(numbered.group_by("text", "copy", maintain_order=True)):
         ranks = dict(rows.select("stage", "rank").iter_rows())
         hover = [
@@ -46,7 +48,7 @@ def evidence_ranks_by_stage(stages: pl.DataFrame, *, k: int = 10, title: str = "
             for stage in order
         ]
         heights = [ranks.get(stage) or missing for stage in order]
-        names.append(cut_to_width(rows[short][0], 2 * 230, style.SMALL))
+        names.append(cut_to_width(rows[short][0], lines * 230, style.SMALL))
         traces.append(style.marked_line(list(range(len(order))), heights, names[-1], i, showlegend=True,
                                    text=hover, hoverinfo="text"))  # fmt: skip
     ticks: list[tuple[float, str]] = [
