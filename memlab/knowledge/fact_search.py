@@ -91,8 +91,11 @@ def fact_relevance(graph: networkx.Graph, question: str) -> tuple[dict[str, floa
     seeds = [*names_found, *((word,) for word in sorted(rest) if (word,) in graph)]
     if not seeds:
         return {}, []
+    begin = dict.fromkeys(seeds, 1.0)
+    # networkx 3.6 starts evenly on all nodes and stops at a tolerance, so that what cannot be reached
+    # would keep some of it; started at the seeds, it has exactly none.
     visited = networkx.pagerank(
-        graph, alpha=ALPHA, personalization=dict.fromkeys(seeds, 1.0), tol=1e-9, max_iter=300
+        graph, alpha=ALPHA, personalization=begin, nstart=begin, tol=1e-9, max_iter=300
     )
     facts = {node: share for node, share in visited.items() if isinstance(node, str)}
     most = max(facts.values(), default=0.0)
