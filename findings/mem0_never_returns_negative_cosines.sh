@@ -12,9 +12,9 @@
 # Guess: None switches the threshold off, and with 0.0 the 20 nearest of 20 memories are all of
 # them.
 #
-# Why it matters: Negative cosines are common between a question and unrelated turns in small
-# sentence encoders. Recall at k is computed over a list that stops early, and a reranker behind
-# it never sees what the encoder misjudged.
+# Why it matters: Small sentence encoders give cosines around 0, some of them negative, between a
+# question and turns that share no word with it. Recall at k is computed over a list that stops
+# early, and a reranker behind it never sees what the encoder misjudged.
 #
 # Output seen:
 #   stored: 3
