@@ -8,7 +8,7 @@ evidence.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,12 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
+from memlab.evaluate.confidence_intervals import (
+    Unit,
+    clustering_scopes,
+    mean_intervals,
+    only_zeros_and_ones,
+)
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
@@ -30,10 +36,12 @@ from memlab.evaluate.measures import (
     read_measures,
     score,
 )
-from memlab.evaluate.significance import bootstrap_interval
 from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.registry import measures as registered
+
+YES_NO = ("recall_any", "recall_all")
+"""Measures that are 1 or 0 for a question, so that their means are shares of questions."""
 
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
@@ -115,6 +123,17 @@ def _read_sizes(
     return n, m, read_measure(measure)
 
 
+def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
+    """Say of each column of values (q, m) whether its mean is a share of questions.
+
+    It is for measures that say yes or no, and for others where these questions, as those with one
+    evidence item, have made them so: 0 and 1 occur, and nothing else.
+    """
+    named = np.array([measure.name in YES_NO for measure in measures], dtype=bool)
+    varied = np.ptp(values, axis=0) > 0 if len(values) else np.zeros(len(named), dtype=bool)
+    return np.asarray(only_zeros_and_ones(values) & (named | varied))
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Measures of a run on a dataset: a row per question, means, ceiling and chance.
@@ -131,28 +150,36 @@ class Report:
     per_query: pl.DataFrame
     provenance: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    _means: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
+    _means: dict[tuple[str, str], pl.DataFrame] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def summary(
-        self, by: str = "all", *, measures: MeasureLike | Iterable[MeasureLike] | None = None
+        self,
+        by: str = "all",
+        *,
+        measures: MeasureLike | Iterable[MeasureLike] | None = None,
+        unit: Unit = "auto",
     ) -> pl.DataFrame:
-        """Give means with bootstrap intervals, the ceiling and the level of chance.
+        """Give means with intervals, the ceiling and the level of chance.
 
         :param by: ``all``, or a column of ``per_query`` such as ``question_type``,
             ``evidence_sessions`` (which adds the group ``≥ 2``), ``form``, ``aggregation`` or
             ``scope``.
         :param measures: some of the report's measures; all by default.
-        :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high`` (95 %), ``ceiling``,
+        :param unit: what is independent: ``question``, ``scope``, or ``auto``: scopes where a group
+            has five or more of them and one has several questions.
+        :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high``, ``level``, ``unit``,
+            ``units``, ``method`` (see :mod:`memlab.evaluate.confidence_intervals`), ``ceiling``,
             ``chance``; null where an interval or a chance level does not exist.
         :raises DataError: when there is no such column or measure.
         """
         wanted = [str(m) for m in self.pick(measures)]
-        if by not in self._means:
+        if (by, unit) not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
-            self._means[by] = pl.concat([self._row(*each) for each in groups.items()]).fill_nan(
-                None
-            )
-        return self._means[by].filter(pl.col("measure").is_in(wanted))
+            rows = [self._row(*each, unit) for each in groups.items()]
+            self._means[by, unit] = pl.concat(rows).fill_nan(None)
+        return self._means[by, unit].filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an error."""
@@ -164,18 +191,19 @@ class Report:
             )
         return wanted
 
-    def _row(self, group: str, part: pl.DataFrame) -> pl.DataFrame:
+    def _row(self, group: str, part: pl.DataFrame, unit: Unit) -> pl.DataFrame:
         names = [str(m) for m in self.measures]
         values, asked = part.select(names).to_numpy(), part["_row"].to_numpy()
-        low, high = bootstrap_interval(values, seed=self.seed)
+        scopes = clustering_scopes(part["scope"], unit)
+        shares = are_shares(self.measures, values)
+        spans = mean_intervals(values, scopes=scopes, shares=shares, seed=self.seed)
         bounds = {
             name: [float(each[asked].mean()) for each in values]
             for name, values in self._bounds.items()
         }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        return pl.DataFrame(
-            {**columns, "mean": values.mean(axis=0), "low": low, "high": high, **bounds}
-        )
+        means = pl.DataFrame({**columns, "mean": values.mean(axis=0)}).hstack(spans)
+        return means.with_columns(**{name: pl.Series(each) for name, each in bounds.items()})
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:
