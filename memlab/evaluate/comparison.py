@@ -25,7 +25,7 @@ def compare_reports(
     baseline: str | None = None,
     stepwise: bool = False,
     where: pl.Expr | str | None = None,
-    unit: Unit = "auto",
+    unit: Unit | None = None,
 ) -> Table:
     """Compare systems with a baseline on the same questions: paired tests, intervals, wins and losses.
 
@@ -36,7 +36,8 @@ def compare_reports(
     :param where: keeps some questions, as a predicate over ``per_query``:
         ``"n_evidence_sessions >= 2"`` or ``pl.col("n_evidence_sessions") >= 2``.
     :param unit: what is independent, and flipped by the test: ``question``, ``scope``, or ``auto``:
-        whole scopes where there are five or more and one has several questions.
+        whole scopes where there are five or more and one has several questions; that of the reports
+        by default.
     :returns: a row a system: ``system`` and the columns of
         :func:`~memlab.evaluate.significance.compare_paired`; what compares a baseline with itself
         is null.
@@ -58,7 +59,7 @@ def compare_reports(
     asked = _filter_questions(reports[0].per_query, where)
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
-    seed, scopes = reports[0].seed, clustering_scopes(asked["scope"], unit)
+    seed, scopes = reports[0].seed, clustering_scopes(asked["scope"], unit or reports[0].unit)
     base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
     # Of one measure all columns are shares, or none is.
@@ -189,7 +190,7 @@ def _wide_table(
         cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
         of_group = [part[group] for part in parts]
         values = _align_values(of_group[0]["query_id"], of_group, str(measure))
-        scopes = clustering_scopes(of_group[0]["scope"])
+        scopes = clustering_scopes(of_group[0]["scope"], reports[0].unit)
         winner = _find_significant_best(sum_units(values, scopes)[0], reports[0].seed)
         if winner is not None:
             best[name] = reports[winner].name

@@ -142,6 +142,8 @@ class Report:
         :func:`~memlab.evaluate.groups.describe_questions`, ``n_retrieved``, and a column a measure.
     :param provenance: the run's provenance, with ``dataset``, ``fingerprint`` and ``seed``.
     :param seed: of the bootstrap.
+    :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
+        scopes where there are five or more and one has several questions.
     """
 
     name: str
@@ -150,6 +152,7 @@ class Report:
     per_query: pl.DataFrame
     provenance: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    unit: Unit = "auto"
     _means: dict[tuple[str, str], pl.DataFrame] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -159,7 +162,7 @@ class Report:
         by: str = "all",
         *,
         measures: MeasureLike | Iterable[MeasureLike] | None = None,
-        unit: Unit = "auto",
+        unit: Unit | None = None,
     ) -> pl.DataFrame:
         """Give means with intervals, the ceiling and the level of chance.
 
@@ -167,14 +170,14 @@ class Report:
             ``evidence_sessions`` (which adds the group ``≥ 2``), ``form``, ``aggregation`` or
             ``scope``.
         :param measures: some of the report's measures; all by default.
-        :param unit: what is independent: ``question``, ``scope``, or ``auto``: scopes where a group
-            has five or more of them and one has several questions.
+        :param unit: the report's by default, decided for each group by its own questions.
         :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high``, ``level``, ``unit``,
             ``units``, ``method`` (see :mod:`memlab.evaluate.confidence_intervals`), ``ceiling``,
             ``chance``; null where an interval or a chance level does not exist.
         :raises DataError: when there is no such column or measure.
         """
         wanted = [str(m) for m in self.pick(measures)]
+        unit = unit or self.unit
         if (by, unit) not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
             rows = [self._row(*each, unit) for each in groups.items()]
@@ -233,6 +236,7 @@ def evaluate(
     *,
     measures: MeasureLike | Iterable[MeasureLike] | None = None,
     seed: int = 0,
+    unit: Unit = "auto",
 ) -> Report:
     """Evaluate a run on the questions of a dataset.
 
@@ -242,6 +246,7 @@ def evaluate(
     :param measures: what to measure; :data:`~memlab.evaluate.measures.DEFAULT_MEASURES` of the
         run's level by default.
     :param seed: of the bootstrap intervals.
+    :param unit: see :class:`Report`.
     :raises DataError: when no question has evidence, the run answers none of the dataset's
         questions, or ranks documents that the dataset does not hold.
 
@@ -256,6 +261,7 @@ def evaluate(
         raise DataError(
             f"evaluate takes one run and its dataset, not {given}; of several: [evaluate(r, data) for …]"
         )
+    clustering_scopes([], unit)  # refuses another unit
     wanted = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
     _check_ids(run, dataset)
@@ -271,7 +277,7 @@ def evaluate(
         "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint(),
     }
     about |= {"ties": _count_ties(run), "seed": seed}
-    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed)
+    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed, unit)
 
 
 def _count_ties(run: Run, *, k: int = 10) -> int:

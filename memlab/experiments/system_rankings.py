@@ -189,7 +189,7 @@ def measure_system(
         sources, on=["query_id", "rank"], how="left", maintain_order="left"
     )
     ranking = memories.rank_source_turns(found, sources)
-    report = evaluate(ranking, data, seed=asked.seed)
+    report = evaluate(ranking, data, seed=asked.seed, unit=asked.unit)
     values = _measure_questions(rows, data, report)
     means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
     scopes = clustering_scopes(values["scope"], asked.unit)
