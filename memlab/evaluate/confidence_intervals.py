@@ -23,13 +23,13 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
+from memlab.interval_labels import BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON, NEWCOMBE, WILSON
 
 LEVEL = 0.95
 FEWEST_SCOPES = 5
 """From how many scopes on they are the unit, where some scope has more than one question."""
 RESAMPLES = 2_000
 CELLS = 4_000_000
-WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED = "Wilson", "Newcombe", "bootstrap", "t over scopes"
 Unit = Literal["auto", "question", "scope"]
 
 
@@ -144,7 +144,7 @@ def _describe(
     unit, units = "question", len(values)
     if scopes is not None:
         unit, units = "scope", len(np.unique(scopes))
-        named = np.where(shares, f"{WILSON}, {CLUSTERED}", CLUSTERED)
+        named = np.where(shares, CLUSTERED_WILSON, CLUSTERED)
     frame = pl.DataFrame({"low": low, "high": high, "method": named.tolist()}).fill_nan(None)
     said = [
         pl.lit(level, pl.Float64).alias("level"),
