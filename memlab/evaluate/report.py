@@ -205,8 +205,8 @@ class Report:
             for name, values in self._bounds.items()
         }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        means = pl.DataFrame({**columns, "mean": values.mean(axis=0)}).hstack(spans)
-        return means.with_columns(**{name: pl.Series(each) for name, each in bounds.items()})
+        means = {**columns, "mean": values.mean(axis=0), **spans.to_dict(), **bounds}
+        return pl.DataFrame(means)
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:
