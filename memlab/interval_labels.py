@@ -17,6 +17,7 @@ CLUSTERED, CLUSTERED_WILSON = "t over scopes", "Wilson over scopes"
 METHODS = (WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED, CLUSTERED_WILSON)
 ABOUT = ("level", "unit", "units", "method")
 """Columns that say of an interval what it is."""
+_OTHERWISE = 'unit="question" takes questions as independent.'
 _SELECTORS = {
     "level": cs.float(),
     "unit": cs.string(),
@@ -93,8 +94,8 @@ def format_interval_label(level: float | None, unit: str | None, units: int | No
     if level is not None:
         parts.append(format_level(level))
     if unit is not None:
-        counted = unit != "question" and units is not None
-        parts.append(f"{units:,} {unit}s" if counted else f"{unit}s")
+        many = unit if units == 1 else f"{unit}s"
+        parts.append(many if unit == "question" or units is None else f"{units:,} {many}")
     return ", ".join(parts)
 
 
@@ -151,11 +152,27 @@ def scope_note(frame: pl.DataFrame) -> str:
     if not {"p", "unit", "units"} <= {*frame.columns}:
         return ""
     tested = frame.filter(pl.col("p").is_not_null(), unit="scope")
-    notes = []
-    for units in tested["units"].unique(maintain_order=True):
-        if smallest_p(units) >= 0.001:
-            text = f"{smallest_p(units):.3f}".lstrip("0")
-            notes.append(f"{units:,} scopes: no p below {text}")
-    if not notes:
+    few = [
+        units for units in tested["units"].unique(maintain_order=True) if smallest_p(units) >= 0.001
+    ]
+    notes = [f"{units:,} scopes: no p below {_short_p(units)}" for units in few]
+    return f"{'; '.join(notes)}; {_OTHERWISE}" if notes else ""
+
+
+def _short_p(units: int) -> str:
+    return f"{smallest_p(units):.3f}".removeprefix("0")
+
+
+def bold_note(units: int, systems: int, *, alpha: float = 0.05) -> str:
+    """Say of a table of systems tested over scopes that none can be the best of all; empty where one can.
+
+    >>> from memlab.interval_labels import bold_note
+    >>> bold_note(6, 3), bold_note(10, 3)
+    ('6 scopes: no p below .031, so none of 3 systems can be bold; unit="question" takes questions as independent.', '')
+    """
+    if smallest_p(units) * (systems - 1) < alpha:
         return ""
-    return f'{"; ".join(notes)}; unit="question" takes questions as independent.'
+    able = (
+        f"{units:,} scopes: no p below {_short_p(units)}, so none of {systems} systems can be bold"
+    )
+    return f"{able}; {_OTHERWISE}"

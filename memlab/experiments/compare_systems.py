@@ -77,6 +77,9 @@ class Comparison(Experiment):
             {f"Against {self.about['baseline']}": self.tests} if self.tests.height else {}
         )
 
+    def _notes(self) -> list[str]:
+        return []  # no value of these tables is bold; the tests have their own note
+
     def to_latex(self) -> str:
         """Give the tables that are printed as LaTeX, as ``systems.tex`` has them."""
         return latex_tables({"turn": self.tables()})

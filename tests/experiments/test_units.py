@@ -78,6 +78,17 @@ def test_tests_and_the_bold_of_a_table_use_the_unit_of_the_interval(done: Experi
     assert '6 scopes: no p below .031; unit="question"' in printed
 
 
+def test_where_no_system_can_be_bold_it_is_said(data: Dataset, done: Experiment) -> None:
+    three = memlab.run([*PIPELINES, "bm25(b=1)"], data, encoder=None, levels=["turn"])
+    note = "6 scopes: no p below .031, so none of 3 systems can be bold"
+    assert note in str(three)
+    assert note not in str(done)
+    asked = memlab.run(
+        [*PIPELINES, "bm25(b=1)"], data, encoder=None, levels=["turn"], unit="question"
+    )
+    assert note not in str(asked)
+
+
 def test_evaluate_answer_compare_and_the_command_line_print_one_interval(
     data: Dataset, done: Experiment, tmp_path: Path
 ) -> None:
