@@ -27,7 +27,7 @@ DIMENSIONS, MAX_COMPONENTS, THRESHOLD, LOCAL_NEIGHBORS = 10, 50, 0.1, 10
 # A tenth of the spread of all rows: with less, the criterion takes every pair of near rows for a
 # group.
 _REGULARISATION = 1e-2
-STARTS = 10
+STARTS = 5
 """Of k-means, of which the best is taken: one alone can leave two groups in a cluster and cut a third."""
 
 _COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
@@ -253,7 +253,7 @@ def kmeans(
     seed: int = 0,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Lloyd's k-means, the best of ten starts, with at most as many clusters as there are different rows.
+    """Lloyd's k-means, the best of five starts, with at most as many clusters as there are different rows.
 
     :param weights: (n,) how often each row counts; once by default.
     """

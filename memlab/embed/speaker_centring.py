@@ -33,22 +33,27 @@ class SpeakerSums:
     turns: np.ndarray
     vectors: np.ndarray
 
-    def means(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Give what is subtracted from the vectors of each speaker and, of a turn of nobody's, of the scope: (d,) each.
+    @property
+    def scope_mean(self) -> np.ndarray:
+        """What is subtracted from a vector of nobody's, such as a question's: (d,) float64.
+
+        The mean of all turns, pulled to zero as if κ = :data:`SHRINKAGE` further turns said
+        nothing: a scope of a single turn is centred hardly at all.
+        """
+        mean: np.ndarray = self.vectors.sum(axis=0) / (self.turns.sum() + SHRINKAGE)
+        return mean
+
+    @property
+    def speaker_means(self) -> dict[str, np.ndarray]:
+        """What is subtracted from the vectors of each speaker: (d,) float64.
 
         The mean of a speaker of n turns, pulled to that of the scope as if κ = :data:`SHRINKAGE`
-        further turns were as the scope is: (n · mean + κ · scope) / (n + κ). That of the scope is
-        pulled to zero in the same way. A speaker of a single turn is thus centred on the scope, and
-        a scope of a single turn not at all; none of a few turns is set against the others of the
-        few.
+        further turns were as the scope is: (n · mean + κ · scope) / (n + κ). A speaker of a single
+        turn is thus centred on the scope, and of a few turns none is set against the others.
         """
-        scope = self.vectors.sum(axis=0) / (self.turns.sum() + SHRINKAGE)
         rows = zip(self.speakers, self.turns, self.vectors, strict=True)
-        means = {
-            name: (total + SHRINKAGE * scope) / (turns + SHRINKAGE) for name, turns, total in rows
-        }
-        means.pop("", None)
-        return means, scope
+        pull = SHRINKAGE * self.scope_mean
+        return {name: (total + pull) / (n + SHRINKAGE) for name, n, total in rows if name}
 
 
 def add_by_speaker(vectors: np.ndarray, speakers: Sequence[str] | pl.Series) -> SpeakerSums:
@@ -94,12 +99,9 @@ def centre_by_speaker(
     names, row = _number_speakers(vectors, speakers)
     if sums is None:
         sums = add_by_speaker(vectors, speakers)
-    means, scope = sums.means()
-    of_speaker = np.tile(scope, (len(names), 1))
-    for number, name in enumerate(names):
-        if name in means:
-            of_speaker[number] = means[name]
-    centred = vectors - of_speaker[row]
+    means, nobody = sums.speaker_means, sums.scope_mean
+    of_speaker = np.array([means.get(name, nobody) for name in names])
+    centred = vectors - of_speaker.reshape(len(names), vectors.shape[1])[row]
     centred[~vectors.any(axis=1)] = 0.0
     length = np.linalg.norm(centred, axis=1, keepdims=True)
     unit = np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
