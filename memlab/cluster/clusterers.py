@@ -222,7 +222,8 @@ def scope_labels(
     """Cluster the turns of each scope by itself, once with each seed; see :func:`cluster_labels`.
 
     :param ids: (n,) of the turns.
-    :param vectors: (n, d) finite numbers.
+    :param vectors: (n, d) finite numbers, such as ``bench.documents("turn").speaker_centred()``: as
+        they are encoded, turns cluster by who says them.
     :param spans: first row and end of each scope, as ``bench.documents("turn").spans``.
     :returns: a row a turn and seed: ``scope``, ``turn_id``, ``label`` and ``draw``, the seed; for
         :func:`memlab.cluster.observed_and_null_spread`.
