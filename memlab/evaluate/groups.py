@@ -45,7 +45,10 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
     # A session without turns has nothing to be found by, so it is no candidate.
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)
     sizes = documents.group_by("scope").agg(n_docs=pl.len().cast(pl.Int32))
-    asked = dataset.questions.join(relevant, on="query_id", maintain_order="left")
+    questions = dataset.questions.drop(
+        "grades", strict=False
+    )  # of turns, and of what is no evidence too
+    asked = questions.join(relevant, on="query_id", maintain_order="left")
     if asked.is_empty():
         raise DataError(
             f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with evidence {level}s; "
