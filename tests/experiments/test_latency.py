@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import itertools
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -15,7 +17,9 @@ import pytest
 
 import memlab
 from memlab import experiments
+from memlab.experiments import system_rankings
 from memlab.experiments.sweeps import latency, time_in_turn
+from memlab.experiments.system_rankings import AskingOptions
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -61,6 +65,17 @@ def test_the_median_and_its_quartiles_are_of_the_given_clock(bench: memlab.Bench
 def test_the_table_of_speed_has_these_times(
     bench: memlab.Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for library in (
+        "bm25s",
+        "ir_measures",
+        "sentence_transformers",
+        "sklearn.mixture",
+        "torch",
+        "umap",
+    ):
+        monkeypatch.setitem(
+            sys.modules, library, Mock()
+        )  # what the other rows import takes half a minute
     place = importlib.util.spec_from_file_location("bench_script", SCRIPTS / "bench.py")
     assert place is not None
     assert place.loader is not None
@@ -81,3 +96,26 @@ def test_the_table_of_speed_has_these_times(
     rows = [*script.question(None, None)]
     assert [row[0] for row in rows] == [f"one question, `{text}`" for text in asked[0]]
     assert rows[0][1:] == ("", "40 questions, quartiles 20.0 to 24.0 ms", 0.0215, None)
+
+
+def test_a_comparison_times_its_pipelines_in_turn_by_the_wall_clock(
+    bench: memlab.Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memories wait for other processes, and pipelines for language models: that is part of a search."""
+    asked: list[list[str]] = []
+
+    def measured(pipelines: list[memlab.Pipeline], *_: object, clock: object) -> np.ndarray:
+        asked.append([str(stages) for stages in pipelines])
+        assert clock is time.perf_counter
+        return np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+    monkeypatch.setattr(system_rankings, "time_in_turn", measured)
+    options = AskingOptions(encoder=None, k=5)
+    named = options.read(["bm25", "bm25(k=5)"], memlab.sample(turns=200))
+    found = list(options.returned(named, bench, memlab.sample(turns=200), timed=True))
+    assert asked == [["bm25", "bm25(k=5)"]]
+    assert [times.tolist() for _, times in found] == [[1, 2, 3], [4, 5, 6]]
+    assert [texts.name for texts, _ in found] == ["bm25", "bm25(k=5)"]
+    assert all(
+        not times.size for _, times in options.returned(named, bench, memlab.sample(turns=200))
+    )
