@@ -16,7 +16,7 @@ JOBS ?= $(shell awk '/MemAvailable/ {n = int($$2 / 3e6)} END {print (n < 1 ? 1 :
 export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 $(PYTEST_ARGS)
 
-.PHONY: setup demo test slow nightly bench lint docs lab clean
+.PHONY: setup demo test slow nightly bench gallery lint docs lab clean
 
 # Extras beside what the demo and the tests need; lint, slow, nightly and docs install those of their name.
 EXTRAS ?=
@@ -48,6 +48,11 @@ nightly: setup
 
 bench: setup
 	$(TIMED) "make bench" $(BIN)/python scripts/bench.py "$(LOCOMO)" $(BENCH_ARGS)
+
+# The pictures of README, docs and notebooks, of the sample; notebooks that are up to date are not run again.
+gallery: setup
+	@$(if $(filter-out 1,$(JOBS)),OMP_NUM_THREADS=1) $(BIN)/memlab notebooks --jobs $(JOBS)
+	$(TIMED) "make gallery" $(BIN)/python scripts/gallery.py
 
 lint: setup
 	@scripts/setup.sh lint

@@ -1,8 +1,9 @@
 """How fast memlab is beside what one would pick instead: `python scripts/bench.py [DATASET] [--only WORD …]`.
 
 Both sides of a row take turns in one process, so that a busy machine slows both; times are medians,
-and the first call is not counted. The table is printed row by row. Vectors are kept from run to
-run: only the first rows are of encoding.
+and the first call is not counted. Single questions are measured by processor time, as
+`memlab.experiments.latency` does, all else by the clock. The table is printed row by row. Vectors
+are kept from run to run: only the first rows are of encoding.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from memlab import (
     datasets,
     embed,
     evaluate,
-    pipeline,
+    experiments,
     records,
     retrieve,
     summaries,
@@ -114,22 +115,12 @@ def encode(data: Dataset, _: MemoryStore) -> Rows:
 
 
 def question(data: Dataset, store: MemoryStore) -> Rows:
-    """Ask each question of the largest scope once, by one of the pipelines in turn; its encoding is included."""
-    bench, pipelines = largest(data, store), ("combsum", "late", "best", "best | learned")
-    asked = (
-        bench.queries.select("scope", "text").unique(maintain_order=True).head(41 * len(pipelines))
-    )
-    for first, text in enumerate(pipelines):
-        queries = [
-            (bench.with_queries(asked[row]),) for row in range(first, asked.height, len(pipelines))
-        ]
-        yield (
-            f"one question, `{text}`",
-            "",
-            f"{len(queries) - 1} questions",
-            *medians(queries, pipeline(text).run),
-            None,
-        )
+    """Ask 40 questions of the largest scope by all pipelines in turn; processor time, their encoding included."""
+    pipelines = ["combsum", "late", "best", "best | learned"]
+    times = experiments.latency(pipelines, largest(data, store))
+    for text, n, *_, single, low, high in times.iter_rows():
+        spread = f"{n} questions, quartiles {low:.1f} to {high:.1f} ms"
+        yield f"one question, `{text}`", "", spread, single / 1000, None
 
 
 def questions(data: Dataset, store: MemoryStore) -> Rows:

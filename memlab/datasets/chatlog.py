@@ -32,7 +32,8 @@ A **question** line, for evaluation; anywhere in the file::
 ``type``               the kind of question; ``unspecified`` where it is left out
 ``timestamp``          when it is asked
 ``evidence``           what the answer needs: message ids, ``<session>/<n>`` (n from 1; sessions without a name are
-                       ``s0001``, ``s0002`` … of the file), or turn ids
+                       ``s0001``, ``s0002`` … of the file), or turn ids. One with a grade is written
+                       ``{"id": "s0001/1", "grade": 2}``; grade 0 or less is judged and not relevant
 ``evidence_sessions``  names or ids of sessions; those of the evidence where it is left out
 ``abstention``         true where the conversations do not hold the answer
 ``rubric``             what a good answer says, point by point: a list of strings

@@ -27,6 +27,7 @@ MISSING: Any = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 2, tzinfo=UTC)
 _MILLISECONDS = 10**11
+_HIGHEST_GRADE = 2**31 - 1  # that a column of grades and trec_eval can hold
 _EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?")
 
 
@@ -154,6 +155,22 @@ def check_name(value: Any, where: str) -> str:
 
 def check_names(value: Any, where: str) -> list[str]:
     return [check_name(each, f"{where}[{i}]") for i, each in enumerate(check_list(value, where))]
+
+
+def check_grade(value: Any, where: str) -> int:
+    """Check a grade of relevance: a whole number, which some files write as 2.0."""
+    whole = isinstance(value, (int, float, Decimal)) and value == value // 1
+    if isinstance(value, bool) or not whole or abs(value) > _HIGHEST_GRADE:
+        raise BadField(where, describe_value(value), "a whole number as grade")
+    return int(value)
+
+
+def check_judgement(value: Any, where: str) -> tuple[str, int]:
+    """Check a judgement: a name, which stands for grade 1, or an object of ``id`` and ``grade``."""
+    if not isinstance(value, dict):
+        return check_name(value, where), 1
+    record = Record(value, where)
+    return record.take("id", check_name), record.take("grade", check_grade, 1)
 
 
 def check_answer(value: Any, where: str) -> str | None:

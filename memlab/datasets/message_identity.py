@@ -189,7 +189,7 @@ def build_citation_index(
     now, found = whole.select("turn_id", "session_id"), dict[str, CitationIndex]()
     for field in _CITED:
         cited = [
-            value
+            _cited_name(value)
             for record in asked
             if isinstance(record.get(field), list)
             for value in record[field]
@@ -211,6 +211,11 @@ def build_citation_index(
     return found
 
 
+def _cited_name(value: Any) -> Any:
+    """Give what a citation names: itself, or the ``id`` that stands beside a grade."""
+    return value.get("id") if isinstance(value, dict) else value
+
+
 def read_question(
     record: Record, scope: str, names: dict[str, CitationIndex], time: datetime | None
 ) -> Question:
@@ -218,7 +223,10 @@ def read_question(
 
     :param time: when it is asked, in UTC.
     """
-    cited, stale, sessions = (_resolve_citations(record, field, scope, names) for field in _CITED)
+    judged = _resolve_judgements(record, scope, names["evidence"])
+    stale, sessions = (_resolve_citations(record, field, scope, names) for field in _CITED[1:])
+    cited = {turn: session for turn, (session, grade) in judged.items() if grade > 0}
+    grades = _list_grades(judged)
     if both := stale.keys() & cited.keys():
         raise BadField("stale", describe_value(min(both)), "no turn that is evidence too")
     return Question(
@@ -233,7 +241,40 @@ def read_question(
         abstention=record.take("abstention", fields.check_flag, False),
         rubric=record.take("rubric", fields.check_rubric, None),
         stale=[*stale] or None,
+        judged=[*grades] or None,
+        grades=[*grades.values()] or None,
     )
+
+
+def _resolve_judgements(
+    record: Record, scope: str, names: CitationIndex
+) -> dict[str, tuple[str, int]]:
+    """Give the ids of the turns that a question grades, each with its session's and its grade.
+
+    :raises BadField: when a turn is not there, or is graded twice, differently.
+    """
+    judged: dict[str, tuple[str, int]] = {}
+    for i, value in enumerate(record.take("evidence", fields.check_list, [])):
+        where = f"evidence[{i}]"
+        name, grade = fields.check_judgement(value, where)
+        if (scope, name) not in names:
+            raise BadField(where, describe_value(name), f"{_A_MESSAGE} of scope {scope!r}")
+        turn, session = names[scope, name]
+        _, before = judged.setdefault(turn, (session, grade))
+        if grade != before:
+            raise BadField(where, f"{turn!r} graded {grade} and {before}", "one grade a message")
+    return judged
+
+
+def _list_grades(judged: dict[str, tuple[str, int]]) -> dict[str, int]:
+    """Give the grades of turns, those of evidence first; none where each is 1, which goes without saying."""
+    grades = {turn: grade for turn, (_, grade) in judged.items()}
+    if set(grades.values()) <= {1}:
+        return {}
+    return dict(sorted(grades.items(), key=lambda each: each[1] < 1))
+
+
+_A_MESSAGE = "a message id, <session>/<n> or a turn id"
 
 
 def _resolve_citations(
@@ -243,11 +284,7 @@ def _resolve_citations(
     cited = record.take(field, fields.check_names, [])
     for i, value in enumerate(cited):
         if (scope, value) not in names[field]:
-            what = (
-                "a session"
-                if field == "evidence_sessions"
-                else "a message id, <session>/<n> or a turn id"
-            )
+            what = "a session" if field == "evidence_sessions" else _A_MESSAGE
             raise BadField(f"{field}[{i}]", describe_value(value), f"{what} of scope {scope!r}")
     return dict(names[field][scope, value] for value in cited)
 

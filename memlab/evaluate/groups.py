@@ -26,8 +26,8 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
 
     :returns: a row a question that has evidence at this level: ``query_id``, ``scope``,
         ``question_type``, ``form``, ``aggregation``, ``n_evidence_sessions``, ``evidence_sessions``
-        (``1``, ``2``, ``3``, ``4+``), ``n_relevant`` and ``n_docs``, the number of turns or
-        sessions in the question's scope.
+        (``1``, ``2``, ``3``, ``4+``), ``n_relevant``, ``n_docs``, the number of turns or sessions
+        in the question's scope, and, where any is above 1, ``grades``, those of its evidence.
     :raises DataError: when no question has evidence, or one is about a scope without documents.
     """
     # Ten runs are measured on one dataset, and its forms are read once.
@@ -38,15 +38,17 @@ def describe_questions(dataset: Dataset, level: Level) -> pl.DataFrame:
 
 
 def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
-    relevant = (
-        qrels(dataset.questions, level)
-        .frame.group_by("query_id")
-        .agg(n_relevant=pl.len().cast(pl.Int32))
+    judged = qrels(dataset.questions, level, dataset.turns).frame
+    relevant = judged.group_by("query_id").agg(
+        n_relevant=pl.len().cast(pl.Int32), grades="relevance"
     )
     # A session without turns has nothing to be found by, so it is no candidate.
     documents = dataset.turns if level == "turn" else dataset.sessions.filter(pl.col("n_turns") > 0)
     sizes = documents.group_by("scope").agg(n_docs=pl.len().cast(pl.Int32))
-    asked = dataset.questions.join(relevant, on="query_id", maintain_order="left")
+    questions = dataset.questions.drop(
+        "grades", strict=False
+    )  # of turns, and of what is no evidence too
+    asked = questions.join(relevant, on="query_id", maintain_order="left")
     if asked.is_empty():
         raise DataError(
             f"dataset {dataset.name!r} has {dataset.questions.height} questions and none with evidence {level}s; "
@@ -70,7 +72,10 @@ def _describe_level(dataset: Dataset, level: Level) -> pl.DataFrame:
         n.alias("n_evidence_sessions"),
         sessions,
     )
-    return described.select("query_id", "scope", *kinds, "n_relevant", "n_docs")
+    columns = ["n_relevant", "n_docs"]
+    if (judged["relevance"] > 1).any():
+        columns.append("grades")
+    return described.select("query_id", "scope", *kinds, *columns)
 
 
 def split_by(per_query: pl.DataFrame, by: str) -> dict[str, pl.DataFrame]:

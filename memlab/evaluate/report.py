@@ -43,12 +43,20 @@ from memlab.registry import measures as registered
 YES_NO = ("recall_any", "recall_all")
 """Measures that are 1 or 0 for a question, so that their means are shares of questions."""
 
+Grades = Sequence[ArrayLike] | None
+"""The grades of the evidence items of each query; ``None`` where each is 1."""
 
-def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
-    """Give the measure of a ranking that returns the evidence and nothing else: no ranking reaches more.
+
+def ceiling(
+    n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike, grades: Grades = None
+) -> np.ndarray:
+    """Give the measure of a ranking that returns the evidence, best grades first, and nothing else.
+
+    No ranking reaches more. That of nDCG is 1, whatever the grades are.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) evidence items of each query, at least 1.
+    :param grades: (q,) the grades of the evidence items of each query; all 1 by default.
     :returns: (q,) values.
 
     >>> from memlab.evaluate.report import ceiling
@@ -58,34 +66,71 @@ def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> n
     _, m, wanted = _read_sizes(n_docs, n_relevant, measure)
     query = np.repeat(np.arange(len(m)), m)
     rank, ones = 1 + np.arange(len(query)) - np.searchsorted(query, query), np.ones(len(query))
+    gain = np.concatenate([ones[:0], *_sorted_gains(m, grades)])
     # Each item is the only one of its subtopic.
-    ideal = {"query": query, "rank": rank, "gain": ones, "novelty": ones, "earlier": 0 * ones}
+    ideal = {"query": query, "rank": rank, "gain": gain, "novelty": ones, "earlier": 0 * ones}
     return np.asarray(
         registered[wanted.name](JudgedRun(m, m, ideal, ideal), wanted.k), dtype=np.float64
     )
 
 
-def chance(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
+def chance(
+    n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike, grades: Grades = None
+) -> np.ndarray:
     """Give the expected value of the measure when the documents of the scope are ranked blindly.
 
-    Draws without replacement (hypergeometric), exact, with binary relevance. NaN where the
-    expectation depends on more than these counts: ``alpha_ndcg``, ``precision_returned``, ``f1``,
-    and measures that others added.
+    Draws without replacement (hypergeometric), exact. A document has the mean grade of the scope at
+    every place, so the nDCG that is expected is that mean times the sum of the discounts, over the
+    gain of the ideal ranking. NaN where the expectation depends on more than counts and grades:
+    ``alpha_ndcg``, ``precision_returned``, ``f1``, and measures that others added.
 
     :param n_docs: (q,) documents in the scope of each query.
     :param n_relevant: (q,) evidence items of each query, from 1 to n_docs.
+    :param grades: (q,) the grades of the evidence items of each query; all 1 by default.
     :returns: (q,) values.
     :raises DataError: when a query has no evidence, or more than it has documents.
 
     >>> from memlab.evaluate.report import chance
     >>> chance([20, 20], [1, 2], "recall@10").tolist(), chance(20, 2, "recall_all@10").round(4).tolist()
     ([0.5, 0.5], [0.2368])
+    >>> chance(2, 2, "ndcg@1", [[1, 2]]).tolist()  # 1 or 2 of 2
+    [0.75]
     """
     n, m, wanted = _read_sizes(n_docs, n_relevant, measure)
+    if grades is not None and wanted.name == "ndcg":
+        gains = _sorted_gains(m, grades)
+        graded = [_expected_ndcg(wanted.k, *each) for each in zip(n.tolist(), gains, strict=True)]
+        return np.array(graded, dtype=np.float64)
     sizes, back = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     return np.array([_expected_value(wanted, *each) for each in sizes.tolist()], dtype=np.float64)[
         back.ravel()
     ]
+
+
+def _sorted_gains(n_relevant: np.ndarray, grades: Grades) -> list[np.ndarray]:
+    """Give the gains of the evidence of each query, the highest first.
+
+    :raises DataError: when a query has another number of grades than of evidence items.
+    """
+    if grades is None:
+        return [np.ones(m) for m in n_relevant.tolist()]
+    gains = [np.sort(np.asarray(each, dtype=np.float64))[::-1] for each in grades]
+    if [each.size for each in gains] != n_relevant.tolist():
+        raise DataError(
+            f"grades are of {[each.size for each in gains][:5]} evidence items, n_relevant is "
+            f"{n_relevant.tolist()[:5]}; expected a grade for each item"
+        )
+    return gains
+
+
+def _expected_ndcg(k: int | None, n: int, gains: np.ndarray) -> float:
+    """Give the expected nDCG for one query of ``n`` documents.
+
+    :param gains: of its evidence, the highest first.
+    """
+    discount = log_discount(np.arange(1, min(k or n, n) + 1))
+    best = gains[: discount.size] @ discount[: gains.size]
+    return float(discount.sum() * gains.sum() / n / best)
 
 
 def _expected_value(wanted: Measure, n: int, m: int) -> float:
@@ -100,8 +145,10 @@ def _expected_value(wanted: Measure, n: int, m: int) -> float:
         i = np.arange(m)
         return float((np.maximum(drawn - i, 0) / (n - i)).prod())
     rank = np.arange(1, drawn + 1)
-    if wanted.name in ("ndcg", "ndcg_longmemeval"):
-        discount = (log_discount if wanted.name == "ndcg" else longmemeval_discount)(rank)
+    if wanted.name == "ndcg":
+        return _expected_ndcg(wanted.k, n, np.ones(m))
+    if wanted.name == "ndcg_longmemeval":
+        discount = longmemeval_discount(rank)
         return float(discount.sum() * m / n / np.where(rank <= m, discount, 0.0).sum())
     # No evidence among the first r: the product over i < r of (n − m − i) / (n − i).
     missed = (np.maximum(n - m - rank + 1, 0) / (n - rank + 1)).cumprod()
@@ -212,8 +259,11 @@ class Report:
     def _bounds(self) -> dict[str, list[np.ndarray]]:
         """Give the ceiling and the chance level of each question, (q,) a measure."""
         asked = self.per_query["n_docs"].to_numpy(), self.per_query["n_relevant"].to_numpy()
+        grades: Grades = None
+        if "grades" in self.per_query.columns:
+            grades = self.per_query["grades"].to_list()
         return {
-            name: [of(*asked, m) for m in self.measures]
+            name: [of(*asked, m, grades) for m in self.measures]
             for name, of in zip(BOUNDS, (ceiling, chance), strict=True)
         }
 

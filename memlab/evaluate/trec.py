@@ -48,7 +48,7 @@ def write_run(run: Run, path: str | Path) -> Path:
 
 
 def write_qrels(qrels: Qrels, path: str | Path) -> Path:
-    """Write qrels as a TREC file, complete or not at all.
+    """Write qrels as a TREC file with their grades, complete or not at all.
 
     :raises DataError: when an id is empty or holds white space.
     """

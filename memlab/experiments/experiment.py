@@ -197,7 +197,8 @@ class Experiment:
             for run in part.runs:
                 write_run(run, folder / f"{names[run.name]}.{run.level}.trec")
             for level in LEVELS:
-                write_qrels(qrels(data.questions, level), folder / f"qrels.{level}.trec")
+                judged = qrels(data.questions, level, data.turns, rejected=True)
+                write_qrels(judged, folder / f"qrels.{level}.trec")
             write_reports(part.reports, folder, provenance={"data": data.describe()})
         return Path(directory)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
+from collections.abc import Callable, Sequence
 from string import Formatter
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -65,19 +64,32 @@ def sweep(
     return rows.with_columns(parameter=pl.lit(names[0].strip("_")), system=pl.lit(system))
 
 
-def latency(
-    pipelines: Sequence[str | Pipeline], bench: Bench, *, queries: int = 50, seed: int = 0
-) -> pl.DataFrame:
-    """Time pipelines over turns: many questions at once, and one at a time.
+Clock = Callable[[], float]
+"""Gives the time in seconds, as :func:`time.process_time` does."""
+TIMED_QUESTIONS = 40
 
-    The indexes are warm, and no ranking is remembered from one run to the next. Left out is the
-    encoding of the question itself, which is the same for every pipeline; what a stage encodes on
-    its behalf counts, and is not read from a store's cache.
+
+def latency(
+    pipelines: Sequence[str | Pipeline],
+    bench: Bench,
+    *,
+    queries: int = TIMED_QUESTIONS,
+    seed: int = 0,
+    clock: Clock = process_time,
+) -> pl.DataFrame:
+    """Time pipelines over turns by the processor: many questions at once, and one at a time.
+
+    The pipelines take turns, question by question, so that whatever slows the machine slows all of
+    them, and the time is that of the processor (all threads together), which other processes do not
+    lengthen. Waiting for a language model is not in it. The encoding of the questions is, and is
+    not read from a store's cache; turns are encoded before, and no ranking is remembered.
 
     :param queries: how many questions are drawn.
     :param seed: of the draw.
+    :param clock: gives seconds; another one measures something else.
     :returns: ``system``, ``n`` (questions), ``batch_ms`` (milliseconds a question, the median of
-        three runs) and ``single_ms`` (the median over the questions).
+        three runs), ``single_ms`` (the median over the questions), ``low_ms`` and ``high_ms`` (its
+        quartiles: two systems whose quartiles overlap are not told apart).
     :raises DataError: when the bench has no questions, or ``queries`` is not positive.
 
     >>> import memlab
@@ -95,19 +107,43 @@ def latency(
     rows = np.sort(
         rng.choice(bench.queries.height, min(queries, bench.queries.height), replace=False)
     )
-    measured = []
     for stages in read:
-        # Vectors of documents come from the store; what is timed does not, or it would find what it
-        # encoded here.
         stages.run(bench.with_rows(rows))
-        batch = [time_run(stages, bench.with_rows(rows, stored=False)) for _ in range(3)]
-        single = [time_run(stages, bench.with_rows(row, stored=False)) for row in rows[:, None]]
-        measured.append((str(stages), len(rows), median(batch) / len(rows), median(single)))
-    return pl.DataFrame(measured, schema=["system", "n", "batch_ms", "single_ms"], orient="row")
+    batches = time_in_turn(read, bench, [rows] * 3, clock=clock) / len(rows)
+    alone = time_in_turn(read, bench, [*rows[:, None]], clock=clock)
+    low, middle, high = np.quantile(alone, [0.25, 0.5, 0.75], axis=1)
+    columns = {
+        "system": [str(stages) for stages in read],
+        "n": [len(rows)] * len(read),
+        "batch_ms": np.median(batches, axis=1),
+        "single_ms": middle,
+        "low_ms": low,
+        "high_ms": high,
+    }
+    return pl.DataFrame(columns)
 
 
-def time_run(stages: Pipeline, bench: Bench) -> float:
-    """Give the milliseconds that a pipeline takes for a bench."""
-    start = perf_counter()
-    stages.run(bench)
-    return 1000 * (perf_counter() - start)
+def time_in_turn(
+    pipelines: Sequence[Pipeline],
+    bench: Bench,
+    parts: Sequence[np.ndarray],
+    *,
+    clock: Clock = process_time,
+) -> np.ndarray:
+    """Ask parts of the questions one after the other, each of all pipelines in turn.
+
+    Each pipeline is the first as often as another. The first part is asked once more before, which
+    is not counted: it loads models and makes indexes. Questions are encoded anew each time.
+
+    :param parts: rows of the bench's questions.
+    :returns: (p, n) milliseconds, by pipeline and part.
+    """
+    times = np.zeros((len(pipelines), 1 + len(parts)))
+    for n, rows in enumerate([*parts[:1], *parts]):
+        for place in np.roll(np.arange(len(pipelines)), -n):
+            asked = bench.with_rows(rows, stored=False)
+            fresh = asked.with_queries(asked.queries)
+            start = clock()
+            pipelines[place].run(fresh)
+            times[place, n] = 1000 * (clock() - start)
+    return times[:, 1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
 from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
-from memlab.experiments.sweeps import time_run
+from memlab.experiments.sweeps import TIMED_QUESTIONS, time_in_turn
 from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.collecting import problem_row
 from memlab.pipelines import Pipeline, pipeline
@@ -25,7 +26,6 @@ from memlab.retrieve import Bench
 from memlab.store import MemoryStore
 
 DEFAULT_DEPTH = 50
-N_TIMED_QUESTIONS = 20
 System = Pipeline | Memory | ReturnedTexts
 
 
@@ -92,12 +92,18 @@ class AskingOptions:
         self, named: Mapping[str, System], bench: Bench, data: Dataset, *, timed: bool = False
     ) -> Iterator[tuple[ReturnedTexts, np.ndarray]]:
         """Ask one system after the other all questions; with the times of single searches in milliseconds."""
+        stages = {name: each for name, each in named.items() if isinstance(each, Pipeline)}
+        runs = {name: each.run(bench).top(self.k) for name, each in stages.items()}
+        times: dict[str, np.ndarray] = {}
+        if timed and stages:
+            measured = _time_questions([*stages.values()], bench, self.seed)
+            times = dict(zip(stages, measured, strict=True))
         for name, system in named.items():
             if isinstance(system, ReturnedTexts):
                 yield system, np.array([])
             elif isinstance(system, Pipeline):
-                found = memories.run_to_returned_texts(system.run(bench).top(self.k), data, name)
-                yield found, _time_questions(system, bench, self.seed) if timed else np.array([])
+                found = memories.run_to_returned_texts(runs.pop(name), data, name)
+                yield found, times.get(name, np.array([]))
             else:
                 found = memories.collect(
                     system, data, name=name, k=self.k, folder=self.folder, timeout=self.timeout
@@ -140,14 +146,13 @@ def _system_name(system: Any) -> str:
     return str(getattr(system, "__name__", type(system).__name__))
 
 
-def _time_questions(stages: Pipeline, bench: Bench, seed: int) -> np.ndarray:
-    """Time single questions, in milliseconds, each encoded anew where a stage reads its vector.
+def _time_questions(pipelines: Sequence[Pipeline], bench: Bench, seed: int) -> np.ndarray:
+    """Time single questions by the wall clock, as memories are timed: waiting for a model is part of a search.
 
-    The first warms models and indexes, and is asked twice.
+    :returns: (p, n) milliseconds, by pipeline and question.
     """
-    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:N_TIMED_QUESTIONS, None]
-    alone = (bench.with_rows(row, stored=False) for row in (*rows[:1], *rows))
-    return np.array([time_run(stages, each.with_queries(each.queries)) for each in alone][1:])
+    rows = np.random.default_rng(seed).permutation(bench.queries.height)[:TIMED_QUESTIONS, None]
+    return time_in_turn(pipelines, bench, [*rows], clock=perf_counter)
 
 
 BUDGETS = (200, 500, 1_000, 2_000, 4_000)

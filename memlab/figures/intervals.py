@@ -277,8 +277,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
 
     :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``,
         ``n``, ``mean``, ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high`` and
-        ``p_holm`` (null in the first row), as :func:`memlab.evaluate.compare_reports` gives them; where
-        there is ``ms``, milliseconds for one question.
+        ``p_holm`` (null in the first row), as :func:`memlab.evaluate.compare_reports` gives them.
 
     >>> import polars as pl
     >>> from memlab.figures import intervals
@@ -305,7 +304,7 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     symbols, steps = style.series_symbols(frame, "group"), style.distinct_values(frame, "system")
     groups = list(symbols)
     marks = [
-        {"name": printable_line(row["system"]) + _milliseconds_text(row.get("ms")), "series": row["group"],
+        {"name": printable_line(row["system"]), "series": row["group"],
          "x": row["mean"], "low": row["mean_low"], "high": row["mean_high"],
          "symbol": symbols[row["group"]], **_verdict_colours(row),
          "numbers": "  ".join([f"{row['mean']:.3f}".lstrip("0"), _difference_text(row)]).rstrip()}
@@ -315,7 +314,6 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
         f"{group} (n = {rows['n'][0]:,})" for group, rows in style.rows_by_value(frame, "group")
     ]
     key = f"{style.shape_legend(about)}; right: mean, and gain on the step before; "
-    key += "ms: median time of one question; " * ("ms" in frame.columns)
     key += f"filled: p < {_ALPHA:g} against the step before, after Holm's correction"
     if "mean_level" in frame.columns:
         key += f"; bars: {describe_intervals(frame)}, each alone"
@@ -357,7 +355,3 @@ def _difference_text(row: dict[str, Any]) -> str:
     return f"{format_signed(row['difference'])}{span}" + (
         "" if row["p_holm"] is None else f" {format_p(row['p_holm'])}"
     )
-
-
-def _milliseconds_text(value: float | None) -> str:
-    return "" if value is None else f", {value:,.1f} ms" if value < 10 else f", {value:,.0f} ms"

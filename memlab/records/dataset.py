@@ -79,6 +79,9 @@ class Question:
     :param rubric: what a good answer says, point by point, where the source tells it.
     :param stale: ids of turns that must not come back: what they say was superseded, corrected or
         has ended.
+    :param judged: ids of the turns that were graded, the evidence first, then those found not to be
+        relevant; null where all that is known is which turns are evidence.
+    :param grades: the grade of each of ``judged``: from 1 for evidence, 0 or less for what is not.
     """
 
     query_id: str
@@ -92,6 +95,8 @@ class Question:
     abstention: bool = False
     rubric: list[str] | None = None
     stale: list[str] | None = None
+    judged: list[str] | None = None
+    grades: list[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,7 @@ _DTYPES: dict[Any, Any] = {
     datetime | None: TIMESTAMP,
     list[str]: pl.List(pl.String()),
     list[str] | None: pl.List(pl.String()),
+    list[int] | None: pl.List(pl.Int32()),
     list[list[str]]: pl.List(pl.List(pl.String())),
 }
 
@@ -160,6 +166,9 @@ def frame(row_type: type, rows: Iterable[Any] = ()) -> pl.DataFrame:
     columns = schema(row_type)
     return pl.DataFrame([*map(attrgetter(*columns), rows)], schema=columns, orient="row")
 
+
+_LATER_COLUMNS = ("rubric", "stale", "judged", "grades")
+"""Columns of questions that came later: where nothing is in them, a fingerprint is as it was."""
 
 _UNSAFE = re.compile(r"[\s/%\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -233,7 +242,7 @@ class Dataset:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
         asked = self.questions[
-            [c.name for c in self.questions if c.name not in ("rubric", "stale") or c.count()]
+            [c.name for c in self.questions if c.name not in _LATER_COLUMNS or c.count()]
         ]
         for table in (self.turns, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())

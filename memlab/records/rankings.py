@@ -20,8 +20,9 @@ LEVELS: tuple[Level, ...] = ("turn", "session")
 class Qrels:
     """Relevance judgements: the evidence of each question.
 
-    :param frame: ``query_id``, ``doc_id``, ``relevance`` (Int32, > 0 = evidence), ``subtopic`` (the
-        session that the evidence belongs to; what alpha-nDCG counts as one aspect).
+    :param frame: ``query_id``, ``doc_id``, ``relevance`` (Int32, the grade: from 1 for evidence, 0
+        or less for what was judged and is none), ``subtopic`` (the session that the evidence
+        belongs to; what alpha-nDCG counts as one aspect).
     """
 
     frame: pl.DataFrame
@@ -36,22 +37,65 @@ def session_id_expr(turn: str, turns: pl.DataFrame | None) -> pl.Expr:
     return pl.col(turn).replace_strict(sessions["turn_id"], sessions["session_id"], default=None)
 
 
-def qrels(questions: pl.DataFrame, level: Level, turns: pl.DataFrame | None = None) -> Qrels:
+def qrels(
+    questions: pl.DataFrame,
+    level: Level,
+    turns: pl.DataFrame | None = None,
+    *,
+    rejected: bool = False,
+) -> Qrels:
     """Make relevance judgements from questions: one row per evidence item; abstention questions have none.
+
+    Relevance is the grade of the turn, 1 where none was given. That of a session is the highest of
+    its turns.
 
     :param turns: say which session a turn is of; without them its id does, as in the layouts of the
         benchmarks.
+    :param rejected: whether what was judged and found not to be relevant has rows too, with its
+        grade of 0 or less, after the evidence. Measures do not need them; files of qrels keep them.
+
+    >>> import polars as pl
+    >>> from memlab.records import Question, frame, qrels
+    >>> graded = {"judged": ["u/s/1", "u/s/2", "u/t/1"], "grades": [1, 2, 0]}
+    >>> asked = frame(Question, [Question("q", "u", "?", None, "t", None, ["u/s/1", "u/s/2"], ["u/s"], **graded)])
+    >>> qrels(asked, "turn", rejected=True).frame["relevance"].to_list()
+    [1, 2, 0]
+    >>> qrels(asked, "session").frame.row(0)
+    ('q', 'u/s', 2, 'u/s')
     """
     column = {"turn": "evidence", "session": "evidence_sessions"}[level]
-    session = pl.col("doc_id") if level == "session" else session_id_expr("doc_id", turns)
-    rows = (
-        questions.filter(~pl.col("abstention"))
-        .select("query_id", doc_id=pl.col(column).list.unique(maintain_order=True))
+    asked = questions.filter(~pl.col("abstention"))
+    evidence = (
+        asked.select("query_id", doc_id=pl.col(column).list.unique(maintain_order=True))
         .explode("doc_id")
         .drop_nulls("doc_id")
-        .with_columns(relevance=pl.lit(1, pl.Int32), subtopic=session)
     )
-    return Qrels(rows, level)
+    graded = _grades(asked, level, turns)
+    relevance = pl.col("grade").fill_null(1).alias("relevance")
+    rows = evidence.join(graded, on=_PAIR, how="left", maintain_order="left")
+    if rejected:
+        others = graded.filter(pl.col("grade") < 1).join(evidence, on=_PAIR, how="anti")
+        rows = pl.concat([rows, others])
+    session = pl.col("doc_id") if level == "session" else session_id_expr("doc_id", turns)
+    return Qrels(rows.select(*_PAIR, relevance).with_columns(subtopic=session), level)
+
+
+_PAIR = ("query_id", "doc_id")
+
+
+def _grades(asked: pl.DataFrame, level: Level, turns: pl.DataFrame | None) -> pl.DataFrame:
+    """Give the grade of each document that was judged, in the order of the questions; none where there are no grades.
+
+    :returns: ``query_id``, ``doc_id``, ``grade``.
+    """
+    if "grades" not in asked.columns:
+        types = {"query_id": pl.String(), "doc_id": pl.String(), "grade": pl.Int32()}
+        return pl.DataFrame(schema=types)
+    judged = asked.select("query_id", doc_id="judged", grade="grades")
+    graded = judged.explode("doc_id", "grade").drop_nulls("doc_id")
+    if level == "session":
+        graded = graded.with_columns(doc_id=session_id_expr("doc_id", turns))
+    return graded.group_by(_PAIR, maintain_order=True).agg(pl.col("grade").max())
 
 
 RUN_SCHEMA: dict[str, Any] = {

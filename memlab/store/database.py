@@ -236,13 +236,20 @@ class Database:
                 table = self.connection.open_table(name)
                 table.checkout(at)
             there = table.schema.names
-            if unknown := [column for column in columns if column not in there]:
+            later = TABLES[name].later if name in TABLES else ()
+            absent = [column for column in later if column in columns and column not in there]
+            if unknown := [c for c in columns if c not in (*there, *absent)]:
                 raise StoreError(
                     f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
                 )
-            query, wanted = table.search().select(list(columns)), build_row_filter(**where)
+            stored = [column for column in columns if column not in absent]
+            query, wanted = table.search().select(stored), build_row_filter(**where)
             rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
-        return rows
+        if not absent:
+            return rows
+        types = TABLES[name].columns
+        nulls = [pl.lit(None, types[column]).alias(column) for column in absent]
+        return rows.with_columns(nulls).select(columns)
 
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
@@ -271,6 +278,7 @@ class Database:
         import pyarrow as pa
 
         table, schema = self.table(name), TABLES[name].arrow()
+        self._add_later_columns(name)
         parts = [
             part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)
         ]
@@ -286,6 +294,19 @@ class Database:
         )
         if len(source):  # "null", since a null vector is a bad one by default
             self.retried(lambda: builder.execute(source, on_bad_vectors="null"))
+
+    def _add_later_columns(self, name: str) -> None:
+        """Give a table of an earlier store the columns that it lacks, null in every row."""
+        table, schema = self.table(name), TABLES[name].arrow()
+
+        def add() -> None:
+            there = table.schema.names
+            absent = [column for column in TABLES[name].later if column not in there]
+            if absent:
+                table.add_columns([schema.field(column) for column in absent])
+
+        if TABLES[name].later:
+            self.retried(add)
 
     def delete(self, name: str, /, **where: str | Sequence[str] | pl.Series) -> None:
         """Delete the rows that :func:`build_row_filter` gives; without a value for a column there are none."""

@@ -15,7 +15,11 @@ from memlab import records
 from memlab.records import TIMESTAMP, encode_id_part, schema
 
 SCHEMA_VERSION = 9
-"""Raised by whoever changes the columns of a table; a store of another version is refused."""
+"""Raised by whoever changes the columns of a table; a store of another version is refused.
+
+A column that may be null needs no other version where it stands in :attr:`Table.later`: it is read
+as null from a table that lacks it, which gets it when it is next written.
+"""
 
 _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 
@@ -30,12 +34,14 @@ class Table:
         each encoder, that could be made again.
     :param row: the row type of :mod:`memlab.records` that a row gives back.
     :param id: the column that, with the dataset, makes the key.
+    :param later: columns that tables of earlier stores may lack.
     """
 
     columns: Mapping[str, Any]
     role: str = "kept"
     row: type | None = None
     id: str = "_id"
+    later: tuple[str, ...] = ()
 
     def arrow(self, *, width: int = 0) -> Any:
         """Give the Arrow schema; strings are ``string``, since scalar indexes refuse ``large_string``.
@@ -67,9 +73,9 @@ def _string_columns(*names: str) -> dict[str, Any]:
     return dict.fromkeys(names, pl.String())
 
 
-def _data_table(row: type, id_: str = "_id", **more: Any) -> Table:
+def _data_table(row: type, id_: str = "_id", later: tuple[str, ...] = (), **more: Any) -> Table:
     placed = {**_string_columns("key", "dataset"), "position": pl.Int64()}
-    return Table({**placed, **schema(row), **more}, "data", row, id_)
+    return Table({**placed, **schema(row), **more}, "data", row, id_, later)
 
 
 def _index_table(row: type, id_: str) -> Table:
@@ -88,7 +94,7 @@ TABLES: dict[str, Table] = {
     # Conversations.
     "turns": _data_table(records.Turn, "turn_id", **_string_columns("content", "content_hash")),
     "sessions": _data_table(records.Session, "session_id"),
-    "questions": _data_table(records.Question, "query_id"),
+    "questions": _data_table(records.Question, "query_id", ("judged", "grades")),
     "annotations": _data_table(records.Annotation, "annotation_id"),
     "issues": _data_table(records.Issue),
     "datasets": Table(

@@ -123,7 +123,7 @@ def steps() -> pl.DataFrame:
              "+ neighbours of the session, reranked", "+ time"]  # fmt: skip
     groups = ["all questions", "evidence in ≥ 2 sessions"]
     frame = crossed(pl.Series("mean", [0.5, 0.4, 0.7]), group=groups, system=names)
-    frame = frame.with_columns(n=1137, mean_low="low", mean_high="high", ms=2.25)
+    frame = frame.with_columns(n=1137, mean_low="low", mean_high="high")
     tested = {"difference": pl.col("mean") - 0.5, "low": -0.15, "high": 0.05, "p_holm": 0.0004}
     later = pl.when(pl.col("system") != "BM25")
     return frame.with_columns(later.then(value).alias(name) for name, value in tested.items())
@@ -188,7 +188,7 @@ CHARTS: dict[str, tuple[Chart, pl.DataFrame, list[str]]] = {
     "means": (lambda frame: intervals.mean_intervals(frame, between=" → "), measured(),
               ["pronoun (n = 1,200)", "25% → 50% → 75%", "● as asked, ■ rewritten, ◆ stands <alone>"]),
     "ablation": (intervals.ablation, steps(),
-                 ["● all questions (n = 1,137)", "BM25, 2.2 ms", ".400 −.100 [−.150, +.050] p<.001", "+ time"]),
+                 ["● all questions (n = 1,137)", "BM25", ".400 −.100 [−.150, +.050] p<.001", "+ time"]),
     "shares": (lambda frame: bars.share_bars(frame, xlabel="share of items"), caused(),
                ["other words", "share of items", "≥ 2", "10"]),
     "icicle": (icicle.icicle, months(), ["month", "May: garden", "day 4"]),

@@ -33,8 +33,19 @@ OTHER = {
     pl.Boolean: True,
     pl.Datetime: datetime(2025, 5, 5, tzinfo=UTC),
 }
+GRADED = {"judged": ["u/s/1", "u/s/2"], "grades": [1, 2]}
 ASKED = Question(
-    "q", "u", "Who?", "Mel", "t", DAY, ["u/s/1", "u/s/2"], ["u/s"], rubric=["Mel"], stale=["u/s/3"]
+    "q",
+    "u",
+    "Who?",
+    "Mel",
+    "t",
+    DAY,
+    ["u/s/1", "u/s/2"],
+    ["u/s"],
+    rubric=["Mel"],
+    stale=["u/s/3"],
+    **GRADED,
 )
 SMALL = Dataset(
     "d",
@@ -58,8 +69,11 @@ def test_the_fingerprint_is_of_the_content_alone() -> None:
         (t, c) for t, row in TABLES.items() for c in schema(row) if (t, c) != ("sessions", "status")
     ):
         dtype = getattr(SMALL, table).schema[column]
-        lists = [None, [], [""], ["u/s/1\x1fu/s/2"]]
-        values = lists if dtype == pl.List(pl.String) else [None, OTHER[dtype.base_type()]]
+        values: list[object] = [None, OTHER.get(dtype.base_type())]
+        if dtype == pl.List(pl.String):
+            values = [None, [], [""], ["u/s/1\x1fu/s/2"]]
+        if dtype == pl.List(pl.Int32):
+            values = [None, [], [1, 1], [2, 1]]
         prints = {with_value(SMALL, table, column, value).fingerprint() for value in values}
         assert len(prints | {same}) == len(values) + 1, (table, column)
     assert (
@@ -68,6 +82,13 @@ def test_the_fingerprint_is_of_the_content_alone() -> None:
     )
     assert with_value(SMALL, "sessions", "status", "summarized").fingerprint() == same
     assert replace(SMALL, turns=SMALL.turns.reverse()).fingerprint() != same
+
+
+def test_a_dataset_without_grades_has_the_fingerprint_that_it_had_before_there_were_any() -> None:
+    assert memlab.sample().fingerprint() == "65e0ed2664986eb4"
+    bare = with_value(with_value(SMALL, "questions", "judged", None), "questions", "grades", None)
+    before = replace(bare, questions=bare.questions.drop("judged", "grades"))
+    assert bare.fingerprint() == before.fingerprint()
 
 
 def test_parts_hold_their_scopes_and_join_to_the_whole() -> None:

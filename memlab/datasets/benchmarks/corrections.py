@@ -91,6 +91,12 @@ def apply_corrections(data: Dataset, path: str | Path) -> Dataset:
     questions = data.questions.with_columns(
         pl.Series(name, turns, dtype=kind) for name, turns in columns.items()
     )
+    # An audit says what is evidence, not how good it is.
+    questions = questions.with_columns(
+        pl.lit(None, data.questions.schema[name]).alias(name)
+        for name in ("judged", "grades")
+        if name in questions.columns
+    )
     issues = pl.concat([data.issues, source.report.take_issues()])
     return replace(data, name=f"{data.name}-corrected", questions=questions, issues=issues)
 

@@ -5,7 +5,8 @@
 ``queries.jsonl``     a question a line: ``_id`` (or ``id``), ``text``; in the folder, or in folders below it, whose
                       names are then the kinds of questions
 ``qrels.tsv``         query, document and score, with or without a line of names; or ``qrels/test.tsv``, or the only
-                      ``.tsv`` of ``qrels/``. A score above 0 is evidence
+                      ``.tsv`` of ``qrels/``. Scores are whole numbers: from 1 the grade of evidence, 0 or less of what
+                      was judged and is none. A line that stands twice counts once, with an issue
 ``candidates.jsonl``  where there is one: ``scene_id`` and ``candidate_doc_ids``; beside the corpus or the questions
 ====================  ================================================================================================
 
@@ -41,10 +42,10 @@ _QRELS = ("qrels.tsv", "qrels/test.tsv", "qrels/*.tsv")
 
 @dataclass
 class _Scope:
-    """The documents of a scope, ``None`` for all of the corpus, and its questions: id, record, documents cited."""
+    """The documents of a scope, ``None`` for all of the corpus, and its questions: id, record, grades of documents."""
 
     documents: list[str] | None = None
-    asked: list[tuple[str, Record, list[str]]] = field(default_factory=list)
+    asked: list[tuple[str, Record, dict[str, int]]] = field(default_factory=list)
 
 
 def read_retrieval_folder(source: Source) -> Iterator[Record]:
@@ -76,14 +77,12 @@ def read_retrieval_folder(source: Source) -> Iterator[Record]:
             with folder.record(f"corpus.jsonl: {doc_id!r}", corpus[doc_id]):
                 turns[doc_id] = _read_document_turn(name, doc_id, corpus[doc_id], counts)
         yield from turns.values()
-        for query, record, cited in about.asked:
+        for query, record, grades in about.asked:
             with folder.record(f"queries.jsonl: {query!r}", record):
-                if lost := [doc_id for doc_id in cited if doc_id not in turns]:
-                    what = f"{lost[0]!r}, which its scope does not hold"
-                    folder.note(f"qrels: {query}", what, "dropped evidence")
-                evidence = [
-                    turns[doc_id]["id"] or turn_id(turns[doc_id])
-                    for doc_id in cited
+                _note_lost(folder, query, grades, turns)
+                judged = [
+                    {"id": turns[doc_id]["id"] or turn_id(turns[doc_id]), "grade": grade}
+                    for doc_id, grade in grades.items()
                     if doc_id in turns
                 ]
                 text = record.take("text", fields.check_name)
@@ -91,9 +90,25 @@ def read_retrieval_folder(source: Source) -> Iterator[Record]:
                     "scope": name,
                     "query_id": record["query_id"],
                     "question": text,
-                    "evidence": evidence,
+                    "evidence": judged,
                 }
                 yield Record(said | {key: record[key] for key in _KEPT if key in record})
+
+
+def _note_lost(
+    folder: Source, query: str, grades: dict[str, int], turns: dict[str, Record]
+) -> None:
+    """Note the documents that were judged for a question and that its scope does not hold."""
+    lost = {doc_id: grade for doc_id, grade in grades.items() if doc_id not in turns}
+    evidence = [doc_id for doc_id, grade in lost.items() if grade > 0]
+    if evidence:
+        what = f"{evidence[0]!r}, which its scope does not hold"
+        folder.note(f"qrels: {query}", what, "dropped evidence")
+    if len(lost) > len(evidence):
+        what = (
+            f"{len(lost) - len(evidence)} documents of grade 0 or less that its scope does not hold"
+        )
+        folder.note(f"qrels: {query}", what, "dropped judgements")
 
 
 def _add_questions(
@@ -102,7 +117,7 @@ def _add_questions(
     """Add the questions of a file to their scopes; a folder within names their kind."""
     own = replace(file, path=file.path.parent)
     kind = "" if own.path == folder.path else own.path.name
-    evidence, scenes, names = (
+    judged, scenes, names = (
         _read_qrels(own),
         _read_scenes(own, folder),
         dict[tuple[str, ...], str](),
@@ -134,10 +149,10 @@ def _add_questions(
                 "type", fields.check_name, kind.replace("_", "-") or "unspecified"
             )
             scopes.setdefault(scope, _Scope(documents)).asked.append(
-                (query, record, evidence.pop(query, []))
+                (query, record, judged.pop(query, {}))
             )
-    if evidence:
-        what = f"{len(evidence)} questions that {file.path.name} does not hold ({next(iter(evidence))!r} …)"
+    if judged:
+        what = f"{len(judged)} questions that {file.path.name} does not hold ({next(iter(judged))!r} …)"
         folder.note(f"{kind or own.path.name}: qrels", what, "ignored")
 
 
@@ -185,8 +200,8 @@ def _stream_unique_records(file: Source) -> Iterator[tuple[int, Record]]:
             yield number, record
 
 
-def _read_qrels(folder: Source) -> dict[str, list[str]]:
-    """Read the qrels: the documents of each question whose score is above 0."""
+def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
+    """Read the qrels: the grades of the documents that were judged for each question."""
     files = folder.files(*_QRELS)
     if len(files) != 1:
         there = (
@@ -195,19 +210,31 @@ def _read_qrels(folder: Source) -> dict[str, list[str]]:
             else "no qrels"
         )
         folder.fail(f"holds {there}; expected qrels.tsv, qrels/test.tsv, or one .tsv in qrels/")
-    judged: dict[str, list[str]] = {}
-    with files[0].open() as stream:
+    file, again = files[0], 0
+    judged: dict[str, dict[str, int]] = {}
+    with file.open() as stream:
         text = stream.read().decode("utf-8", "replace")
     for number, row in enumerate(csv.reader(text.splitlines(), delimiter="\t"), 1):
         if not row or (number == 1 and not _NUMBER.fullmatch(row[-1])):
             continue
-        with files[0].record(f"line {number}", row):
-            if len(row) != 3 or not _NUMBER.fullmatch(row[2]):
-                expected = "query-id, corpus-id and a score, with tabs between them"
-                raise BadField("", describe_value("\t".join(row)), expected)
-            if float(row[2]) > 0:
-                judged.setdefault(row[0], []).append(row[1])
+        with file.record(f"line {number}", row):
+            query, doc_id, grade = _read_judgement(row)
+            grades = judged.setdefault(query, {})
+            again += doc_id in grades
+            if grades.setdefault(doc_id, grade) != grade:
+                found = f"{doc_id!r} again for {query!r}, graded {grade} and {grades[doc_id]}"
+                raise BadField("", found, "one grade a document")
+    if again:
+        file.note(file.path.name, f"{again} lines that stand twice", "counted once")
     return judged
+
+
+def _read_judgement(row: list[str]) -> tuple[str, str, int]:
+    """Read a line of qrels: question, document, grade."""
+    if len(row) != 3 or not _NUMBER.fullmatch(row[2]):
+        expected = "query-id, corpus-id and a score, with tabs between them"
+        raise BadField("", describe_value("\t".join(row)), expected)
+    return row[0], row[1], fields.check_grade(float(row[2]), "score")
 
 
 def _read_scenes(own: Source, folder: Source) -> dict[str, list[str]]:

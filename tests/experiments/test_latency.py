@@ -1,0 +1,121 @@
+"""Times of pipelines: by the processor, in turn, and never a difference that is noise."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import itertools
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
+
+import numpy as np
+import polars as pl
+import pytest
+
+import memlab
+from memlab import experiments
+from memlab.experiments import system_rankings
+from memlab.experiments.sweeps import latency, time_in_turn
+from memlab.experiments.system_rankings import AskingOptions
+
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+
+
+@pytest.fixture(scope="module")
+def bench() -> memlab.Bench:
+    return memlab.Bench.of(memlab.sample(turns=200), encoder=None)
+
+
+def test_pipelines_take_turns_question_by_question(bench: memlab.Bench) -> None:
+    asked: list[tuple[str, str]] = []
+    now = [0.0]
+
+    def pipeline(name: str, seconds: float) -> SimpleNamespace:
+        def run(part: memlab.Bench) -> None:
+            asked.append((name, part.queries["query_id"].item()))
+            assert part.store is None
+            now[0] += seconds
+
+        return SimpleNamespace(run=run)
+
+    pipelines = [pipeline("a", 0.002), pipeline("b", 0.003), pipeline("c", 0.005)]
+    parts = [np.array([row]) for row in (4, 0, 2)]
+    times = time_in_turn(pipelines, bench, parts, clock=lambda: now[0])  # type: ignore[arg-type]
+    assert times == pytest.approx(np.array([[2.0] * 3, [3.0] * 3, [5.0] * 3]))
+    ids = bench.queries["query_id"]
+    rounds = [asked[start : start + 3] for start in range(0, len(asked), 3)]
+    assert [{query for _, query in each} for each in rounds] == [{ids[row]} for row in (4, 4, 0, 2)]
+    assert all({name for name, _ in each} == set("abc") for each in rounds)
+    assert [each[0][0] for each in rounds[1:]] == ["b", "c", "a"]  # each is once the first
+
+
+def test_the_median_and_its_quartiles_are_of_the_given_clock(bench: memlab.Bench) -> None:
+    ticks = itertools.count()
+    times = latency(["bm25", "bm25(k=5)"], bench, queries=4, clock=lambda: next(ticks) / 1000)
+    assert times["n"].to_list() == [4, 4]
+    assert times.select("single_ms", "low_ms", "high_ms").rows() == [pytest.approx((1, 1, 1))] * 2
+    assert times["batch_ms"].to_list() == pytest.approx([0.25, 0.25])
+    assert inspect.signature(latency).parameters["clock"].default is time.process_time
+    assert inspect.signature(latency).parameters["queries"].default == 40
+
+
+def test_the_table_of_speed_has_these_times(
+    bench: memlab.Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for library in (
+        "bm25s",
+        "ir_measures",
+        "sentence_transformers",
+        "sklearn.mixture",
+        "torch",
+        "umap",
+    ):
+        monkeypatch.setitem(
+            sys.modules, library, Mock()
+        )  # what the other rows import takes half a minute
+    place = importlib.util.spec_from_file_location("bench_script", SCRIPTS / "bench.py")
+    assert place is not None
+    assert place.loader is not None
+    script = importlib.util.module_from_spec(place)
+    place.loader.exec_module(script)
+    asked: list[list[str]] = []
+
+    def measured(pipelines: list[str], given: memlab.Bench) -> pl.DataFrame:
+        asked.append(pipelines)
+        assert given is bench
+        columns = {"n": 40, "batch_ms": 1.0, "single_ms": 21.5, "low_ms": 20.0, "high_ms": 24.0}
+        return pl.DataFrame({"system": pipelines}).with_columns(
+            **{name: pl.lit(value) for name, value in columns.items()}
+        )
+
+    monkeypatch.setattr(experiments, "latency", measured)
+    monkeypatch.setattr(script, "largest", lambda *_: bench)
+    rows = [*script.question(None, None)]
+    assert [row[0] for row in rows] == [f"one question, `{text}`" for text in asked[0]]
+    assert rows[0][1:] == ("", "40 questions, quartiles 20.0 to 24.0 ms", 0.0215, None)
+
+
+def test_a_comparison_times_its_pipelines_in_turn_by_the_wall_clock(
+    bench: memlab.Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memories wait for other processes, and pipelines for language models: that is part of a search."""
+    asked: list[list[str]] = []
+
+    def measured(pipelines: list[memlab.Pipeline], *_: object, clock: object) -> np.ndarray:
+        asked.append([str(stages) for stages in pipelines])
+        assert clock is time.perf_counter
+        return np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+    monkeypatch.setattr(system_rankings, "time_in_turn", measured)
+    options = AskingOptions(encoder=None, k=5)
+    named = options.read(["bm25", "bm25(k=5)"], memlab.sample(turns=200))
+    found = list(options.returned(named, bench, memlab.sample(turns=200), timed=True))
+    assert asked == [["bm25", "bm25(k=5)"]]
+    assert [times.tolist() for _, times in found] == [[1, 2, 3], [4, 5, 6]]
+    assert [texts.name for texts, _ in found] == ["bm25", "bm25(k=5)"]
+    assert all(
+        not times.size for _, times in options.returned(named, bench, memlab.sample(turns=200))
+    )
