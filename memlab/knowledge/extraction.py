@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,7 @@ from memlab.knowledge.fact_prompts import (
     FACTS,
     MAX_STATEMENTS,
     VERSION,
+    WORDS_OF_OTHERS,
     Endings,
     NamedEntity,
     Stated,
@@ -28,9 +30,13 @@ from memlab.llm import Request, Service, ask
 from memlab.llm.spending import is_estimating
 from memlab.records import Entity, Fact, frame
 from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
+from memlab.text.quotations import remove_quotations
+from memlab.text.tokens import stem
+from memlab.text.words import STOP_WORDS
 
 TurnRow = dict[str, Any]
 """A turn as a row of :class:`memlab.records.Turn`."""
+_NOT_OWN = "about a speaker left out: their turns only forward or quote the words"
 _OUTCOMES = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
 
 
@@ -73,7 +79,8 @@ def extract(
     A model is asked twice of each session: what it states, then which of the statements that held
     before it are over. What is over becomes a fact of its own ("no longer works at"), so that log,
     undo and dates work as for everything else. Turns that do not exist are dropped, and what has no
-    turn left.
+    turn left. The model is told which words a speaker only forwarded or quoted; what it states of
+    the speaker out of such words alone is left out, and counted in the outcome of the session.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: see :func:`memlab.llm.ask`; with ``None`` nothing is read.
@@ -118,7 +125,11 @@ def extract(
         outcomes[session] = ("ok", None, service_name(service))
         answered[session] = rows
         entities += _named_entities(answer.value.entities, rows)
-        for fact in _stated_facts(answer.value.facts, rows):
+        stated = _own_statements(answer.value.facts, rows)
+        if left_out := len(answer.value.facts) - len(stated):
+            counted = f"{left_out} {'fact' if left_out == 1 else 'facts'}"
+            outcomes[session] = ("ok", f"{counted} {_NOT_OWN}", service_name(service))
+        for fact in _stated_facts(stated, rows):
             facts.setdefault(fact.fact_id, fact)
 
     if service is not None and is_estimating():
@@ -155,7 +166,7 @@ def make_fact(
     ('u/1/fc79391c690c5', ['u/1'], 'Mel')
     """
     first = turns[0]
-    speaker = first["speaker"]
+    speaker = first.get("forwarded_from") or first["speaker"]
     if all(turn["role"] == "system" for turn in turns):
         source, speaker = "system", None
     subject, predicate, value = triple
@@ -217,19 +228,80 @@ def service_name(service: str | Service | None) -> str | None:
 
 
 def _turn_entries(rows: list[TurnRow], start: int = 1) -> list[dict[str, Any]]:
-    return [
-        {"id": n, "time": row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}", "speaker": row["speaker"],
-         "text": " ".join(row["text"].split())}
-        for n, row in enumerate(rows, start)
-    ]  # fmt: skip
+    return [_turn_entry(n, row) for n, row in enumerate(rows, start)]
+
+
+def _turn_entry(n: int, row: TurnRow) -> dict[str, Any]:
+    """Give a turn as a prompt shows it; words of others stand apart from those of the speaker."""
+    when = row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}"
+    entry = {"id": n, "time": when, "speaker": row["speaker"], "text": _on_one_line(row["text"])}
+    if row.get("forwarded_from"):
+        entry["forwarded_from"] = row["forwarded_from"]
+    if row.get("quoted"):
+        entry["text"] = _on_one_line(remove_quotations(row["text"], row["quoted"]))
+        entry["quoted"] = [_on_one_line(part) for part in row["quoted"]]
+    return entry
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _request(
     task: str, rows: list[TurnRow], shape: type[BaseModel], system: str, shown: Any
 ) -> Request:
     about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
-    prompt = json.dumps({**shown, "session": _turn_entries(rows)}, ensure_ascii=False)
+    entries = _turn_entries(rows)
+    prompt = json.dumps({**shown, "session": entries}, ensure_ascii=False)
+    for entry in (*shown.get("earlier", ()), *entries):
+        if "forwarded_from" in entry or "quoted" in entry:
+            system += WORDS_OF_OTHERS
+            break
     return Request(task, VERSION, about, prompt, shape, system)
+
+
+def _own_words(row: TurnRow) -> str:
+    """Give what the speaker of a turn says themselves: nothing of what they forward or quote."""
+    if row.get("forwarded_from"):
+        return ""
+    return remove_quotations(row["text"], row.get("quoted") or [])
+
+
+def _is_said_by_speaker(turns: list[TurnRow], subject: str, value: str) -> bool:
+    """Say whether some turns may state such a fact: one of a speaker not out of words of others alone.
+
+    A fact is of a speaker where their name begins its subject ("Mel", "Mel's sister"). A forwarded
+    turn states nothing of its sender; one that quotes does where the speaker's own words share a
+    word with the value.
+    """
+    owner = _first_word(subject)
+    told = frozenset(base_form_stems(value)) - _stop_stems() - {*base_form_stems(subject)}
+    for row in turns:
+        with_others = row.get("forwarded_from") or row.get("quoted")
+        if not with_others or _first_word(row["speaker"]) != owner:
+            return True
+        if not told.isdisjoint(base_form_stems(_own_words(row))):
+            return True
+    return False
+
+
+def _first_word(name: str) -> str:
+    return re.split(r"['’]s\b|\s", name.strip().casefold(), maxsplit=1)[0]
+
+
+@cache
+def _stop_stems() -> frozenset[str]:
+    return frozenset(stem(STOP_WORDS)) | STOP_WORDS
+
+
+def _own_statements(stated: list[StatedFact], rows: list[TurnRow]) -> list[StatedFact]:
+    """Leave out what is stated of a speaker out of words that they only forwarded or quoted."""
+    kept = []
+    for fact in stated:
+        turns = _cited_turns(fact.turns, rows)
+        if not turns or _is_said_by_speaker(turns, fact.subject, fact.object):
+            kept.append(fact)
+    return kept
 
 
 def _stated_facts(stated: list[StatedFact], rows: list[TurnRow]) -> Iterator[Fact]:
@@ -289,7 +361,7 @@ def _ask_ended_facts(
         rows, ended = sessions[session], []
         for end in answer.value.ended if answer.value else ():
             old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited_turns(end.turns, rows)
-            if old and turns:
+            if old and turns and _is_said_by_speaker(turns, old["subject"], end.sentence):
                 value = strip_contrast(old["object"]).strip()
                 triple = (old["subject"], relation_in_mode(old["predicate"], "ended"), value)
                 ended.append(make_fact(turns, triple, source="observed", text=end.sentence))

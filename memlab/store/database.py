@@ -14,7 +14,13 @@ import polars as pl
 
 from memlab.errors import MemlabError, StoreError
 from memlab.files import lock_path
-from memlab.store.schemas import DATASET_TABLES, TABLES, build_row_filter, text_hashes
+from memlab.store.schemas import (
+    ADDED_COLUMNS,
+    DATASET_TABLES,
+    TABLES,
+    build_row_filter,
+    text_hashes,
+)
 
 T = TypeVar("T")
 
@@ -236,13 +242,16 @@ class Database:
                 table = self.connection.open_table(name)
                 table.checkout(at)
             there = table.schema.names
-            if unknown := [column for column in columns if column not in there]:
+            missing = {column: ADDED_COLUMNS.get(column) for column in columns if column not in there}
+            if unknown := [column for column, kind in missing.items() if kind is None]:
                 raise StoreError(
                     f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"
                 )
-            query, wanted = table.search().select(list(columns)), build_row_filter(**where)
+            read = [column for column in columns if column in there]
+            query, wanted = table.search().select(read), build_row_filter(**where)
             rows: pl.DataFrame = (query if wanted is None else query.where(wanted)).to_polars()
-        return rows
+            empty = (pl.lit(None, kind).alias(column) for column, kind in missing.items())
+        return rows.with_columns(*empty).select(columns) if missing else rows
 
     def datasets(self) -> pl.DataFrame:
         """Read the table of datasets, once for each of its versions: to ask for that takes a tenth of the time."""
@@ -271,6 +280,9 @@ class Database:
         import pyarrow as pa
 
         table, schema = self.table(name), TABLES[name].arrow()
+        added = [field for field in schema if field.name not in table.schema.names]
+        if added:
+            self.retried(lambda: table.add_columns(pa.schema(added)))
         parts = [
             part.to_arrow().cast(schema) for part in rows.select(schema.names).iter_slices(_ROWS)
         ]

@@ -169,6 +169,9 @@ TABLES: dict[str, Table] = {
 }
 """Every table of a store. A change of columns here raises :data:`SCHEMA_VERSION`."""
 
+ADDED_COLUMNS: dict[str, Any] = {"forwarded_from": pl.String(), "quoted": pl.List(pl.String())}
+"""Columns that tables of this version may lack: they are read as empty, and added by the first write."""
+
 DATASET_TABLES = ("turns", "sessions", "questions", "annotations", "issues")
 """The tables that hold a dataset, by the attribute of :class:`memlab.records.Dataset` that they hold."""
 

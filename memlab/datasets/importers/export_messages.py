@@ -50,15 +50,17 @@ def make_message(
     which the one that was edited last stays. Keys without a value and times that are none are left
     out; characters that no text can hold become question marks.
 
-    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``; ``edited``, a time as
-        the tool writes it.
+    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``, ``forwarded_from``,
+        ``quoted``; ``edited``, a time as the tool writes it.
     """
     report, edited = source.report, first_text(more.pop("edited", ""))
     record = {"scope": scope, "sender": sender, "text": text.strip(), **more}
     record["timestamp"] = first_time(record.get("timestamp"))
     record = {
-        key: value for key, value in record.items() if value not in (None, "") or key == "text"
+        key: value for key, value in record.items() if value not in (None, "", []) or key == "text"
     }
+    if "quoted" in record:
+        record["quoted"] = [UNREADABLE.sub("\ufffd", part) for part in record["quoted"]]
     for key, value in record.items():
         if isinstance(value, str) and UNREADABLE.search(value):
             record[key] = UNREADABLE.sub("\ufffd", value)

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.chatlog import is_assistant
+from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import (
     Message,
     describe_file,
@@ -80,7 +80,8 @@ def is_slack_export(file: Source) -> bool:
 class _Directory:
     """Who and what the ids of an export stand for; of two workspaces beside each other they are different.
 
-    :param people: names by the ids of users, ``bots``: ids of those who are none.
+    :param people: names by the ids of users, ``humans``: ids of those whom the list says to be no
+        bots, ``bots``: ids of those who are none.
     :param channels: names by the ids and names of conversations.
     :param taken: see :func:`name_person`.
     :param ids: ids of conversations by the folder of their list, and by the id or name that their
@@ -88,6 +89,7 @@ class _Directory:
     """
 
     people: dict[str, str] = field(default_factory=dict)
+    humans: set[str] = field(default_factory=set)
     bots: set[str] = field(default_factory=lambda: {"USLACKBOT"})
     channels: dict[str, str] = field(default_factory=dict)
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -135,7 +137,9 @@ def _read_directory(source: Source) -> _Directory:
     for path, each in lists:
         if path.name == "users.json" and (called := first_field(each, *_NAMES)):
             known.people[first_field(each, "id")] = called
-            known.bots |= {first_field(each, "id")} if get_nested(each, "is_bot") is True else set()
+            flag = get_nested(each, "is_bot")
+            if isinstance(flag, bool):
+                (known.bots if flag else known.humans).add(first_field(each, "id"))
     for path, each in lists:
         if path.name in _LISTS:
             members = [first_text(user) for user in get_list(each, "members")]
@@ -206,6 +210,7 @@ def _read_slack_message(
     kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
     source.drop("previews of links", scope, len(shown) - len(kept))
     text = "\n".join(filter(None, (text, *map(_read_attachment, kept))))
+    shared = [_read_attachment(one) for one in kept if one.get("is_share") is True]
     files = [
         file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)
     ]
@@ -225,15 +230,15 @@ def _read_slack_message(
     caption = "; ".join(named)
     if each.get("edited"):
         source.keep("edited messages", scope)
-    role = (
-        "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
-    )
+    flagged = False if user in known.humans else None
+    role = messenger_role(source, called, is_bot=automatic or flagged)
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {
         "id": ts,
         "session": f"thread {thread}" if thread else None,
         "role": role,
         "caption": caption,
+        "quoted": [_render_mentions(part, channel, known) for part in shared if part],
     }
     return make_message(
         source, scope, sender, text, timestamp=ts, edited=first_field(each, "edited.ts"), **more

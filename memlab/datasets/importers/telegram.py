@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from memlab.datasets.chatlog import is_assistant
+from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
 from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
 from memlab.datasets.source import Source
@@ -118,16 +118,33 @@ def _read_telegram_message(
     sender = signed or (called if bot else name_person(taken, scope, person, called))
     if each.get("edited") and not str(each["edited"]).startswith("1970"):  # of old, not edited
         source.keep("edited messages", scope)
-    if "forwarded_from" in each:
+    writer = _find_writer(each)
+    if writer:
         source.keep("forwarded messages", scope)
-        writer = first_field(each, "forwarded_from") or "Deleted Account"
-        text = f"{writer}: {text}" if text.strip() and writer != called else text
-    role = "assistant" if bot or is_assistant(called, source.assistants) else None
+    if writer and writer != called and text.strip():
+        text = f"{writer}: {text}"
+    role = "assistant" if bot else messenger_role(source, called)
     more = {"id": first_field(each, "id"), "role": role, "caption": caption}
+    more["forwarded_from"] = writer if writer != called else ""
+    more["quoted"] = _quotations(each.get("text"))
     when = first_time(each.get("date_unixtime"), each.get("date"))
     return make_message(
         source, scope, sender, text, timestamp=when, edited=each.get("edited"), **more
     )
+
+
+def _find_writer(each: dict[str, Any]) -> str:
+    """Give whose words a message passes on; empty where they are the sender's."""
+    if "forwarded_from" in each:
+        return first_field(each, "forwarded_from") or "Deleted Account"
+    return first_field(each, "saved_from")
+
+
+def _quotations(text: Any) -> list[str]:
+    """Give the parts of a text that are marked as quotations, as :func:`_join_text_parts` writes them."""
+    parts = text if isinstance(text, list) else []
+    quoted = [part for part in parts if first_field(part, "type") == "blockquote"]
+    return [said for part in quoted if (said := _join_text_parts(part).strip())]
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:
