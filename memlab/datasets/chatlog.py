@@ -179,7 +179,8 @@ def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> 
     known = _PRODUCTS if in_messenger else _ASSISTANTS
     if name not in known or is_person(source, sender):
         return False
-    source.report.guessed[sender.strip()] += 1
+    if sender.strip() not in _ROLES:  # which is the word for one
+        source.report.guessed[sender.strip()] += 1
     return True
 
 

@@ -63,17 +63,19 @@ _ELEMENTS |= {
 }
 _ELEMENTS |= {"date": "<!date^{timestamp}^{format}|{fallback}>"}
 _ON_ONE_LINE = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"}
+_STAMP = re.compile(r'"ts"\s*:\s*"\d+(?:\.\d+)?"')
+_KIND = re.compile(r'"type"\s*:\s*"message"')
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
 def is_slack_export(file: Source) -> bool:
     keys = file.keys
-    one = (
-        {"type", "ts"} <= keys
-        and bool(keys & {"user", "text", "subtype", "bot_id"})
-        and "scope" not in keys
-    )
-    return one or {"messages.ts", "messages.type"} <= keys
+    if not (_STAMP.search(file.head) and _KIND.search(file.head)):
+        return False  # others have numbers there, or other kinds
+    if {"messages.ts", "messages.type"} <= keys:
+        return True
+    said = keys & {"user", "text", "subtype", "bot_id"}
+    return {"type", "ts"} <= keys and bool(said) and "scope" not in keys
 
 
 @dataclass
@@ -117,9 +119,11 @@ def read_slack_export(source: Source) -> Iterator[Message]:
     for file in source.members:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
-        channel = known.find_channel(file, place)
-        scope = name_chat(names, channel, known.channels.get(channel) or place)
-        for each in _list_messages(file):
+        by_folder = known.find_channel(file, place)
+        for about, each in _list_messages(file):
+            channel = first_field(about, "channel_id") or by_folder  # slackdump names it
+            called = first_field(about, "name", "channel_name") or known.channels.get(channel)
+            scope = name_chat(names, channel, called or channel)
             yield from _read_slack_message(source, scope, channel, each, known)
 
 
@@ -157,7 +161,7 @@ def _read_guests(source: Source, known: _Directory) -> None:
         with file.open() as raw:
             there = {user.decode() for line in raw for user in _USER.findall(line)}
         with suppress(DataError):  # which is told when the messages are read
-            for each in (
+            for _, each in (
                 _list_messages(replace(file, on_error="raise"))
                 if there - known.people.keys()
                 else ()
@@ -174,13 +178,13 @@ def _read_list(source: Source, file: Source) -> list[Any]:
         return []
 
 
-def _list_messages(file: Source) -> Iterator[Any]:
+def _list_messages(file: Source) -> Iterator[tuple[Any, Any]]:
+    """Give the messages of a file, each with the object around them, which slackdump has."""
     for _, raw in file.values():
         listed = get_list(raw, "messages") or [raw]
-        yield from (
-            *listed,
-            *chain(*(get_list(each, "slackdump_thread_replies") for each in listed)),
-        )
+        answers = chain(*(get_list(each, "slackdump_thread_replies") for each in listed))
+        for each in (*listed, *answers):
+            yield raw, each
 
 
 def _read_slack_message(
