@@ -250,9 +250,7 @@ def make_datasets(
             log.add(message)
     if log.silent:
         names = ", ".join(map(repr, log.silent.values()))
-        source.note(
-            "sender", f"{names}, whom no message is from", "nobody is called so"
-        )
+        source.note("sender", f"{names}, whom no message is from", "nobody is called so")
     for name, count in source.report.guessed.items():
         messages = "1 message" if count == 1 else f"{count:,} messages"
         source.note("assistant", f"{name!r}, {messages}", TAKEN_BY_NAME)
@@ -384,9 +382,7 @@ class _Log:
         if given is not None or self.by_place or role == "assistant":
             return given
         language = self.source.language or "en"
-        found = find_quotations(
-            record["text"], speaker=speaker, people=people, language=language
-        )
+        found = find_quotations(record["text"], speaker=speaker, people=people, language=language)
         return found or None
 
     def _read_time(

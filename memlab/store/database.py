@@ -242,7 +242,9 @@ class Database:
                 table = self.connection.open_table(name)
                 table.checkout(at)
             there = table.schema.names
-            missing = {column: ADDED_COLUMNS.get(column) for column in columns if column not in there}
+            missing = {
+                column: ADDED_COLUMNS.get(column) for column in columns if column not in there
+            }
             if unknown := [column for column, kind in missing.items() if kind is None]:
                 raise StoreError(
                     f"table {name} of store {self.uri} has no column {unknown[0]!r}; it has {', '.join(there)}"

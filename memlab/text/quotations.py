@@ -21,7 +21,9 @@ _PASTED = re.compile(
     rf"):[ \t]+(\S.*?)[ \t]*$"
 )
 """A message copied out of a chat, with who wrote it and when."""
-_LABELLED = re.compile(r"(?m)(?:^|(?<=[.!?…] ))(?P<by>[A-Z][\w'’-]*(?: [A-Z][\w'’.-]*){0,2}):[ \t]+(?P<said>\S.*)$")
+_LABELLED = re.compile(
+    r"(?m)(?:^|(?<=[.!?…] ))(?P<by>[A-Z][\w'’-]*(?: [A-Z][\w'’.-]*){0,2}):[ \t]+(?P<said>\S.*)$"
+)
 _IN_MARKS = re.compile(
     r"[“„«](?=\S)([^“”„«»\n]{8,2000})[”“»]|(?<!\w)\"(?=\S)([^\"\n]{8,2000})(?<=\S)\"(?!\w)"
 )
