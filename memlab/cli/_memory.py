@@ -91,16 +91,21 @@ def scored_facts(
 ) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
     resolved = place.resolved(read_date(as_of, end=True))
+    stated = place.rows("facts")
+    undated = memlab.knowledge.supersession.count_undated_facts(stated)
     if resolved.facts.is_empty():
-        stated = place.rows("facts")
-        first: Any = stated["asserted_at"].fill_null(stated["recorded_at"]).min()
-        why = (
-            f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}"
-            if first
-            else ""
-        )
+        first: Any = stated["asserted_at"].min()
+        why = ""
+        if first:
+            why = f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}"
+        elif undated:
+            why = f"has {undated:,} facts without a date, so that nothing is known as of {as_of}"
         raise place.nothing("facts", why)
     at, present = _resolve_now(place, now or as_of)
+    if undated and as_of:
+        present += f"; {undated:,} facts have no date and are left out"
+    elif undated:
+        present += f"; {undated:,} facts have no date: their order is that of the conversations"
     worded = resolved.facts.with_columns(
         text=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )

@@ -343,14 +343,18 @@ def _ask_ended_facts(
         else {}
     )
     requests: dict[str, Request] = {}
+    order = {session: place for place, session in enumerate(sessions)}
     for session, rows in sessions.items():
         before = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
         if (facts := resolved.get(rows[0]["scope"])) is None:
             continue
         # A correction holds from when the wrong value was said, and nobody knew it then.
-        held = active_facts(facts, as_of=before).filter(
-            before is None or pl.col("said_at") <= before
-        )
+        held = active_facts(facts, as_of=before)
+        if before is None:
+            later = [other for other in order if order[other] > order[session]]
+            held = held.filter(~pl.col("session_id").is_in(later).fill_null(False))
+        else:
+            held = held.filter(pl.col("said_at") <= before)
         if statements := _statement_entries(rows, held):
             requests[session] = _request(
                 "endings", rows, Endings, ENDINGS, {"statements": statements}
@@ -384,7 +388,7 @@ def _statement_entries(rows: list[TurnRow], facts: pl.DataFrame) -> list[dict[st
         "shared", "said_at", descending=True, maintain_order=True
     )
     return [
-        {"id": _short_id(fact), "said": f"{fact['said_at']:%Y-%m-%d}",
+        {"id": _short_id(fact), "said": fact["said_at"] and f"{fact['said_at']:%Y-%m-%d}",
          "statement": fact["text"] or f"{fact['subject']} {fact['predicate']} {fact['object']}"}
         for fact in best.head(MAX_STATEMENTS).sort("said_at").iter_rows(named=True)
     ]  # fmt: skip
