@@ -17,6 +17,7 @@ from memlab.datasets.source import Source
 
 _KEYS = {"chats.turns", "turns.candidates", "turns.turn_key", "histories.histories"}
 _KEYS |= {"histories.msgs", "messages.src__is_human", "messages.src__name", "msgs.src"}
+_KEYS |= {"histories.messages.src__is_human", "histories.messages.src"}
 _TOOLS = {"histories.isHuman", "history.isHuman", "isHuman"}
 _LISTS = ("turns", "msgs", "messages", "history")
 _HUMAN = ("src.is_human", "src__is_human", "author.is_human", "isHuman", "is_human")

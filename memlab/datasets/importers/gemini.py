@@ -104,14 +104,14 @@ def _read_records(source: Source, file: Source) -> list[_Entry]:
 def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
     scope = OWNER_SCOPE
     if not _PRODUCT.search(entry.product or "Gemini"):
-        source.drop("activities of other products", scope)
+        source.drop("actions of other products", scope)
         return
     if _CANVAS.match(entry.title):
         source.drop("documents", scope)
         return
     asked = _ASKED.match(entry.title)
     if not asked and _DONE.match(entry.title):
-        source.drop("other activities", scope)
+        source.drop("other actions", scope)
         return
     prompt = _ATTACHED.sub("", entry.title[asked.end() if asked else 0 :])
     if prompt and not asked:

@@ -56,7 +56,7 @@ def _read_message(source: Source, session: str, each: Any) -> Iterator[Message]:
         source.drop("system messages", OWNER_SCOPE)
         return
     if each.get("is_system") is True:
-        source.keep("messages that are hidden from the model", OWNER_SCOPE)
+        source.keep("messages hidden from the model", OWNER_SCOPE)
     role = "user" if is_user else "assistant"
     more = {"session": session, "role": role, "caption": _caption(each)}
     more["timestamp"] = _read_time(each.get("send_date"))
