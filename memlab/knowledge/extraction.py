@@ -270,23 +270,30 @@ def _own_words(row: TurnRow) -> str:
 def _is_said_by_speaker(turns: list[TurnRow], subject: str, value: str) -> bool:
     """Say whether some turns may state such a fact: one of a speaker not out of words of others alone.
 
-    A fact is of a speaker where their name begins its subject ("Mel", "Mel's sister"). A forwarded
-    turn states nothing of its sender; one that quotes does where the speaker's own words share a
-    word with the value.
+    A forwarded turn states nothing of its sender; one that quotes does where the speaker's own words
+    share a word with the value. Facts of others may stand on words of others.
     """
-    owner = _first_word(subject)
     told = frozenset(base_form_stems(value)) - _stop_stems() - {*base_form_stems(subject)}
     for row in turns:
         with_others = row.get("forwarded_from") or row.get("quoted")
-        if not with_others or _first_word(row["speaker"]) != owner:
+        if not with_others or not _is_of_speaker(subject, row):
             return True
         if not told.isdisjoint(base_form_stems(_own_words(row))):
             return True
     return False
 
 
-def _first_word(name: str) -> str:
-    return re.split(r"['’]s\b|\s", name.strip().casefold(), maxsplit=1)[0]
+def _is_of_speaker(subject: str, row: TurnRow) -> bool:
+    """Say whether a fact is of the speaker of a turn, or of what the words of others call "my" there.
+
+    "Mel's sister" is of Mel where somebody else writes "my sister", which is the sister of theirs;
+    where Mel quotes her, it is of nobody but her.
+    """
+    owner, _, thing = re.sub("[\u2019']s\\b", "'s", subject.strip().casefold()).partition("'s ")
+    if owner.split(maxsplit=1)[:1] != row["speaker"].strip().casefold().split(maxsplit=1)[:1]:
+        return False
+    others = row["text"] if row.get("forwarded_from") else "\n".join(row["quoted"])
+    return not thing or re.search(rf"(?i)\b(?:my|our) {re.escape(thing)}\b", others) is not None
 
 
 @cache

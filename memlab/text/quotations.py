@@ -28,7 +28,7 @@ _IN_MARKS = re.compile(
     r"[“„«](?=\S)([^“”„«»\n]{8,2000})[”“»]|(?<!\w)\"(?=\S)([^\"\n]{8,2000})(?<=\S)\"(?!\w)"
 )
 _WORDS_OF_A_QUOTE = 3
-_FIRST_PERSON = re.compile(r"\b(?:I|I['’]\w+|[Mm]y|[Mm]ine|[Ww]e|[Oo]ur|[Mm]e)\b")
+_FIRST_PERSON = re.compile(r"\b(?:I|i|[Ii]['’]\w+|[Mm]y|[Ww]e|[Ww]e['’]\w+|[Oo]ur)\b")
 _FIRST_SENTENCE = re.compile(r"[^.!?…\n]*")
 _OWN_WORDS = re.compile(r"\b(?:I|I['’]\w+)\b")
 """Of an introduction that is the writer's: "I said: …"."""

@@ -112,16 +112,20 @@ def test_words_of_others_are_told_apart_and_state_nothing_of_the_speaker(model: 
     ):
         turns = later.with_columns(pl.Series(column, [value], later.schema[column]))
         of_bo = _fact("lives in", "Rome") | {"subject": "Bo", "source": "observed"}
-        of_theirs = _fact("lives in", "Rome") | {"subject": "Mel's sister"}
-        model.facts[text] = [_fact("lives in", "Rome"), of_theirs, of_bo]
+        of_hers = _fact("lives in", "Rome") | {"subject": "Mel's sister", "source": "observed"}
+        model.facts[text] = [_fact("lives in", "Rome"), of_hers, of_bo]
         model.ended[text] = [moved]
         found = extraction.extract(turns, service="lab", known=known)
-        assert found.facts["subject"].to_list() == ["Bo"]
+        assert found.facts["subject"].to_list() == ["Mel's sister", "Bo"]
         assert found.outcomes["status"].to_list() == ["ok"]
-        assert found.outcomes["reason"][0].startswith("2 facts about a speaker left out")
+        assert found.outcomes["reason"][0].startswith("1 fact about a speaker left out")
         asked = model.asked[-2]
         assert json.loads(asked.prompt)["session"][0][column] == value
         assert asked.system == fact_prompts.FACTS + fact_prompts.WORDS_OF_OTHERS
+    # "My sister" is another's in words of others.
+    sister = later.with_columns(text=pl.lit("My sister lives in Rome"), forwarded_from=pl.lit("Bo"))
+    model.facts["My sister lives in Rome"] = [of_hers]
+    assert extraction.extract(sister, service="lab").facts.is_empty()
     # Their own words beside a quotation are theirs.
     own = later.with_columns(text=pl.lit("> I ski\nI have a boat"), quoted=pl.lit(["I ski"]))
     model.facts["I have a boat"] = [_fact("has", "a boat"), _fact("does", "ski")]
