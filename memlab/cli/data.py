@@ -34,7 +34,7 @@ def ingest(
         list[str] | None, typer.Option(help="A sender who is the assistant; may be repeated. ChatGPT and the like are.")
     ] = None,
     person: Annotated[
-        list[str] | None, typer.Option(help="A sender who is a person though called Claude or the like; may be repeated.")
+        list[str] | None, typer.Option(help="A sender who is a person, though called Claude; may be repeated.")
     ] = None,
     scope: Annotated[
         str | None, typer.Option(help="Name of the memory of an export; where it holds several, the one to take.")

@@ -101,7 +101,9 @@ def test_words_of_others_are_told_apart_and_state_nothing_of_the_speaker(model: 
     assert json.loads(before.prompt)["session"] == [shown]
     assert before.system == fact_prompts.FACTS
 
-    known = frame(Fact, [extraction.make_fact(plain.to_dicts(), ("Mel", "lives in", "Oslo"), source="stated")])  # fmt: skip
+    known = frame(
+        Fact, [extraction.make_fact(plain.to_dicts(), ("Mel", "lives in", "Oslo"), source="stated")]
+    )
     statement = known["fact_id"][0].rpartition("/")[2]
     moved = {"statement": statement, "sentence": "Mel moved to Rome.", "turns": [1]}
     later = _turns("I live in Rome", session="u/s2", day=2)

@@ -49,19 +49,28 @@ def _list_chats(raw: Any) -> list[Any]:
 
 def _chat_id(chat: Any) -> str:
     own = first_field(chat, "chat_id", "external_id", "history_id", "id")
-    first = get_list(chat, "turns")[:1]
-    return own or first_field(first[0] if first else None, "turn_key.chat_id")
+    if own:
+        return own
+    for turn in get_list(chat, "turns"):
+        return first_field(turn, "turn_key.chat_id")
+    return ""
 
 
 def _read_chat(source: Source, session: str, chat: Any) -> Iterator[Message]:
-    listed = chat if isinstance(chat, list) else []
-    for key in _LISTS:
-        listed = listed or get_list(chat, key)
-    for each in oldest_first(listed, _turn_time):
+    for each in oldest_first(_list_turns(chat), _turn_time):
         yield from _read_turn(source, session, each)
 
 
-def _turn_time(each: Any) -> Any:
+def _list_turns(chat: Any) -> list[Any]:
+    if isinstance(chat, list):
+        return chat
+    for key in _LISTS:
+        if get_list(chat, key):
+            return get_list(chat, key)
+    return []
+
+
+def _turn_time(each: Any) -> str:
     return first_field(each, "create_time", "created", "timestamp", "date")
 
 
@@ -72,26 +81,45 @@ def _read_turn(source: Source, session: str, each: Any) -> Iterator[Message]:
     if each.get("is_alternative") is True:
         source.drop("messages of other branches", OWNER_SCOPE)
         return
-    flags = [get_nested(each, path) for path in _HUMAN]
-    is_human = True in flags or "true" in flags
-    role = "user" if is_human else "assistant"
+    role = "assistant"
+    if _is_human(each):
+        role = "user"
+    sender = first_field(each, *_NAMES) or role
     candidate = _shown_candidate(source, each)
     text = first_text(get_nested(candidate, "raw_content"), each.get("text"), each.get("message"))
-    image = first_field(candidate, "tti_image_rel_path") or first_field(each, "image_rel_path")
+    more = {
+        "session": session,
+        "id": first_field(each, "turn_key.turn_id", "uuid", "turn_id", "id"),
+        "caption": _describe_image(each, candidate),
+        "timestamp": _turn_time(each),
+        "role": role,
+    }
+    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+
+
+def _is_human(each: dict[str, Any]) -> bool:
+    flags = [get_nested(each, path) for path in _HUMAN]
+    return not {True, "true"}.isdisjoint(flag for flag in flags if isinstance(flag, (bool, str)))
+
+
+def _describe_image(each: dict[str, Any], candidate: Any) -> str:
     prompt = first_field(each, "image_prompt_text")
-    caption = f"image: {prompt}" if prompt else "image" if image else ""
-    own = first_field(each, "turn_key.turn_id", "uuid", "turn_id", "id")
-    more = {"session": session, "id": own, "caption": caption, "timestamp": _turn_time(each)}
-    sender = first_field(each, *_NAMES) or role
-    yield from make_message(source, OWNER_SCOPE, sender, text, role=role, **more)
+    if prompt:
+        return f"image: {prompt}"
+    paths = [first_field(candidate, "tti_image_rel_path"), first_field(each, "image_rel_path")]
+    if any(paths):
+        return "image"
+    return ""
 
 
 def _shown_candidate(source: Source, each: dict[str, Any]) -> Any:
     """Give the version of a turn that is shown; the others are counted."""
     candidates = get_list(each, "candidates")
-    source.drop("messages of other branches", OWNER_SCOPE, max(0, len(candidates) - 1))
+    if not candidates:
+        return None
+    source.drop("messages of other branches", OWNER_SCOPE, len(candidates) - 1)
     primary = first_field(each, "primary_candidate_id")
     for candidate in candidates:
-        if primary and first_field(candidate, "candidate_id") == primary:
+        if first_field(candidate, "candidate_id") == primary:
             return candidate
-    return candidates[0] if candidates else None
+    return candidates[0]

@@ -18,7 +18,7 @@ from memlab.datasets.importers.export_messages import (
     make_message,
     normalise_role,
 )
-from memlab.datasets.importers.loose_json import first_field
+from memlab.datasets.importers.loose_json import first_field, first_text
 from memlab.datasets.importers.newest_first import oldest_first
 from memlab.datasets.source import Source
 
@@ -31,7 +31,7 @@ _AI = "copilot"
 
 
 def is_copilot_history(file: Source) -> bool:
-    columns = {column.strip().lower() for column in file.columns}
+    columns = set(map(str.lower, file.columns))
     return any(layout <= columns for layout in _LAYOUTS)
 
 
@@ -62,7 +62,9 @@ def _is_answer(row: dict[str, Any]) -> bool:
 
 def _author_role(row: dict[str, Any]) -> str | None:
     author = first_field(row, "author")
-    return "assistant" if author.lower() == _AI else normalise_role(author)
+    if author.lower() == _AI:
+        return "assistant"
+    return normalise_role(author)
 
 
 def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
@@ -70,7 +72,13 @@ def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
     if role in ("system", "tool"):
         source.drop("system messages", OWNER_SCOPE)
         return
-    more = {"session": first_field(row, "conversation", "chatname"), "timestamp": _row_time(row)}
-    sender = role or author or "user"  # another author is a person
+    sender = first_text(role, author, "user")
+    if role is None:  # another author is a person
+        role = "user"
+    more = {
+        "session": first_field(row, "conversation", "chatname"),
+        "timestamp": _row_time(row),
+        "role": role,
+    }
     text = first_field(row, "message", "messagecontent")
-    yield from make_message(source, OWNER_SCOPE, sender, text, role=role or "user", **more)
+    yield from make_message(source, OWNER_SCOPE, sender, text, **more)

@@ -227,6 +227,22 @@ def make_session_messages(
         yield from make_message(source, scope, turn.pop("sender"), text, session=session, **turn)
 
 
+def name_account(accounts: dict[str, str], key: str) -> str:
+    """Give the scope of an account: of the first, the owner's; of another, its id. What names none is the first's.
+
+    :param accounts: the scopes of the accounts so far, by their ids.
+
+    >>> accounts = {}
+    >>> [name_account(accounts, key) for key in ("u1", "", "u2", "u1")]
+    ['me', 'me', 'u2', 'me']
+    """
+    if not accounts:
+        accounts[key] = OWNER_SCOPE
+    if not key:
+        return OWNER_SCOPE
+    return accounts.setdefault(key, key)
+
+
 def name_chat(names: dict[str, str], key: str, wanted: str) -> str:
     """Give a chat the name that is wanted, with its id behind it where another chat has that name.
 

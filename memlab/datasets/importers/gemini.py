@@ -9,14 +9,21 @@ kenn-io/agentsview 1330, NateBJones-Projects/OB1 455.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from operator import attrgetter
 from typing import Any
 
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
 from memlab.datasets.importers.html_text import TextBuilder, html_to_text
-from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    join_names,
+)
 from memlab.datasets.importers.newest_first import oldest_first
 from memlab.datasets.source import Source
 
@@ -35,6 +42,7 @@ _DONE = re.compile(
 _CANVAS = re.compile(r"(?:Canvas|Created Gemini Canvas)\b")
 _ATTACHED = re.compile(r"\s*\bAttached \d+ files?\.?\s*$")
 _FILE = re.compile(r"^[-–]\s+(\S.*)$")
+_BESIDE = re.compile(rf"{_FILE.pattern}|{_ATTACHED.pattern}")
 _CONVERSATION = re.compile(
     r"(?:gemini|bard)\.google\.com/(?:u/\d+/)?(?:app|chat|gem/[^/]+)/([\w-]+)"
 )
@@ -46,7 +54,7 @@ _ZONES = {"UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MEZ": 1,
 _ZONES |= {"MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "SGT": 8, "JST": 9, "KST": 9}
 _ZONES |= {"AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4, "CST": -6}
 _ZONES |= {"CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "BRT": -3}
-_ZONED = re.compile(r"^(.*\S)\s+([A-Z]{2,5}|(?:GMT|UTC)[+\-−]\d{1,2}(?::?\d{2})?)$")
+_ZONED = re.compile(r"^(.*\S)\s+((?!AM|PM)[A-Z]{2,5}|(?:GMT|UTC)[+\-−]\d{1,2}(?::?\d{2})?)$")
 
 
 @dataclass
@@ -63,10 +71,9 @@ class _Entry:
 
 
 def is_gemini_activity(file: Source) -> bool:
-    if {"header", "title"} <= file.keys and {"time", "products"} & file.keys:
-        return _HEADER.search(file.head) is not None
-    is_page = _PAGE.match(file.head) is not None
-    return is_page and _PRODUCT.search(file.head) is not None
+    if file.head.lstrip().startswith("<"):
+        return bool(_PAGE.match(file.head)) and bool(_PRODUCT.search(file.head))
+    return {"header", "title"} <= file.keys and bool(_HEADER.search(file.head))
 
 
 def read_gemini_activity(source: Source) -> Iterator[Message]:
@@ -74,65 +81,93 @@ def read_gemini_activity(source: Source) -> Iterator[Message]:
     for file in source.members:
         is_page = file.head.lstrip().startswith("<")
         entries = _read_page(file) if is_page else _read_records(source, file)
-        for entry in oldest_first(entries, lambda entry: entry.when):
+        for entry in oldest_first(entries, attrgetter("when")):
             yield from _read_entry(source, entry)
 
 
 def _read_records(source: Source, file: Source) -> list[_Entry]:
     entries = []
     for _, raw in file.values():
-        if not isinstance(raw, dict):
+        if isinstance(raw, dict):
+            entries.append(_read_record(raw))
+        else:
             source.drop("unreadable messages", OWNER_SCOPE)
-            continue
-        entry = _Entry(first_field(raw, "title"), raw.get("time"))
-        entry.product = " ".join(map(first_text, [raw.get("header"), *get_list(raw, "products")]))
-        # Some have one object, others a list of them.
-        shown = get_list(raw, "safeHtmlItem") or [raw.get("safeHtmlItem")]
-        answers = [html_to_text(first_field(item, "html", "htmlValue")) for item in shown]
-        entry.answer = "\n".join(filter(None, answers))
-        for item in get_list(raw, "subtitles"):
-            entry.beside.append(first_field(item, "name", "value"))
-        for key in ("attachedFiles", "audioFiles", "imageFile"):
-            listed = get_list(raw, key) or [raw.get(key)]
-            entry.files += [first_text(name) or first_field(name, "name") for name in listed]
-        links = [get_nested(item, "url") for item in get_list(raw, "details")]
-        entry.addresses = " ".join(map(first_text, [raw.get("titleUrl"), *links]))
-        entries.append(entry)
     return entries
 
 
-def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
-    scope = OWNER_SCOPE
-    if not _PRODUCT.search(entry.product or "Gemini"):
-        source.drop("actions of other products", scope)
-        return
+def _read_record(raw: dict[str, Any]) -> _Entry:
+    entry = _Entry(first_field(raw, "title"), raw.get("time"))
+    entry.product = " ".join(map(first_text, [raw.get("header"), *get_list(raw, "products")]))
+    # Some have one object, others a list of them.
+    items = [raw.get("safeHtmlItem"), *get_list(raw, "safeHtmlItem")]
+    answers = [first_field(item, "html", "htmlValue") for item in items]
+    entry.answer = _join_lines(map(html_to_text, answers))
+    for item in get_list(raw, "subtitles"):
+        entry.beside.append(first_field(item, "name", "value"))
+    for key in ("attachedFiles", "audioFiles", "imageFile"):
+        for item in (raw.get(key), *get_list(raw, key)):
+            entry.files.append(first_text(item, get_nested(item, "name")))
+    links = [get_nested(item, "url") for item in get_list(raw, "details")]
+    entry.addresses = " ".join(map(first_text, [raw.get("titleUrl"), *links]))
+    return entry
+
+
+def _join_lines(texts: Iterable[str]) -> str:
+    return "\n".join(filter(None, texts))
+
+
+def _reason_to_leave_out(entry: _Entry) -> str:
+    """Say as what an entry is left out; empty for a prompt."""
+    if entry.product and not _PRODUCT.search(entry.product):
+        return "actions of other products"
     if _CANVAS.match(entry.title):
-        source.drop("documents", scope)
+        return "documents"
+    if _DONE.match(entry.title):
+        return "other actions"
+    return ""
+
+
+def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
+    reason = _reason_to_leave_out(entry)
+    if reason:
+        source.drop(reason, OWNER_SCOPE)
         return
-    asked = _ASKED.match(entry.title)
-    if not asked and _DONE.match(entry.title):
-        source.drop("other actions", scope)
-        return
-    prompt = _ATTACHED.sub("", entry.title[asked.end() if asked else 0 :])
-    if prompt and not asked:
-        source.keep("prompts", scope, "kept with the word before them, in another language")
-    said = []
+    prompt = _read_prompt(source, entry)
+    beside = []
     for text in entry.beside:
-        if found := _FILE.match(text):
+        found = _FILE.match(text)
+        if found:
             entry.files.append(found[1])
         elif not _ATTACHED.fullmatch(text):
-            said.append(text)
-    answer = entry.answer or "\n".join(filter(None, said))
+            beside.append(text)
+    answer = first_text(entry.answer, _join_lines(beside))
     if entry.answer:
-        source.drop("notes beside prompts", scope, sum(map(bool, said)))
+        source.drop("notes beside prompts", OWNER_SCOPE, len(list(filter(None, beside))))
     if not answer:
-        source.keep("prompts without an answer", scope)
-    found = _CONVERSATION.search(entry.addresses)
-    more = {"session": found[1] if found else None, "timestamp": entry.when}
-    files = "; ".join(f"file: {name}" for name in dict.fromkeys(entry.files) if name)
-    yield from make_message(source, scope, "user", prompt, role="user", caption=files, **more)
+        source.keep("prompts without an answer", OWNER_SCOPE)
+    more = {"session": _find_conversation(entry), "timestamp": entry.when}
+    files = join_names(*(f"file: {name}" for name in filter(None, entry.files)))
+    yield from make_message(source, OWNER_SCOPE, "user", prompt, role="user", caption=files, **more)
     if answer:
-        yield from make_message(source, scope, "assistant", answer, role="assistant", **more)
+        yield from make_message(source, OWNER_SCOPE, "assistant", answer, role="assistant", **more)
+
+
+def _read_prompt(source: Source, entry: _Entry) -> str:
+    """Give what was asked, without the word before it where that is English."""
+    title = _ATTACHED.sub("", entry.title)
+    asked = _ASKED.match(title)
+    if asked:
+        return title[asked.end() :]
+    how = "kept with the word before them, in another language"
+    source.keep("prompts", OWNER_SCOPE, how, bool(title))
+    return title
+
+
+def _find_conversation(entry: _Entry) -> str:
+    found = _CONVERSATION.search(entry.addresses)
+    if found:
+        return found[1]
+    return ""
 
 
 class _Page(TextBuilder):
@@ -177,36 +212,39 @@ def _read_page(file: Source) -> list[_Entry]:
     page.feed(file.text())
     page.close()
     page.end_entry()
-    entries = []
-    for cells, links in page.entries:
-        product = " ".join(text for kind, text in cells if kind == "header-cell")
-        lines = [
-            line for kind, text in cells if kind == "content-cell" for line in text.split("\n")
-        ]
-        places = [n for n, line in enumerate(lines) if _TIME_LINE.match(line.strip())]
-        at = places[0] if places else len(lines)
-        entry = _Entry("", product=product, addresses=links)
-        title = []
-        for line in lines[:at]:
-            if _FILE.match(line) or _ATTACHED.fullmatch(line):
-                entry.beside.append(line)
-            else:
-                title.append(line)
-        entry.title = "\n".join(title)
-        entry.answer = "\n".join(lines[at + 1 :]).strip()
-        entry.when = _read_time(lines[at]) if places else None
-        entries.append(entry)
-    return entries
+    return [_read_cells(cells, links) for cells, links in page.entries]
+
+
+def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
+    """Read an entry: what was asked with its files, the time, and the answer, a line or several each."""
+    headers = [text for kind, text in cells if kind == "header-cell"]
+    contents = [text for kind, text in cells if kind == "content-cell"]
+    entry = _Entry("", product=" ".join(headers), addresses=links)
+    title: list[str] = []
+    answer: list[str] = []
+    for line in "\n".join(contents).split("\n"):
+        if entry.when:
+            answer.append(line)
+        elif _TIME_LINE.match(line.strip()):
+            entry.when = _read_time(line)
+        elif _BESIDE.match(line):
+            entry.beside.append(line)
+        else:
+            title.append(line)
+    entry.title = "\n".join(title)
+    entry.answer = "\n".join(answer).strip()
+    return entry
 
 
 def _read_time(line: str) -> str:
     """Give a time as ISO 8601 writes it, or as it stands where no form fits."""
     written = re.sub(r"\s+", " ", line.replace("−", "-")).strip()
     written = re.sub(r"\bSept\b", "Sep", written)
-    zoned = _ZONED.match(written)
     zone = None
-    if zoned and zoned[2] not in ("AM", "PM"):
-        written, zone = zoned[1], _read_zone(zoned[2])
+    zoned = _ZONED.match(written)
+    if zoned:
+        written = zoned[1]
+        zone = _read_zone(zoned[2])
     for form in _TIMES:
         try:
             when = datetime.strptime(written, form)
@@ -223,5 +261,8 @@ def _read_zone(name: str) -> timezone | None:
     beside = re.fullmatch(r"(?:GMT|UTC)([+-])(\d{1,2}):?(\d{2})?", name)
     if not beside:
         return None
-    shift = timedelta(hours=int(beside[2]), minutes=int(beside[3] or 0))
-    return timezone(-shift if beside[1] == "-" else shift)
+    sign, hours, minutes = beside.groups("0")
+    shift = timedelta(hours=int(hours), minutes=int(minutes))
+    if sign == "-":
+        shift = -shift
+    return timezone(shift)

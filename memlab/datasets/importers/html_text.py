@@ -6,8 +6,12 @@ import re
 from html.parser import HTMLParser
 
 _BLOCKS = frozenset(
-    "address article aside blockquote br dd details div dl dt figure figcaption footer form h1 h2 h3 "
-    "h4 h5 h6 header hr li main nav ol p pre section summary table tbody tfoot thead tr ul".split()
+    (
+        *("address", "article", "aside", "blockquote", "br", "dd", "details", "div", "dl", "dt"),
+        *("figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header"),
+        *("hr", "li", "main", "nav", "ol", "p", "pre", "section", "summary", "table", "tbody"),
+        *("tfoot", "thead", "tr", "ul"),
+    )
 )
 _UNSEEN = frozenset(("head", "script", "style", "template", "title"))
 _CELLS = frozenset(("td", "th"))
@@ -43,7 +47,7 @@ class TextBuilder(HTMLParser):
             self.pieces.append("\n")
         if tag == "li":
             self.pieces.append("- ")
-        elif tag in _CELLS and self.pieces and self.pieces[-1] != "\n":
+        elif tag in _CELLS and self._is_within_line():
             self.pieces.append(" | ")
 
     def handle_endtag(self, tag: str) -> None:
@@ -59,9 +63,11 @@ class TextBuilder(HTMLParser):
             return
         if not self.preformatted:
             data = _SPACE.sub(" ", data)
-            if data == " " and (not self.pieces or self.pieces[-1] == "\n"):
-                return
-        self.pieces.append(data)
+        if data != " " or self._is_within_line():
+            self.pieces.append(data)
+
+    def _is_within_line(self) -> bool:
+        return self.pieces[-1:] not in ([], ["\n"])
 
     def text(self) -> str:
         """Give what was gathered so far, without empty lines and white space at the ends of lines."""

@@ -17,9 +17,16 @@ from memlab.datasets.importers.export_messages import (
     Message,
     describe_file,
     make_message,
+    name_account,
     text_and_caption,
 )
-from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    join_names,
+)
 from memlab.datasets.source import Source
 
 _THINKING = re.compile(r"(?s):::thinking\b.*?:::\s*")
@@ -39,18 +46,19 @@ def read_librechat_export(source: Source) -> Iterator[Message]:
     for file in source.members:
         rows: dict[str, list[Any]] = {}
         for number, raw in file.values():
-            if isinstance(get_nested(raw, "messages"), list):
-                listed = list(_flatten(raw["messages"]))
-                session = first_field(raw, "conversationId") or f"{file.stem}-{number}"
-                prompt = first_field(raw, *_PROMPTS)
-                source.drop("system messages", OWNER_SCOPE, bool(prompt))
-                yield from _read_conversation(source, OWNER_SCOPE, session, listed)
-            else:
-                rows.setdefault(first_field(raw, "conversationId"), []).append(raw)
+            session = first_field(raw, "conversationId")
+            listed = get_list(raw, "messages")
+            if not listed:
+                rows.setdefault(session, []).append(raw)
+                continue
+            prompt = first_field(raw, *_PROMPTS)
+            source.drop("system messages", OWNER_SCOPE, bool(prompt))
+            session = first_text(session, f"{file.stem}-{number}")
+            yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
         for session, messages in rows.items():
-            user = first_field(messages[0], "user") or next(iter(users), "")
-            scope = users.setdefault(user, user if users else OWNER_SCOPE)
-            yield from _read_conversation(source, scope, session or file.stem, messages)
+            scope = name_account(users, first_field(messages[0], "user"))
+            session = first_text(session, file.stem)
+            yield from _read_conversation(source, scope, session, messages)
 
 
 def _flatten(listed: list[Any]) -> Iterator[Any]:
@@ -65,9 +73,14 @@ def _flatten(listed: list[Any]) -> Iterator[Any]:
 def _read_conversation(
     source: Source, scope: str, session: str, listed: list[Any]
 ) -> Iterator[Message]:
-    nodes = {key: each for each in listed if (key := first_field(each, "messageId"))}
+    nodes: dict[str, Any] = {}
+    parents: dict[str, str | None] = {}
+    for each in listed:
+        key = first_field(each, "messageId")
+        if key:
+            nodes[key] = each
+            parents[key] = first_field(each, "parentMessageId") or None
     source.drop("unreadable messages", scope, len(listed) - len(nodes))
-    parents = {key: first_field(each, "parentMessageId") or None for key, each in nodes.items()}
     branch = newest_branch(parents, None, lambda key: first_field(nodes[key], "createdAt"))
     source.drop("messages of other branches", scope, len(nodes) - len(branch))
     for key in branch:
@@ -77,29 +90,32 @@ def _read_conversation(
 def _read_message(
     source: Source, scope: str, session: str, each: dict[str, Any]
 ) -> Iterator[Message]:
-    own = first_field(each, "messageId")
-    is_user = _is_user(each)
     if each.get("error") is True:
         source.drop("error messages", scope)
         return
-    parts = [_plain_part(part) for part in get_list(each, "content")]
-    text, caption = text_and_caption(source, scope, parts or first_field(each, "text"))
-    counted = bool(parts)
-    if not text.strip() and parts:
-        text = first_field(each, "text")
-    if not is_user:
+    parts = list(map(_plain_part, get_list(each, "content")))
+    counted = len(parts)
+    text, caption = text_and_caption(source, scope, parts)
+    text = first_text(text, each.get("text"))
+    role = "user"
+    if not _is_user(each):
+        role = "assistant"
         text, thoughts = _THINKING.subn("", text)
         source.drop("thoughts", scope, thoughts)
-        counted = counted or thoughts > 0
+        counted += thoughts
     files = [*get_list(each, "files"), *get_list(each, "attachments")]
     named = [describe_file(file, "filename", "name", "filepath") for file in files]
-    caption = "; ".join(dict.fromkeys(filter(None, [caption, *named])))
-    if not text.strip() and not caption and counted:
+    caption = join_names(caption, *named)
+    if counted and not f"{text}{caption}".strip():
         return
-    role = "user" if is_user else "assistant"
-    more = {"session": session, "id": own, "caption": caption}
-    more["timestamp"] = each.get("createdAt")
-    yield from make_message(source, scope, role, text, role=role, **more)
+    more = {
+        "session": session,
+        "id": first_field(each, "messageId"),
+        "caption": caption,
+        "timestamp": each.get("createdAt"),
+        "role": role,
+    }
+    yield from make_message(source, scope, role, text, **more)
 
 
 def _is_user(each: dict[str, Any]) -> bool:

@@ -39,12 +39,7 @@ def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
 
 
 def _read_message(source: Source, session: str, number: int, each: Any) -> Iterator[Message]:
-    versions = get_list(each, "versions")
-    shown = get_nested(each, "currentlySelected")
-    if not isinstance(shown, int) or not 0 <= shown < len(versions):
-        shown = len(versions) - 1
-    version = versions[shown] if versions else None
-    source.drop("messages of other branches", OWNER_SCOPE, max(0, len(versions) - 1))
+    version = _shown_version(source, each)
     role = normalise_role(get_nested(version, "role"))
     if not is_spoken_role(source, OWNER_SCOPE, role):
         return
@@ -52,20 +47,36 @@ def _read_message(source: Source, session: str, number: int, each: Any) -> Itera
     parts = list(get_list(version, "content"))
     for step in steps:
         parts += _step_parts(source, step)
-    text, caption = text_and_caption(source, OWNER_SCOPE, [_named_part(part) for part in parts])
-    if not text.strip() and not caption and steps:
+    text, caption = text_and_caption(source, OWNER_SCOPE, list(map(_named_part, parts)))
+    if steps and not f"{text}{caption}".strip():
         return  # its steps are counted
-    sender = first_field(version, "senderInfo.senderName") if role == "assistant" else ""
+    sender = str(role)
+    if role == "assistant":
+        sender = first_field(version, "senderInfo.senderName") or sender
     more = {"session": session, "id": f"{session} {number}", "caption": caption, "role": role}
-    yield from make_message(source, OWNER_SCOPE, sender or str(role), text, **more)
+    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+
+
+def _shown_version(source: Source, each: Any) -> Any:
+    """Give the version of a message that is selected, or else the last; the others are counted."""
+    versions = get_list(each, "versions")
+    if not versions:
+        return None
+    source.drop("messages of other branches", OWNER_SCOPE, len(versions) - 1)
+    shown = get_nested(each, "currentlySelected")
+    if shown in range(len(versions)):
+        return versions[shown]
+    return versions[-1]
 
 
 def _step_parts(source: Source, step: Any) -> list[Any]:
     """Give the parts of a step that are said; thoughts, calls of tools and notes are counted."""
     kind = first_field(step, "type")
     if kind != "contentBlock":
-        is_note = "debug" in kind
-        source.drop("lines about the session" if is_note else "tool calls", OWNER_SCOPE)
+        what = "tool calls"
+        if "debug" in kind:
+            what = "lines about the session"
+        source.drop(what, OWNER_SCOPE)
         return []
     if get_nested(step, "style.type") == "thinking":
         source.drop("thoughts", OWNER_SCOPE)
@@ -77,6 +88,7 @@ def _named_part(part: Any) -> Any:
     """Give a part with the name of its file where other tools have it."""
     if first_field(part, "type") != "file":
         return part
-    kind = first_field(part, "fileType", "type")
-    name = first_field(part, "name", "fileName", "fileIdentifier")
-    return {"type": kind if "image" in kind else "file", "name": name}
+    kind = "file"
+    if "image" in first_field(part, "fileType"):
+        kind = "image"
+    return {"type": kind, "name": first_field(part, "name", "fileName", "fileIdentifier")}

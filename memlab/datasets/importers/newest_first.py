@@ -33,11 +33,15 @@ def oldest_first(
     times = []
     for value in listed:
         with suppress(BadField):
-            times.append(fields.place_in_zone(fields.parse_time(time_of(value), ""), UTC, None))
-    steps = [later - earlier for earlier, later in pairwise(times)]
-    back = sum(step.total_seconds() < 0 for step in steps)
-    forth = sum(step.total_seconds() > 0 for step in steps)
+            when = fields.parse_time(time_of(value), "")
+            times.append(fields.place_in_zone(when, UTC, None))
+    back = forth = 0
+    for earlier, later in pairwise(times):
+        back += later < earlier
+        forth += later > earlier
     is_turned = back > forth
     if back == forth and listed and is_answer is not None:
         is_turned = is_answer(listed[0])
-    return listed[::-1] if is_turned else listed
+    if is_turned:
+        return listed[::-1]
+    return listed

@@ -9,24 +9,31 @@ that was shown when an old version wrote it. Thoughts and calls of tools stand i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memlab.datasets.fields import Record
 from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
 from memlab.datasets.importers.export_messages import (
-    OWNER_SCOPE,
     Message,
     describe_file,
     is_spoken_role,
     make_message,
+    name_account,
     normalise_role,
     text_and_caption,
 )
-from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    join_names,
+)
 from memlab.datasets.source import Source
 
 _DETAILS = re.compile(r"(?s)\s*<details\b[^>]*\btype=\"([\w-]+)\"[^>]*>.*?(?:</details>|\Z)\s*")
+_BLOCKS = {"reasoning": "thoughts"}
 _TREES = {"chat.history", "history.currentId", "history.current_id"}
 
 
@@ -45,10 +52,12 @@ def read_open_webui_export(source: Source) -> Iterator[Message]:
 
 
 def _read_chat(source: Source, record: Record, users: dict[str, str]) -> Iterator[Message]:
-    chat = record["chat"] if isinstance(record.get("chat"), dict) else record
-    user = first_field(record, "user_id") or next(iter(users), "")
-    scope = users.setdefault(user, user if users else OWNER_SCOPE)
-    session = first_text(record.get("id"), chat.get("id"), record.get("title"), chat.get("title"))
+    chat: dict[str, Any] = record
+    if isinstance(record.get("chat"), dict):
+        chat = record["chat"]
+    scope = name_account(users, first_field(record, "user_id"))
+    names = (record.get("id"), chat.get("id"), record.get("title"), chat.get("title"))
+    session = first_text(*names)
     is_told = first_field(chat, "system", "params.system")
     source.drop("system messages", scope, bool(is_told))
     for each in _shown_messages(source, scope, chat):
@@ -58,23 +67,34 @@ def _read_chat(source: Source, record: Record, users: dict[str, str]) -> Iterato
 def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
     """Give the messages of the branch that is shown."""
     tree = get_nested(chat, "history.messages")
-    if not isinstance(tree, dict) or not tree:
-        listed = get_list(chat, "messages")
-        kept = [each for each in listed if isinstance(each, dict)]
-        source.drop("unreadable messages", scope, len(listed) - len(kept))
-        return kept
-    nodes = {key: node for key, node in tree.items() if isinstance(node, dict)}
-    source.drop("unreadable messages", scope, len(tree) - len(nodes))
-    parents = {key: get_nested(node, "parentId") for key, node in nodes.items()}
+    if not isinstance(tree, dict):
+        tree = {}
+    if not tree:
+        return [each for _, each in _readable(source, scope, enumerate(get_list(chat, "messages")))]
+    nodes = dict(_readable(source, scope, tree.items()))
+    parents = {key: node.get("parentId") for key, node in nodes.items()}
+    ages = {key: _age(node) for key, node in nodes.items()}
     current = first_field(chat, "history.currentId", "history.current_id")
-    branch = newest_branch(parents, current, lambda key: _age(nodes[key]))
+    branch = newest_branch(parents, current, ages.__getitem__)
     source.drop("messages of other branches", scope, len(nodes) - len(branch))
     return [nodes[key] for key in branch]
 
 
+def _readable(
+    source: Source, scope: str, keyed: Iterable[tuple[Any, Any]]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    for key, each in keyed:
+        if isinstance(each, dict):
+            yield key, each
+        else:
+            source.drop("unreadable messages", scope)
+
+
 def _age(node: dict[str, Any]) -> float:
     when = node.get("timestamp")
-    return when if isinstance(when, (int, float)) else 0.0
+    if isinstance(when, (int, float)):
+        return when
+    return 0.0
 
 
 def _read_message(
@@ -85,30 +105,42 @@ def _read_message(
         return
     said = each.get("content") or _spoken_output(each)
     text, caption = text_and_caption(source, scope, said)
-    hidden = 0
+    counted = 0
     if role == "assistant":
         for block in _DETAILS.finditer(text):
-            source.drop("thoughts" if block[1] == "reasoning" else "tool calls", scope)
-        text, hidden = _DETAILS.subn("\n", text)
-    files = [
-        describe_file(file, "name", "file.filename", "url") for file in get_list(each, "files")
-    ]
-    named = [file if "data:" not in file else "image" for file in files if file]
-    caption = "; ".join(filter(None, [caption, *named]))
-    is_failed = bool(each.get("error"))
-    source.drop("error messages", scope, is_failed)
+            source.drop(_BLOCKS.get(block[1], "tool calls"), scope)
+        text, counted = _DETAILS.subn("\n", text)
+    if each.get("error"):
+        source.drop("error messages", scope)
+        counted += 1
     source.drop("merged answers", scope, bool(first_field(each, "merged.content")))
-    if not text.strip() and not caption and (hidden or is_failed):
+    caption = join_names(caption, *map(_name_file, get_list(each, "files")))
+    if counted and not f"{text}{caption}".strip():
         return
-    more = {"session": session, "id": first_field(each, "id"), "caption": caption}
-    more["timestamp"] = each.get("timestamp")
-    yield from make_message(source, scope, str(role), text, role=role, **more)
+    more = {
+        "session": session,
+        "id": first_field(each, "id"),
+        "caption": caption,
+        "timestamp": each.get("timestamp"),
+        "role": role,
+    }
+    yield from make_message(source, scope, str(role), text, **more)
+
+
+def _name_file(file: Any) -> str:
+    """Describe a file; an image may stand there with all its bytes, which name nothing."""
+    named = describe_file(file, "name", "file.filename", "url")
+    if "data:" in named:
+        return "image"
+    return named
 
 
 def _spoken_output(each: dict[str, Any]) -> list[Any]:
     """Give the parts of an answer that is kept as the items of OpenAI's API."""
     parts: list[Any] = []
     for item in get_list(each, "output"):
-        inner = get_list(item, "content")
-        parts += inner if get_nested(item, "type") == "message" else [item]
+        if get_nested(item, "type") == "message":
+            parts += get_list(item, "content")
+        else:
+            parts.append(item)
     return parts

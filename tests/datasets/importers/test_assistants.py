@@ -52,14 +52,23 @@ def test_gemini_entries_stand_newest_first_and_share_the_address_of_their_conver
     link = {"details": [{"name": "x", "url": "https://gemini.google.com/app/9f3a"}]}
     table = "<p>Two <b>trains</b>:</p><ol><li>Bergen</li><li>Voss &amp; on</li></ol>"
     listed = [
-        entry("Created Gemini Canvas titled Trip", "2026-04-03T12:00:00Z", subtitles=[{"name": "# Plan"}]),
+        entry(
+            "Created Gemini Canvas titled Trip",
+            "2026-04-03T12:00:00Z",
+            subtitles=[{"name": "# Plan"}],
+        ),
         entry("Gave feedback: Good response", "2026-04-03T11:00:00Z"),
-        entry("Prompted and back on Sunday?\nAttached 1 file.", "2026-04-03T10:02:00.5Z", "<p>Yes.</p>",
-              subtitles=[{"name": "Attached 1 file."}, {"name": "-  ticket.pdf", "url": "t"}], **link),
+        entry(
+            "Prompted and back on Sunday?\nAttached 1 file.",
+            "2026-04-03T10:02:00.5Z",
+            "<p>Yes.</p>",
+            subtitles=[{"name": "Attached 1 file."}, {"name": "-  ticket.pdf", "url": "t"}],
+            **link,
+        ),
         entry("Asked which train to Voss", "2026-04-03T10:00:00Z", table, **link),
         entry("Eingegebener Prompt: wie spät", "2026-04-02T10:00:00Z"),
         entry("Watched a video", "2026-04-01T10:00:00Z", header="YouTube", products=["YouTube"]),
-    ]  # fmt: skip
+    ]
     path = write(tmp_path / "Takeout/My Activity/Gemini Apps/MyActivity.json", listed)
     data = memlab.load(tmp_path / "Takeout")
     assert detect(path) == "gemini"
@@ -81,19 +90,32 @@ def test_gemini_entries_stand_newest_first_and_share_the_address_of_their_conver
     }
 
 
-PAGE = """<html><head><title>My Activity</title><style>.x{}</style></head><body><div class="mdl-grid">
-<div class="outer-cell mdl-cell mdl-cell--12-col"><div class="mdl-grid"><div class="header-cell mdl-cell">
-<p class="mdl-typography--title">Gemini Apps<br></p></div><div class="content-cell mdl-cell mdl-cell--6-col
-mdl-typography--body-1">Prompted&nbsp;and by bus?<br>on a Sunday<br>Attached 1 file.<br>-&nbsp; <a href="a.png">a.png</a><br>
-Apr 3, 2026, 10:02:00&#8239;AM CEST<br><p>Line 31, <em>every</em> hour.</p><pre><code>if x:
-    go()</code></pre></div><div class="content-cell mdl-cell mdl-typography--text-right"></div><div class="content-cell
-mdl-cell mdl-typography--caption"><b>Products:</b><br>&emsp;Gemini Apps<br><b>Details:</b><br>&emsp;<a
-href="https://gemini.google.com/app/77aa">From Gemini</a></div></div></div>
-<div class="outer-cell mdl-cell"><div class="mdl-grid"><div class="header-cell mdl-cell"><p>Gemini Apps<br></p></div><div
-class="content-cell mdl-cell mdl-typography--body-1">Used an Assistant feature<br>3 Apr 2026, 09:30:00 CEST<br></div></div></div>
-<div class="outer-cell mdl-cell"><div class="mdl-grid"><div class="header-cell mdl-cell"><p>Gemini Apps<br></p></div><div
-class="content-cell mdl-cell mdl-typography--body-1">Prompted&nbsp;how far is Voss<br>3 Apr 2026, 09:00:00 GMT+2<br><p>An hour.</p></div></div></div>
-</div></body></html>"""
+def cell(said: str, details: str = "") -> str:
+    """An entry of My Activity as a page has it."""
+    body = "content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1"
+    return (
+        '<div class="outer-cell mdl-cell mdl-cell--12-col mdl-shadow--2dp"><div class="mdl-grid">'
+        '<div class="header-cell mdl-cell mdl-cell--12-col"><p class="mdl-typography--title">Gemini Apps'
+        f'<br></p></div><div class="{body}">{said}</div><div class="{body} mdl-typography--text-right">'
+        '</div><div class="content-cell mdl-cell mdl-cell--12-col mdl-typography--caption"><b>Products:'
+        f"</b><br>&emsp;Gemini Apps<br><b>Why is this here?</b><br>{details}</div></div></div>"
+    )
+
+
+BUS = (
+    'Prompted&nbsp;and by bus?<br>on a Sunday<br>Attached 1 file.<br>-&nbsp; <a href="a.png">a.png</a><br>'
+    "Apr 3, 2026, 10:02:00&#8239;AM CEST<br><p>Line 31, <em>every</em> hour.</p>"
+    "<pre><code>if x:\n    go()</code></pre>"
+)
+PAGE = "".join(
+    [
+        "<html><head><title>My Activity</title><style>.x{}</style></head><body>",
+        cell(BUS, '<a href="https://gemini.google.com/app/77aa">From Gemini</a>'),
+        cell("Used an Assistant feature<br>3 Apr 2026, 09:30:00 CEST<br>"),
+        cell("Prompted&nbsp;how far is Voss<br>3 Apr 2026, 09:00:00 GMT+2<br><p>An hour.</p>"),
+        "</body></html>",
+    ]
+)
 
 
 def test_gemini_as_a_page(tmp_path: Path) -> None:
@@ -164,9 +186,17 @@ def test_open_webui_gives_the_branch_that_is_shown(tmp_path: Path) -> None:
         node("b", "q", "assistant", hidden, 2),
         node("t", "b", "user", [{"type": "text", "text": "And back?"}], 3),
         node("e", "t", "assistant", "", 4, error={"content": "no model"}),
-        node("f", "t", "assistant", "", 5, output=[{"type": "message", "content": [{"type": "output_text", "text": "At nine."}]}]),
-        current="f", system="Be brief.",
-    )  # fmt: skip
+        node(
+            "f",
+            "t",
+            "assistant",
+            "",
+            5,
+            output=[{"type": "message", "content": [{"type": "output_text", "text": "At nine."}]}],
+        ),
+        current="f",
+        system="Be brief.",
+    )
     newest = webui("two", node("x", None, "user", "Hi", 0), node("y", "x", "assistant", "Ho", 1))
     old = webui("old")
     old["chat"]["messages"] = [{"role": "user", "content": "Long ago"}]
@@ -174,9 +204,15 @@ def test_open_webui_gives_the_branch_that_is_shown(tmp_path: Path) -> None:
     data = memlab.load(write(tmp_path / "chat-export-1.json", [trip, newest, old, other]))
     assert data.format == "open_webui"
     assert [(row[0], row[2]) for row in rows(data)] == [
-        ("trip", "When?"), ("trip", "At six."), ("trip", "And back?"), ("trip", "At nine."),
-        ("two", "Hi"), ("two", "Ho"), ("old", "Long ago"), ("three", "Not me"),
-    ]  # fmt: skip
+        ("trip", "When?"),
+        ("trip", "At six."),
+        ("trip", "And back?"),
+        ("trip", "At nine."),
+        ("two", "Hi"),
+        ("two", "Ho"),
+        ("old", "Long ago"),
+        ("three", "Not me"),
+    ]
     assert data.scopes == ["me", "u2"]
     assert data.turns.filter(text="When?")["caption"].to_list() == ["file: plan.pdf"]
     assert left_out(data) == {
@@ -199,20 +235,30 @@ def libre(
 
 
 ROOT = "00000000-0000-0000-0000-000000000000"
-ANSWER = [{"type": "think", "think": "Let me see."}, {"type": "text", "text": {"value": "Line 31."}},
-          {"type": "tool_call", "tool_call": {"name": "bus"}}]  # fmt: skip
+ANSWER = [
+    {"type": "think", "think": "Let me see."},
+    {"type": "text", "text": {"value": "Line 31."}},
+    {"type": "tool_call", "tool_call": {"name": "bus"}},
+]
 
 
 @pytest.mark.parametrize("recursive", [False, True])
 def test_librechat_gives_the_newest_branch(tmp_path: Path, *, recursive: bool) -> None:
     said = [
-        libre("m1", ROOT, "Which bus?", 0, user=True, files=[{"filename": "map.png", "type": "image/png"}]),
+        libre(
+            "m1",
+            ROOT,
+            "Which bus?",
+            0,
+            user=True,
+            files=[{"filename": "map.png", "type": "image/png"}],
+        ),
         libre("m2", "m1", "No idea.", 1),
         libre("m3", "m1", "", 2, content=ANSWER),
         libre("m4", "m3", "When?", 3, user=True),
         libre("m5", "m4", "quota exceeded", 4, error=True),
         libre("m6", "m4", ":::thinking\nhm hm hm\n:::\nAt nine.", 5),
-    ]  # fmt: skip
+    ]
     listed = said
     if recursive:
         by_id = {each["messageId"]: each | {"children": []} for each in said}
@@ -246,7 +292,11 @@ def test_rows_of_librechats_messages_keep_users_and_conversations_apart(tmp_path
     ]
     path = write(tmp_path / "messages.jsonl", "\n".join(map(json.dumps, lines)))
     data = memlab.load(path)
-    assert data.turns.select("scope", "text").rows() == [("me", "Mine"), ("me", "Yours"), ("u2", "Theirs")]  # fmt: skip
+    assert data.turns.select("scope", "text").rows() == [
+        ("me", "Mine"),
+        ("me", "Yours"),
+        ("u2", "Theirs"),
+    ]
 
 
 def turn(
@@ -262,8 +312,11 @@ def turn(
 
 
 def test_character_ai_gives_the_version_that_is_shown_in_the_order_of_time(tmp_path: Path) -> None:
-    turns = [turn("c", "Ruth", 2, "Aye.", "Nay.", shown=1), turn("b", "tove", 1, "Sail?", human=True),
-             turn("a", "Ruth", 0, "Ahoy.")]  # fmt: skip
+    turns = [
+        turn("c", "Ruth", 2, "Aye.", "Nay.", shown=1),
+        turn("b", "tove", 1, "Sail?", human=True),
+        turn("a", "Ruth", 0, "Ahoy."),
+    ]
     expected = [
         ("h7", "Ruth", "Ahoy.", "03 10:00"),
         ("h7", "tove", "Sail?", "03 10:01"),
@@ -275,10 +328,28 @@ def test_character_ai_gives_the_version_that_is_shown_in_the_order_of_time(tmp_p
         assert data.turns["role"].to_list() == ["assistant", "user", "assistant"]
         assert left_out(data) == {"1 message of other branches": "left out"}
     old = [
-        {"id": 1, "text": "Ahoy.", "src__name": "Ruth", "src__is_human": False, "is_alternative": False},
-        {"id": 2, "text": "Never said.", "src__name": "Ruth", "src__is_human": False, "is_alternative": True},
-        {"id": 3, "text": "Sail?", "src__name": "tove", "src__is_human": True, "is_alternative": False},
-    ]  # fmt: skip
+        {
+            "id": 1,
+            "text": "Ahoy.",
+            "src__name": "Ruth",
+            "src__is_human": False,
+            "is_alternative": False,
+        },
+        {
+            "id": 2,
+            "text": "Never said.",
+            "src__name": "Ruth",
+            "src__is_human": False,
+            "is_alternative": True,
+        },
+        {
+            "id": 3,
+            "text": "Sail?",
+            "src__name": "tove",
+            "src__is_human": True,
+            "is_alternative": False,
+        },
+    ]
     for content in (
         {"histories": {"histories": [{"external_id": "e1", "msgs": old}]}},
         {"histories": [{"external_id": "e1", "messages": old}]},
@@ -286,7 +357,12 @@ def test_character_ai_gives_the_version_that_is_shown_in_the_order_of_time(tmp_p
         data = memlab.load(write(tmp_path / "old.json", content))
         assert rows(data) == [("e1", "Ruth", "Ahoy.", None), ("e1", "tove", "Sail?", None)]
         assert left_out(data) == {"1 message of other branches": "left out"}
-    saved = {"histories": [[{"name": "Ruth", "message": "Ahoy.", "isHuman": False}], [{"name": "t", "message": "Hi", "isHuman": True}]]}  # fmt: skip
+    saved = {
+        "histories": [
+            [{"name": "Ruth", "message": "Ahoy.", "isHuman": False}],
+            [{"name": "t", "message": "Hi", "isHuman": True}],
+        ]
+    }
     data = memlab.load(write(tmp_path / "tools.json", saved))
     assert [row[:3] for row in rows(data)] == [("tools-1", "Ruth", "Ahoy."), ("tools-2", "t", "Hi")]
 
@@ -307,10 +383,19 @@ def test_lm_studio_gives_the_version_that_is_selected(tmp_path: Path) -> None:
     first = user | {"content": [{"type": "text", "text": "Is it dead?"}, file]}
     again = user | {"content": [{"type": "text", "text": "Is my starter dead?"}, file]}
     model = {"type": "multiStep", "role": "assistant", "senderInfo": {"senderName": "gemma"}}
-    steps = [block("Acetone means hunger", style="thinking"), block("No. ", "Feed it."),
-             {"type": "toolStatus", "callId": 1}, {"type": "debugInfoBlock", "debugInfo": "named by prompt"}]  # fmt: skip
-    export = {"name": "Rye", "createdAt": 1775210400000, "systemPrompt": "You bake.", "notes": [],
-              "messages": [said(first, again, selected=1), said(model | {"steps": steps})]}  # fmt: skip
+    steps = [
+        block("Acetone means hunger", style="thinking"),
+        block("No. ", "Feed it."),
+        {"type": "toolStatus", "callId": 1},
+        {"type": "debugInfoBlock", "debugInfo": "named by prompt"},
+    ]
+    export = {
+        "name": "Rye",
+        "createdAt": 1775210400000,
+        "systemPrompt": "You bake.",
+        "notes": [],
+        "messages": [said(first, again, selected=1), said(model | {"steps": steps})],
+    }
     for number in (7, 8):
         write(tmp_path / f"chats/{number}.conversation.json", export | {"createdAt": number})
     data = memlab.load(tmp_path / "chats")
@@ -337,14 +422,30 @@ def test_silly_tavern_gives_the_swipe_that_is_shown(tmp_path: Path) -> None:
         return about | more
 
     lines = [
-        {"user_name": "unused", "character_name": "unused", "chat_metadata": {"note_prompt": "Be kind."}},
+        {
+            "user_name": "unused",
+            "character_name": "unused",
+            "chat_metadata": {"note_prompt": "Be kind."},
+        },
         said("Mira", "Good evening.", "April 3, 2026 8:15pm", extra={"reasoning": "He is late."}),
-        said("Tove", "I passed!", "2026-04-03@20h16m12s", user=True, extra={"image": "x.png", "title": "a grade"}),
-        said("Mira", "Well done.", "2026-4-3 @20h 17m 0s 5ms", swipes=["Oh.", "Well done."], swipe_id=1),
+        said(
+            "Tove",
+            "I passed!",
+            "2026-04-03@20h16m12s",
+            user=True,
+            extra={"image": "x.png", "title": "a grade"},
+        ),
+        said(
+            "Mira",
+            "Well done.",
+            "2026-4-3 @20h 17m 0s 5ms",
+            swipes=["Oh.", "Well done."],
+            swipe_id=1,
+        ),
         said("SillyTavern System", "Help text", "2026-04-03T20:18:00Z", is_system=True),
         said("Tove", "Keep this quiet.", "2026-04-03T20:18:30.000Z", user=True, is_system=True),
         said("Narrator", "Night falls.", 1775247540000, extra={"type": "narrator"}),
-    ]  # fmt: skip
+    ]
     path = write(tmp_path / "Mira - 2026-04-03.jsonl", "\n".join(map(json.dumps, lines)))
     data = memlab.load(path)
     session = "Mira%20-%202026-04-03"
@@ -368,13 +469,41 @@ def test_silly_tavern_gives_the_swipe_that_is_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "called"),
     [
-        ("ui_messages.json", [{"ts": 1769940000000, "type": "say", "say": "text", "text": "mend it"}], "Cline"),
-        ("MyActivity.json", [{"header": "Search", "title": "Searched for x", "titleUrl": "u", "time": "t", "products": ["Search"]}], "Google's activity"),
-        ("thread.json", {"id": "jan_1", "object": "thread", "title": "t", "assistants": [], "created": 1}, "a Jan thread"),
-        ("chat.json", {"requesterUsername": "a", "responderUsername": "GitHub Copilot", "requests": []}, "GitHub Copilot"),
-        ("20260403.json", {"internal": [["a", "b"]], "visible": [["a", "b"]]}, "text-generation-webui"),
+        (
+            "ui_messages.json",
+            [{"ts": 1769940000000, "type": "say", "say": "text", "text": "mend it"}],
+            "Cline",
+        ),
+        (
+            "MyActivity.json",
+            [
+                {
+                    "header": "Search",
+                    "title": "Searched for x",
+                    "titleUrl": "u",
+                    "time": "t",
+                    "products": ["Search"],
+                }
+            ],
+            "Google's activity",
+        ),
+        (
+            "thread.json",
+            {"id": "jan_1", "object": "thread", "title": "t", "assistants": [], "created": 1},
+            "a Jan thread",
+        ),
+        (
+            "chat.json",
+            {"requesterUsername": "a", "responderUsername": "GitHub Copilot", "requests": []},
+            "GitHub Copilot",
+        ),
+        (
+            "20260403.json",
+            {"internal": [["a", "b"]], "visible": [["a", "b"]]},
+            "text-generation-webui",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_read_is_named(tmp_path: Path, name: str, content: Any, called: str) -> None:
     with pytest.raises(DataError, match=called):
         memlab.load(write(tmp_path / name, content))

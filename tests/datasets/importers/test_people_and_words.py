@@ -54,16 +54,28 @@ def test_what_an_export_says_of_bots_comes_first(tmp_path: Path) -> None:
     author = {"id": "1", "name": "Claude", "isBot": False}
     bot = {"id": "2", "name": "Gemini", "isBot": True}
     messages = [
-        {"id": n, "type": "Default", "timestamp": "2026-04-03T10:00:00Z", "content": "I ski.", "author": each}
+        {
+            "id": n,
+            "type": "Default",
+            "timestamp": "2026-04-03T10:00:00Z",
+            "content": "I ski.",
+            "author": each,
+        }
         for n, each in enumerate((author, bot, {"id": "3", "name": "ci", "isBot": True}))
-    ]  # fmt: skip
+    ]
     channel = {"guild": {"id": "1"}, "channel": {"id": "2", "name": "g"}, "messages": messages}
     (tmp_path / "g.json").write_text(json.dumps(channel))
     data = memlab.load(tmp_path / "g.json")
     assert roles(data) == {"Claude": "user", "Gemini": "assistant", "ci": "other"}
     assert notes(data) == [("'Gemini', 1 message", TAKEN)]
-    said = [{"type": "message", "user": f"U{n}", "text": "I ski.", "ts": f"177521040{n}.0"} for n in (1, 2)]  # fmt: skip
-    users = [{"id": "U1", "real_name": "Claude", "is_bot": False}, {"id": "U2", "real_name": "Claude", "is_bot": True}]  # fmt: skip
+    said = [
+        {"type": "message", "user": f"U{n}", "text": "I ski.", "ts": f"177521040{n}.0"}
+        for n in (1, 2)
+    ]
+    users = [
+        {"id": "U1", "real_name": "Claude", "is_bot": False},
+        {"id": "U2", "real_name": "Claude", "is_bot": True},
+    ]
     for name, content in {"users.json": users, "general/2026-04-03.json": said}.items():
         (tmp_path / "slack" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "slack" / name).write_text(json.dumps(content))
@@ -110,7 +122,10 @@ def test_what_somebody_forwards_is_not_theirs(tmp_path: Path) -> None:
     author = {"id": "1", "name": "ann", "isBot": False}
     about = {"type": "Default", "timestamp": "2026-04-03T10:00:00Z", "author": author}
     passed = {"content": "I live in <@1>'s shed."}
-    messages = [about | {"id": n, "content": own, "forwardedMessage": passed} for n, own in enumerate(("", "ha"))]  # fmt: skip
+    messages = [
+        about | {"id": n, "content": own, "forwardedMessage": passed}
+        for n, own in enumerate(("", "ha"))
+    ]
     channel = {"guild": {"id": "1"}, "channel": {"id": "2", "name": "g"}, "messages": messages}
     (tmp_path / "g.json").write_text(json.dumps(channel))
     data = memlab.load(tmp_path / "g.json")
