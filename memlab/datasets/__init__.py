@@ -52,7 +52,9 @@ __all__ = [
 ]
 
 _log = logging.getLogger("memlab")
-_GENERIC_NAME = re.compile(r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export")
+_GENERIC_NAME = re.compile(
+    r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export|myactivity"
+)
 """As every export is called."""
 _ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
 _LAZY = {"apply_corrections": "memlab.datasets.benchmarks.corrections"}

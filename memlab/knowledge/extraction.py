@@ -79,7 +79,7 @@ def extract(
     A model is asked twice of each session: what it states, then which of the statements that held
     before it are over. What is over becomes a fact of its own ("no longer works at"), so that log,
     undo and dates work as for everything else. Turns that do not exist are dropped, and what has no
-    turn left. The model is told which words a speaker only forwarded or quoted; what it states of
+    turn left. The model sees which words a speaker only forwarded or quoted; what it states of
     the speaker out of such words alone is left out, and counted in the outcome of the session.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
@@ -273,12 +273,12 @@ def _is_said_by_speaker(turns: list[TurnRow], subject: str, value: str) -> bool:
     A forwarded turn states nothing of its sender; one that quotes does where the speaker's own words
     share a word with the value. Facts of others may stand on words of others.
     """
-    told = frozenset(base_form_stems(value)) - _stop_stems() - {*base_form_stems(subject)}
+    stated = frozenset(base_form_stems(value)) - _stop_stems() - {*base_form_stems(subject)}
     for row in turns:
         with_others = row.get("forwarded_from") or row.get("quoted")
         if not with_others or not _is_of_speaker(subject, row):
             return True
-        if not told.isdisjoint(base_form_stems(_own_words(row))):
+        if not stated.isdisjoint(base_form_stems(_own_words(row))):
             return True
     return False
 

@@ -132,8 +132,8 @@ def _labelled(text: str, speaker: str, people: Collection[str]) -> list[str]:
     found = []
     for line in lines:
         name = line["by"].casefold()
-        is_told = _TOLD.search(text, 0, line.start()) is not None
-        if name != own and (name in people or is_dialogue or is_told):
+        is_in_tale = _TOLD.search(text, 0, line.start()) is not None
+        if name != own and (name in people or is_dialogue or is_in_tale):
             found.append(line["said"].strip())
     return found
 

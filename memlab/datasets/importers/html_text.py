@@ -19,7 +19,7 @@ _SPACE = re.compile(r"[ \t\r\n\f]+")
 
 
 def html_to_text(html: str) -> str:
-    """Give the words of a piece of HTML.
+    """Give the words of some HTML.
 
     >>> html_to_text("<p>Two <b>ways</b>:</p><ul><li>by bus</li><li>on foot</li></ul>")
     'Two ways:\\n- by bus\\n- on foot'

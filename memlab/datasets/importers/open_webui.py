@@ -58,8 +58,8 @@ def _read_chat(source: Source, record: Record, users: dict[str, str]) -> Iterato
     scope = name_account(users, first_field(record, "user_id"))
     names = (record.get("id"), chat.get("id"), record.get("title"), chat.get("title"))
     session = first_text(*names)
-    is_told = first_field(chat, "system", "params.system")
-    source.drop("system messages", scope, bool(is_told))
+    instruction = first_field(chat, "system", "params.system")
+    source.drop("system messages", scope, bool(instruction))
     for each in _shown_messages(source, scope, chat):
         yield from _read_message(source, scope, session, each)
 
