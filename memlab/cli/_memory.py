@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import memlab
 from memlab.cli._options import echo, load_encoder, settings_in_force
 from memlab.errors import DataError
-from memlab.terminal import choose_one, escape_line
+from memlab.terminal import choose_one, count_noun, escape_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,13 +99,13 @@ def scored_facts(
         if first:
             why = f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}"
         elif undated:
-            why = f"has {undated:,} facts without a date, so that nothing is known as of {as_of}"
+            counted = count_noun(undated, "facts")
+            why = f"has {counted} without a date, so that nothing is known as of {as_of}"
         raise place.nothing("facts", why)
     at, present = _resolve_now(place, now or as_of)
-    if undated and as_of:
-        present += f"; {undated:,} facts have no date and are left out"
-    elif undated:
-        present += f"; {undated:,} facts have no date: their order is that of the conversations"
+    if undated:
+        how = "left out" if as_of else "in the order of the conversations"
+        present += f"; {count_noun(undated, 'facts')} without a date, {how}"
     worded = resolved.facts.with_columns(
         text=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )
