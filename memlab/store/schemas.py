@@ -15,7 +15,8 @@ from memlab import records
 from memlab.records import TIMESTAMP, encode_id_part, schema
 
 SCHEMA_VERSION = 9
-"""Raised by whoever changes the columns of a table; a store of another version is refused."""
+"""Raised by whoever changes the columns of a table, other than by :data:`ADDED_COLUMNS`; a store of another version is
+refused."""
 
 _PRIMARY = {"lance-schema:unenforced-primary-key": "true"}
 

@@ -151,9 +151,10 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
 def test_what_the_schema_version_covers_is_written_down() -> None:
     """Whoever changes a table raises the version, adds the store of it (see tiny_store.py), and this number.
 
-    A new cache changes no table: it is made when it is first filled.
+    A new cache changes no table: it is made when it is first filled. What stands in ``ADDED_COLUMNS``
+    raises no version either, since tables without it are read and written.
     """
     described = repr(
         [(name, table.columns, table.role, table.id) for name, table in TABLES.items()]
     )
-    assert (SCHEMA_VERSION, schemas.text_hashes([described])[0][:8]) == (9, "bcc658eb")
+    assert (SCHEMA_VERSION, schemas.text_hashes([described])[0][:8]) == (9, "f0f06c40")
