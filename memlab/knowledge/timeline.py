@@ -202,10 +202,9 @@ class Interval:
         dated = [when for when in said.values() if when is not None]
         last = max(dated, default=None)
         status = "active" if by is None else "ended" if rule == ENDED else "superseded"
-        is_open_plan = by is None and self.first.mode == PLAN and last is not None
-        if is_open_plan and last + _PLAN_LIFETIME <= present:
+        if last and by is None and self.first.mode == PLAN and last + _PLAN_LIFETIME <= present:
             status, at = "expired", last + _PLAN_LIFETIME
-        since = self.since
+        since: datetime | None = self.since
         if self.first.said_at is None:
             since = at = None
         for each in self.statements[1:]:

@@ -47,13 +47,15 @@ _CONVERSATION = re.compile(
     r"(?:gemini|bard)\.google\.com/(?:u/\d+/)?(?:app|chat|gem/[^/]+)/([\w-]+)"
 )
 _TIME_LINE = re.compile(r"(?=.*\b\d{4}\b)(?=.*\b\d{1,2}:\d{2}:\d{2}\b)[\w\s.,:/+\-−]{12,50}$")
-_TIMES = ("%b %d, %Y, %I:%M:%S %p", "%b %d, %Y, %H:%M:%S", "%d %b %Y, %H:%M:%S")
-_TIMES += ("%B %d, %Y, %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%d.%m.%Y, %H:%M:%S")
-_TIMES += ("%Y/%m/%d %H:%M:%S", "%d/%m/%Y, %H:%M:%S", "%Y-%m-%d %H:%M:%S", "%d %b %Y %H:%M:%S")
-_ZONES = {"UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MEZ": 1, "CEST": 2}
-_ZONES |= {"MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "SGT": 8, "JST": 9, "KST": 9}
-_ZONES |= {"AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4, "CST": -6}
-_ZONES |= {"CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "BRT": -3}
+_TIMES = (
+    *("%b %d, %Y, %I:%M:%S %p", "%b %d, %Y, %H:%M:%S", "%d %b %Y, %H:%M:%S", "%d %b %Y %H:%M:%S"),
+    *("%B %d, %Y, %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%d.%m.%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
+    *("%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S"),
+)
+_ZONES: dict[str, float] = {"UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MEZ": 1}
+_ZONES |= {"CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "SGT": 8, "JST": 9}
+_ZONES |= {"KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4}
+_ZONES |= {"CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "BRT": -3}
 _ZONED = re.compile(r"^(.*\S)\s+((?!AM|PM)[A-Z]{2,5}|(?:GMT|UTC)[+\-−]\d{1,2}(?::?\d{2})?)$")
 
 

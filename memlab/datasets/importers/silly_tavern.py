@@ -88,7 +88,7 @@ def _is_of_program(each: dict[str, Any]) -> bool:
 
 def _shown_swipe(each: dict[str, Any], swipes: list[Any]) -> Any:
     place = each.get("swipe_id")
-    if place in range(len(swipes)):
+    if isinstance(place, int) and place in range(len(swipes)):
         return swipes[place]
     return ""
 
@@ -112,9 +112,10 @@ def _read_time(written: Any) -> Any:
         return written
     stamp = _STAMP.fullmatch(written.strip())
     if stamp:
-        *parts, thousandths = map(int, stamp.groups("0"))
+        year, month, day, hour, minute, second, thousandths = map(int, stamp.groups("0"))
         with suppress(ValueError):
-            return datetime(*parts, thousandths * 1000).isoformat()
+            when = datetime(year, month, day, hour, minute, second, thousandths * 1000)
+            return when.isoformat()
     for form in _FORMS:
         with suppress(ValueError):
             return datetime.strptime(written.strip(), form).isoformat()

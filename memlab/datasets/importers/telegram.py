@@ -143,7 +143,7 @@ def _read_telegram_message(
     if writer and writer != called and text.strip():
         text = f"{writer}: {text}"
     role = "assistant" if bot else messenger_role(source, called)
-    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
+    more: dict[str, Any] = {"id": first_field(each, "id"), "role": role, "caption": caption}
     more["session"] = topic
     more["forwarded_from"] = writer if writer != called else ""
     more["quoted"] = _quotations(each.get("text"))
