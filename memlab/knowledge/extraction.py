@@ -29,6 +29,7 @@ from memlab.knowledge.supersession import active_facts, resolve
 from memlab.llm import Request, Service, ask
 from memlab.llm.spending import is_estimating
 from memlab.records import Entity, Fact, frame
+from memlab.terminal import count_noun
 from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
 from memlab.text.quotations import remove_quotations
 from memlab.text.tokens import stem
@@ -126,16 +127,21 @@ def extract(
         answered[session] = rows
         entities += _named_entities(answer.value.entities, rows)
         stated = _own_statements(answer.value.facts, rows)
-        if left_out := len(answer.value.facts) - len(stated):
-            counted = f"{left_out} {'fact' if left_out == 1 else 'facts'}"
-            outcomes[session] = ("ok", f"{counted} {_NOT_OWN}", service_name(service))
+        left_out = len(answer.value.facts) - len(stated)
+        if left_out:
+            reason = f"{count_noun(left_out, 'facts')} {_NOT_OWN}"
+            outcomes[session] = ("ok", reason, service_name(service))
         for fact in _stated_facts(stated, rows):
             facts.setdefault(fact.fact_id, fact)
 
     if service is not None and is_estimating():
         _estimate_endings(sessions, service)
     all_facts = _all_known_facts(known, [*sessions], [*facts.values()])
-    for session, error, endings in _ask_ended_facts(answered, all_facts, undone, service):
+    for session, error, endings, left_out in _ask_ended_facts(answered, all_facts, undone, service):
+        if left_out:
+            status, reason, name = outcomes[session]
+            counted = f"{count_noun(left_out, 'endings')} {_NOT_OWN}"
+            outcomes[session] = (status, "; ".join(filter(None, (reason, counted))), name)
         if error:
             outcomes[session] = ("unanswered", f"what it ends: {error}", service_name(service))
         for fact in endings:
@@ -342,8 +348,12 @@ def _ask_ended_facts(
     known: pl.DataFrame,
     undone: Collection[tuple[str, str]],
     service: str | Service | None,
-) -> Iterator[tuple[str, str, list[Fact]]]:
-    """Ask which earlier facts each session ends; give for each session the error, if any, and facts that say so."""
+) -> Iterator[tuple[str, str, list[Fact], int]]:
+    """Ask which earlier facts each session ends.
+
+    :returns: for each session the error, if any, the facts that say so, and how many were left out
+        since they stand on words of others.
+    """
     resolved = (
         {scope: resolve(part, undone=undone) for (scope,), part in known.group_by("scope")}
         if sessions
@@ -369,14 +379,16 @@ def _ask_ended_facts(
     by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
     answers = ask(list(requests.values()), service) if service and requests else []
     for session, answer in zip(requests, answers, strict=True):
-        rows, ended = sessions[session], []
+        rows, ended, left_out = sessions[session], list[Fact](), 0
         for end in answer.value.ended if answer.value else ():
             old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited_turns(end.turns, rows)
-            if old and turns and _is_said_by_speaker(turns, old["subject"], end.sentence):
+            if old and turns and not _is_said_by_speaker(turns, old["subject"], end.sentence):
+                left_out += 1
+            elif old and turns:
                 value = strip_contrast(old["object"]).strip()
                 triple = (old["subject"], relation_in_mode(old["predicate"], "ended"), value)
                 ended.append(make_fact(turns, triple, source="observed", text=end.sentence))
-        yield session, answer.error, ended
+        yield session, answer.error, ended, left_out
 
 
 def _short_id(fact: dict[str, Any]) -> str:

@@ -120,7 +120,9 @@ def test_words_of_others_are_told_apart_and_state_nothing_of_the_speaker(model: 
         found = extraction.extract(turns, service="lab", known=known)
         assert found.facts["subject"].to_list() == ["Mel's sister", "Bo"]
         assert found.outcomes["status"].to_list() == ["ok"]
-        assert found.outcomes["reason"][0].startswith("1 fact about a speaker left out")
+        (reason,) = found.outcomes["reason"]
+        assert reason.startswith("1 fact about a speaker left out")
+        assert "; 1 ending about a speaker left out" in reason
         asked = model.asked[-2]
         assert json.loads(asked.prompt)["session"][0][column] == value
         assert asked.system == fact_prompts.FACTS + fact_prompts.WORDS_OF_OTHERS
