@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import memlab
 from memlab.cli._options import echo, load_encoder, settings_in_force
 from memlab.errors import DataError
-from memlab.terminal import choose_one, escape_line
+from memlab.terminal import choose_one, count_noun, escape_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,16 +91,21 @@ def scored_facts(
 ) -> tuple[Resolved, pl.DataFrame, str]:
     """Resolve the facts of a memory and score them at the present; the text says which that is."""
     resolved = place.resolved(read_date(as_of, end=True))
+    stated = place.rows("facts")
+    undated = memlab.knowledge.supersession.count_undated_facts(stated)
     if resolved.facts.is_empty():
-        stated = place.rows("facts")
-        first: Any = stated["asserted_at"].fill_null(stated["recorded_at"]).min()
-        why = (
-            f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}"
-            if first
-            else ""
-        )
+        first: Any = stated["asserted_at"].min()
+        why = ""
+        if first:
+            why = f"said nothing before {as_of}: its first fact is of {day_or_undated(first)}"
+        elif undated:
+            counted = count_noun(undated, "facts")
+            why = f"has {counted} without a date, so that nothing is known as of {as_of}"
         raise place.nothing("facts", why)
     at, present = _resolve_now(place, now or as_of)
+    if undated:
+        how = "left out" if as_of else "in the order of the conversations"
+        present += f"; {count_noun(undated, 'facts')} without a date, {how}"
     worded = resolved.facts.with_columns(
         text=memlab.knowledge.fact_search.fact_sentences(resolved.facts)
     )

@@ -174,12 +174,14 @@ def facts(
         until = f" until {day_or_undated(row['valid_to'])}" if row["valid_to"] else ""
         state = "" if row["status"] == "active" else f"  [{row['status']}{until}]"
         last = f", last said {day_or_undated(row['last_access'])}" if row["n_reinforced"] else ""
-        _print_fact(
-            f"{row['confidence']:.2f}  since {day_or_undated(row['valid_from'])}{last}{state}", row
-        )
+        _print_fact(f"{row['confidence']:.2f}  {_since(row['valid_from'])}{last}{state}", row)
         print_turns(row)
     if shown.height > k:
         echo(f"… and {shown.height - k:,} more; --k prints them")
+
+
+def _since(when: datetime | None) -> str:
+    return f"since {day_or_undated(when)}" if when else "without a date"
 
 
 @register_command(GROUP, "recall 'where does Owen work?' --scope owen")

@@ -33,6 +33,9 @@ def ingest(
     assistant: Annotated[
         list[str] | None, typer.Option(help="A sender who is the assistant; may be repeated. ChatGPT and the like are.")
     ] = None,
+    person: Annotated[
+        list[str] | None, typer.Option(help="A sender who is a person, though called Claude; may be repeated.")
+    ] = None,
     scope: Annotated[
         str | None, typer.Option(help="Name of the memory of an export; where it holds several, the one to take.")
     ] = None,
@@ -48,7 +51,8 @@ def ingest(
     chosen = opt.settings_in_force(
         store=store, encoder=encoder, on_error=on_error, language=language, seed=seed
     )
-    about = {"tz": tz, "assistant": assistant or (), "scope": scope, "date_order": date_order}
+    about = {"tz": tz, "assistant": assistant or (), "person": person or ()}
+    about |= {"scope": scope, "date_order": date_order}
     options = opt.reading_options(chosen) | about | ({"name": into} if into else {})
     # What can be refused is refused before the store is made.
     read = memlab.datasets.stream(dataset, format=format, pool=pool, **options)

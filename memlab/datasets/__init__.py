@@ -52,7 +52,9 @@ __all__ = [
 ]
 
 _log = logging.getLogger("memlab")
-_GENERIC_NAME = re.compile(r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export")
+_GENERIC_NAME = re.compile(
+    r"(?i)_?chat|conversations(?:[-_]?\d+)?|result|messages|export|myactivity"
+)
 """As every export is called."""
 _ON_ERROR, _ORDERS = ("raise", "quarantine"), (None, "dmy", "mdy", "ymd")
 _LAZY = {"apply_corrections": "memlab.datasets.benchmarks.corrections"}
@@ -110,6 +112,7 @@ def stream(
     into: Callable[[list[str]], Dataset] | None = None,
     tz: str | None = None,
     assistant: str | Sequence[str] = (),
+    person: str | Sequence[str] = (),
     scope: str | None = None,
     date_order: str | None = None,
 ) -> Iterator[Dataset]:
@@ -136,8 +139,10 @@ def stream(
         (``lambda scopes: store.dataset(name, scopes=scopes)``), where the file goes on a chat log:
         the batches are what its scopes are then, without the questions that were there.
     :param tz: the zone of times without one, such as ``Europe/Oslo``; UTC by default.
-    :param assistant: who of the senders of a chat is the assistant, one or several; one called
-        ChatGPT, Claude and the like is by itself.
+    :param assistant: who of the senders of a chat is the assistant, one or several. Where people
+        talk to an assistant, one called ChatGPT, Claude and the like is by itself, which an issue
+        says; in a messenger only where no person is called so, as Meta AI.
+    :param person: who of the senders is a person, one or several, whatever the name says.
     :param scope: the scope to load, where there are several; of an export that has one memory, its
         name.
     :param date_order: of a WhatsApp chat whose dates can be read in several ways: ``dmy``, ``mdy``
@@ -160,6 +165,9 @@ def stream(
     )
     source.tz, source.into, source.date_order = _find_time_zone(tz), into, date_order
     source.assistants = (assistant,) if isinstance(assistant, str) else tuple(assistant)
+    source.people = (person,) if isinstance(person, str) else tuple(person)
+    if both := {*source.assistants}.intersection(source.people):
+        raise DataError(f"{min(both)!r} is named as assistant and as person; expected one of them")
     kind = called = format or detect(path)
     if kind not in formats:
         raise DataError(f"format is {kind!r}, expected one of {', '.join(list_formats())}")

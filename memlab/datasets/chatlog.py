@@ -18,6 +18,9 @@ A **message** line::
 ``session``    the session's name; where it is left out, messages are split by silence (:mod:`memlab.sessions`)
 ``id``         the message's own id, unique in its scope: it names the turn (:mod:`memlab.datasets.message_identity`)
 ``caption``    a description of an image that came with the message
+``forwarded_from``  whose words the text is, where the sender passed on somebody else's
+``quoted``     the parts of the text that are somebody else's words: a list of texts, or one. Where it is left out,
+               they are found (:mod:`memlab.text.quotations`)
 =============  ======================================================================================================
 
 A **question** line, for evaluation; anywhere in the file::
@@ -85,11 +88,13 @@ from memlab.records import (
 from memlab.registry import formats
 from memlab.sessions import sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
+from memlab.text.quotations import find_quotations
 
 KEYS = {"scope", "text", "sender", "memlab"}
-_TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id")
+_TEXTS = ("scope", "session", "speaker", "role", "text", "caption", "id", "forwarded_from")
 _SCHEMA: dict[str, Any] = {
     **dict.fromkeys(_TEXTS, pl.String()),
+    "quoted": pl.List(pl.String()),
     "timestamp": TIMESTAMP,
     "n": pl.Int32(),
 }
@@ -102,20 +107,17 @@ _ROLES = {
     "model": "assistant",
 }
 _ROLES |= {role: role for role in ("user", "assistant", "system", "other")}
-_ASSISTANTS = {
-    *(
-        "ai assistant",
-        "assistant",
-        "bard",
-        "chatgpt",
-        "claude",
-        "copilot",
-        "deepseek",
-        "gemini",
-        "github copilot",
-    ),
-    *("gpt", "grok", "le chat", "meta ai", "microsoft copilot", "perplexity"),
-}
+_PRODUCTS = frozenset(
+    ("ai assistant", "chatgpt", "github copilot", "le chat", "meta ai", "microsoft copilot")
+)
+"""Assistants whose names nobody else has: they are assistants in a messenger too."""
+_ASSISTANTS = _PRODUCTS.union(
+    ("assistant", "bard", "claude", "copilot", "deepseek", "gemini", "gpt", "grok", "perplexity")
+)
+
+
+TAKEN_BY_NAME = "taken for the assistant by the name; --person NAME says that somebody is called so"
+"""What is done with a sender whose name alone says that they are an assistant."""
 
 
 @formats.register(name="chatlog", keys=KEYS)
@@ -156,15 +158,52 @@ def number_records(records: Iterable[Any]) -> Iterator[tuple[str, Any]]:
         yield f"record {number}", record
 
 
-def is_assistant(sender: str, named: Iterable[str] = ()) -> bool:
-    """Say whether a sender is an assistant: one that was named, or one whose name says so.
+def is_assistant(source: Source, sender: str, *, in_messenger: bool = False) -> bool:
+    """Say whether a sender is an assistant: one that was named, or one whose name says so, which is counted.
 
+    One of the names that the load says are people's is none.
+
+    :param in_messenger: people talk to each other there, and Claude may be one of them: only the
+        names of products say so.
+
+    >>> from pathlib import Path
     >>> from memlab.datasets.chatlog import is_assistant
-    >>> is_assistant("ChatGPT"), is_assistant("Ann"), is_assistant("Ann", ["ann"])
-    (True, False, True)
+    >>> source = Source(Path("log.jsonl"), assistants=("ann",))
+    >>> [is_assistant(source, sender) for sender in ("ChatGPT", "Claude", "Bo", "Ann")]
+    [True, True, False, True]
+    >>> is_assistant(source, "Claude", in_messenger=True)
+    False
     """
-    name = sender.strip().casefold()
-    return name in _ASSISTANTS or name in (other.strip().casefold() for other in named)
+    name = _plain_name(sender)
+    if name in map(_plain_name, source.assistants):
+        return True
+    known = _PRODUCTS if in_messenger else _ASSISTANTS
+    if name not in known or is_person(source, sender):
+        return False
+    if sender.strip() not in _ROLES:  # which is the word for one
+        source.report.guessed[sender.strip()] += 1
+    return True
+
+
+def is_person(source: Source, sender: str) -> bool:
+    """Say whether the load names a sender as a person, whatever their name says."""
+    return _plain_name(sender) in map(_plain_name, source.people)
+
+
+def messenger_role(source: Source, sender: str, *, is_bot: bool | None = None) -> str:
+    """Give the role of a sender of a messenger: ``user``, ``assistant``, or ``other`` for any other bot.
+
+    :param is_bot: what the export says; ``None`` where it says nothing.
+    """
+    if is_bot is False and _plain_name(sender) not in map(_plain_name, source.assistants):
+        return "user"
+    if is_assistant(source, sender, in_messenger=not is_bot):
+        return "assistant"
+    return "other" if is_bot else "user"
+
+
+def _plain_name(name: str) -> str:
+    return name.strip().casefold()
 
 
 def make_datasets(
@@ -212,9 +251,10 @@ def make_datasets(
             log.add(message)
     if log.silent:
         names = ", ".join(map(repr, log.silent.values()))
-        source.note(
-            "assistant", f"{names}, whom no message is from", "nobody is the assistant by this name"
-        )
+        source.note("sender", f"{names}, whom no message is from", "nobody is called so")
+    for name, count in source.report.guessed.items():
+        messages = "1 message" if count == 1 else f"{count:,} messages"
+        source.note("assistant", f"{name!r}, {messages}", TAKEN_BY_NAME)
     if not log.count and not (source.into and log.asked):
         issues = f"{len(source.report.issues)} issues"
         source.fail(
@@ -242,13 +282,15 @@ class _Log:
     """What is gathered of some scopes, on its way into datasets.
 
     ``asked`` holds the questions, summaries and annotations of each scope, with where they stand;
-    ``ids`` where the message ids of the scopes stand, ``query_ids`` those of the whole file.
+    ``ids`` where the message ids of the scopes stand, ``query_ids`` those of the whole file;
+    ``people`` are the speakers so far, by scope.
     """
 
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
         self.source, self.kind, self.by_place = source, kind, by_place
         self.query_ids, self.zoneless, self.latest = dict[str, str](), False, dict[str, datetime]()
-        self.silent = {name.strip().casefold(): name for name in source.assistants}
+        self.people = dict[str, set[str]]()
+        self.silent = {_plain_name(name): name for name in (*source.assistants, *source.people)}
         self.begin({}, {})
 
     def begin(
@@ -279,15 +321,9 @@ class _Log:
         speaker = sender or role
         if speaker is None:
             raise BadField("sender", "neither a sender nor a role", "one of them")
-        self.silent.pop(speaker.strip().casefold(), None)
-        if role is None and is_assistant(speaker, self.source.assistants):
-            role = "assistant"
-        elif role is None:
-            role = (
-                speaker
-                if speaker.strip().lower() in _ROLES.keys() - {"other", "person"}
-                else "user"
-            )
+        self.silent.pop(_plain_name(speaker), None)
+        if role is None:
+            role = self._role_of_sender(speaker)
         text, caption = (
             record.take("text", fields.check_text),
             record.take("caption", fields.check_text, None),
@@ -316,9 +352,39 @@ class _Log:
             text,
             caption,
             name,
+            record.take("forwarded_from", fields.check_name, None),
+            self._read_quotations(record, scope, speaker, role),
             time,
             record["n"] if self.by_place else None,
         )
+
+    def _role_of_sender(self, speaker: str) -> str:
+        """Give the role of a message that has none: by an assistant's name, or a role in place of a name."""
+        if is_assistant(self.source, speaker):
+            return "assistant"
+        name = _plain_name(speaker)
+        if name in ("other", "person") or is_person(self.source, speaker):
+            return "user"
+        role = _ROLES.get(name, "user")
+        if role == "assistant" and speaker != name:
+            self.source.report.guessed[speaker.strip()] += 1
+        return role
+
+    def _read_quotations(
+        self, record: Record, scope: str, speaker: str, role: str
+    ) -> list[str] | None:
+        """Give the parts of a text that are others' words: as the record says, else as they are found in it.
+
+        Benchmarks stay as they are, and so does what an assistant says.
+        """
+        given = record.take("quoted", fields.check_rubric, None)
+        people = self.people.setdefault(scope, set())
+        people.add(speaker.strip().casefold())
+        if given is not None or self.by_place or role == "assistant":
+            return given
+        language = self.source.language or "en"
+        found = find_quotations(record["text"], speaker=speaker, people=people, language=language)
+        return found or None
 
     def _read_time(
         self, record: Record, where: str, latest: datetime | None = None

@@ -46,6 +46,7 @@ class Report:
     :param seen: the session of every message that an importer gave, by scope and id; ``edited`` is
         when it was last edited, if it was, and ``newer`` the ids of those that are given once more,
         in the form that stays.
+    :param guessed: how many messages are an assistant's by the name of their sender alone.
     :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
     """
 
@@ -54,6 +55,7 @@ class Report:
     seen: dict[tuple[str, str], str] = field(default_factory=dict)
     edited: dict[tuple[str, str], str] = field(default_factory=dict)
     newer: set[str] = field(default_factory=set)
+    guessed: Counter[str] = field(default_factory=Counter)
     aside: dict[Path, set[str]] = field(default_factory=dict)
     bad: int = 0
 

@@ -124,6 +124,8 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         "text",
         "caption",
         "id",
+        "forwarded_from",
+        "quoted",
         "timestamp",
         "turn_id",
     ]

@@ -49,7 +49,8 @@ class Source:
         nothing.
     :param into: gives what is there of some scopes, where a chat log goes on one that is there.
     :param tz: the zone of times without one; UTC where it is left out.
-    :param assistants: senders who are the assistant where no role is given.
+    :param assistants: senders who are the assistant where no role is given; ``people``: senders who
+        are none, whatever their name says.
     :param date_order: of dates that are ambiguous: ``dmy``, ``mdy`` or ``ymd``.
     :param name: the path in the folder or archive, with ``/``; the file's name where it stands
         alone.
@@ -65,6 +66,7 @@ class Source:
     into: Callable[[list[str]], Dataset] | None = None
     tz: tzinfo | None = None
     assistants: tuple[str, ...] = ()
+    people: tuple[str, ...] = ()
     date_order: str | None = None
     name: str = ""
     members: list[Source] = field(default_factory=list)

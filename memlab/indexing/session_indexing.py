@@ -211,7 +211,8 @@ def _read_batch(store: MemoryStore, job: IndexJob, due: pl.DataFrame) -> Batch:
 
 def _earlier_turns(turns: pl.DataFrame, sessions: list[str]) -> dict[str, list[dict[str, Any]]]:
     """Give for each session the last turns of its scope before it, cut to a few hundred characters."""
-    columns = ("scope", "session_id", "turn_id", "speaker", "text", "timestamp")
+    columns = ["scope", "session_id", "turn_id", "speaker", "text", "timestamp"]
+    columns += ["forwarded_from", "quoted"]
     short = (
         turns.select(*columns)
         .with_columns(pl.col("text").str.slice(0, EARLIER_CHARS))

@@ -33,6 +33,7 @@ class ConfidenceSettings(BaseModel):
     :param reinforcement_step: what each repetition adds to the factor, up to
         ``reinforcement_limit``.
     :param decay: the curve of retention (1 is fresh): ``family`` and its parameters.
+    :param unknown_age: the retention of a fact of which nothing says when it was stated.
 
     >>> from memlab.knowledge.confidence import ConfidenceSettings
     >>> ConfidenceSettings.from_table({"decay": {"family": "exponential", "half_life_days": 90}}).decay
@@ -45,6 +46,7 @@ class ConfidenceSettings(BaseModel):
     reinforcement_step: float = Field(default=0.1, ge=0, allow_inf_nan=False)
     reinforcement_limit: float = Field(default=1.5, ge=1, allow_inf_nan=False)
     decay: CurveSetting = PlateauLinear()
+    unknown_age: Share = 0.5
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> ConfidenceSettings:
@@ -73,7 +75,7 @@ def score(
     The product is clipped to [0, 1]: reinforcement can lift it above 1, so for a stated and fresh
     fact repetition changes nothing, and later it makes up for age. The score is for ranking; it is
     a probability only where base and reinforcement are 1 and the curve was fitted. A fact without
-    any time does not decay.
+    any time has the retention ``unknown_age``.
 
     :param facts: ``source``, ``n_reinforced`` (repetitions after the first), ``last_access``,
         ``superseded``.
@@ -107,6 +109,8 @@ def score(
         base=pl.col("source").cast(pl.String).replace_strict(settings.base.model_dump(), return_dtype=pl.Float64),
         reinforcement=lift.cast(pl.Float64),
         retention=pl.Series(settings.decay.retention(aged["age_days"].fill_null(0.0).to_numpy())),
+    ).with_columns(
+        retention=pl.when(pl.col("age_days").is_null()).then(settings.unknown_age).otherwise("retention"),
     ).with_columns(
         confidence=pl.when("superseded").then(0.0).otherwise(
             (pl.col("base") * pl.col("reinforcement") * pl.col("retention")).clip(0.0, 1.0)

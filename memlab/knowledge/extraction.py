@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import polars as pl
@@ -18,6 +19,7 @@ from memlab.knowledge.fact_prompts import (
     FACTS,
     MAX_STATEMENTS,
     VERSION,
+    WORDS_OF_OTHERS,
     Endings,
     NamedEntity,
     Stated,
@@ -27,10 +29,15 @@ from memlab.knowledge.supersession import active_facts, resolve
 from memlab.llm import Request, Service, ask
 from memlab.llm.spending import is_estimating
 from memlab.records import Entity, Fact, frame
+from memlab.terminal import count_noun
 from memlab.text.lemmas import base_form_stems, infinitive, strip_contrast, third_person
+from memlab.text.quotations import remove_quotations
+from memlab.text.tokens import stem
+from memlab.text.words import STOP_WORDS
 
 TurnRow = dict[str, Any]
 """A turn as a row of :class:`memlab.records.Turn`."""
+_NOT_OWN = "about a speaker left out: their turns only forward or quote the words"
 _OUTCOMES = dict.fromkeys(("session_id", "status", "reason", "service"), pl.String())
 
 
@@ -73,7 +80,8 @@ def extract(
     A model is asked twice of each session: what it states, then which of the statements that held
     before it are over. What is over becomes a fact of its own ("no longer works at"), so that log,
     undo and dates work as for everything else. Turns that do not exist are dropped, and what has no
-    turn left.
+    turn left. The model sees which words a speaker only forwarded or quoted; what it states of
+    the speaker out of such words alone is left out, and counted in the outcome of the session.
 
     :param turns: rows of :class:`memlab.records.Turn`, whole sessions.
     :param service: see :func:`memlab.llm.ask`; with ``None`` nothing is read.
@@ -118,13 +126,22 @@ def extract(
         outcomes[session] = ("ok", None, service_name(service))
         answered[session] = rows
         entities += _named_entities(answer.value.entities, rows)
-        for fact in _stated_facts(answer.value.facts, rows):
+        stated = _own_statements(answer.value.facts, rows)
+        left_out = len(answer.value.facts) - len(stated)
+        if left_out:
+            reason = f"{count_noun(left_out, 'facts')} {_NOT_OWN}"
+            outcomes[session] = ("ok", reason, service_name(service))
+        for fact in _stated_facts(stated, rows):
             facts.setdefault(fact.fact_id, fact)
 
     if service is not None and is_estimating():
         _estimate_endings(sessions, service)
     all_facts = _all_known_facts(known, [*sessions], [*facts.values()])
-    for session, error, endings in _ask_ended_facts(answered, all_facts, undone, service):
+    for session, error, endings, left_out in _ask_ended_facts(answered, all_facts, undone, service):
+        if left_out:
+            status, reason, name = outcomes[session]
+            counted = f"{count_noun(left_out, 'endings')} {_NOT_OWN}"
+            outcomes[session] = (status, "; ".join(filter(None, (reason, counted))), name)
         if error:
             outcomes[session] = ("unanswered", f"what it ends: {error}", service_name(service))
         for fact in endings:
@@ -155,7 +172,7 @@ def make_fact(
     ('u/1/fc79391c690c5', ['u/1'], 'Mel')
     """
     first = turns[0]
-    speaker = first["speaker"]
+    speaker = first.get("forwarded_from") or first["speaker"]
     if all(turn["role"] == "system" for turn in turns):
         source, speaker = "system", None
     subject, predicate, value = triple
@@ -217,19 +234,87 @@ def service_name(service: str | Service | None) -> str | None:
 
 
 def _turn_entries(rows: list[TurnRow], start: int = 1) -> list[dict[str, Any]]:
-    return [
-        {"id": n, "time": row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}", "speaker": row["speaker"],
-         "text": " ".join(row["text"].split())}
-        for n, row in enumerate(rows, start)
-    ]  # fmt: skip
+    return [_turn_entry(n, row) for n, row in enumerate(rows, start)]
+
+
+def _turn_entry(n: int, row: TurnRow) -> dict[str, Any]:
+    """Give a turn as a prompt shows it; words of others stand apart from those of the speaker."""
+    when = row["timestamp"] and f"{row['timestamp']:%Y-%m-%d %H:%M}"
+    entry = {"id": n, "time": when, "speaker": row["speaker"], "text": _on_one_line(row["text"])}
+    if row.get("forwarded_from"):
+        entry["forwarded_from"] = row["forwarded_from"]
+    if row.get("quoted"):
+        entry["text"] = _on_one_line(remove_quotations(row["text"], row["quoted"]))
+        entry["quoted"] = [_on_one_line(part) for part in row["quoted"]]
+    return entry
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _request(
     task: str, rows: list[TurnRow], shape: type[BaseModel], system: str, shown: Any
 ) -> Request:
     about = tuple(part for row in rows for part in (row["turn_id"], row["text"]))
-    prompt = json.dumps({**shown, "session": _turn_entries(rows)}, ensure_ascii=False)
+    entries = _turn_entries(rows)
+    prompt = json.dumps({**shown, "session": entries}, ensure_ascii=False)
+    for entry in (*shown.get("earlier", ()), *entries):
+        if "forwarded_from" in entry or "quoted" in entry:
+            system += WORDS_OF_OTHERS
+            break
     return Request(task, VERSION, about, prompt, shape, system)
+
+
+def _own_words(row: TurnRow) -> str:
+    """Give what the speaker of a turn says themselves: nothing of what they forward or quote."""
+    if row.get("forwarded_from"):
+        return ""
+    return remove_quotations(row["text"], row.get("quoted") or [])
+
+
+def _is_said_by_speaker(turns: list[TurnRow], subject: str, value: str) -> bool:
+    """Say whether some turns may state such a fact: one of a speaker not out of words of others alone.
+
+    A forwarded turn states nothing of its sender; one that quotes does where the speaker's own words
+    share a word with the value. Facts of others may stand on words of others.
+    """
+    stated = frozenset(base_form_stems(value)) - _stop_stems() - {*base_form_stems(subject)}
+    for row in turns:
+        with_others = row.get("forwarded_from") or row.get("quoted")
+        if not with_others or not _is_of_speaker(subject, row):
+            return True
+        if not stated.isdisjoint(base_form_stems(_own_words(row))):
+            return True
+    return False
+
+
+def _is_of_speaker(subject: str, row: TurnRow) -> bool:
+    """Say whether a fact is of the speaker of a turn, or of what the words of others call "my" there.
+
+    "Mel's sister" is of Mel where somebody else writes "my sister", which is the sister of theirs;
+    where Mel quotes her, it is of nobody but her.
+    """
+    owner, _, thing = re.sub("[\u2019']s\\b", "'s", subject.strip().casefold()).partition("'s ")
+    if owner.split(maxsplit=1)[:1] != row["speaker"].strip().casefold().split(maxsplit=1)[:1]:
+        return False
+    others = row["text"] if row.get("forwarded_from") else "\n".join(row["quoted"])
+    return not thing or re.search(rf"(?i)\b(?:my|our) {re.escape(thing)}\b", others) is not None
+
+
+@cache
+def _stop_stems() -> frozenset[str]:
+    return frozenset(stem(STOP_WORDS)) | STOP_WORDS
+
+
+def _own_statements(stated: list[StatedFact], rows: list[TurnRow]) -> list[StatedFact]:
+    """Leave out what is stated of a speaker out of words that they only forwarded or quoted."""
+    kept = []
+    for fact in stated:
+        turns = _cited_turns(fact.turns, rows)
+        if not turns or _is_said_by_speaker(turns, fact.subject, fact.object):
+            kept.append(fact)
+    return kept
 
 
 def _stated_facts(stated: list[StatedFact], rows: list[TurnRow]) -> Iterator[Fact]:
@@ -263,22 +348,30 @@ def _ask_ended_facts(
     known: pl.DataFrame,
     undone: Collection[tuple[str, str]],
     service: str | Service | None,
-) -> Iterator[tuple[str, str, list[Fact]]]:
-    """Ask which earlier facts each session ends; give for each session the error, if any, and facts that say so."""
+) -> Iterator[tuple[str, str, list[Fact], int]]:
+    """Ask which earlier facts each session ends.
+
+    :returns: for each session the error, if any, the facts that say so, and how many were left out
+        since they stand on words of others.
+    """
     resolved = (
         {scope: resolve(part, undone=undone) for (scope,), part in known.group_by("scope")}
         if sessions
         else {}
     )
     requests: dict[str, Request] = {}
+    order = {session: place for place, session in enumerate(sessions)}
     for session, rows in sessions.items():
         before = rows[0]["timestamp"] and rows[0]["timestamp"] - timedelta(microseconds=1)
         if (facts := resolved.get(rows[0]["scope"])) is None:
             continue
         # A correction holds from when the wrong value was said, and nobody knew it then.
-        held = active_facts(facts, as_of=before).filter(
-            before is None or pl.col("said_at") <= before
-        )
+        held = active_facts(facts, as_of=before)
+        if before is None:
+            later = [other for other in order if order[other] > order[session]]
+            held = held.filter(~pl.col("session_id").is_in(later).fill_null(False))
+        else:
+            held = held.filter(pl.col("said_at") <= before)
         if statements := _statement_entries(rows, held):
             requests[session] = _request(
                 "endings", rows, Endings, ENDINGS, {"statements": statements}
@@ -286,14 +379,16 @@ def _ask_ended_facts(
     by_id = {(fact["scope"], _short_id(fact)): fact for fact in known.iter_rows(named=True)}
     answers = ask(list(requests.values()), service) if service and requests else []
     for session, answer in zip(requests, answers, strict=True):
-        rows, ended = sessions[session], []
+        rows, ended, left_out = sessions[session], list[Fact](), 0
         for end in answer.value.ended if answer.value else ():
             old, turns = by_id.get((rows[0]["scope"], end.statement)), _cited_turns(end.turns, rows)
-            if old and turns:
+            if old and turns and not _is_said_by_speaker(turns, old["subject"], end.sentence):
+                left_out += 1
+            elif old and turns:
                 value = strip_contrast(old["object"]).strip()
                 triple = (old["subject"], relation_in_mode(old["predicate"], "ended"), value)
                 ended.append(make_fact(turns, triple, source="observed", text=end.sentence))
-        yield session, answer.error, ended
+        yield session, answer.error, ended, left_out
 
 
 def _short_id(fact: dict[str, Any]) -> str:
@@ -312,7 +407,7 @@ def _statement_entries(rows: list[TurnRow], facts: pl.DataFrame) -> list[dict[st
         "shared", "said_at", descending=True, maintain_order=True
     )
     return [
-        {"id": _short_id(fact), "said": f"{fact['said_at']:%Y-%m-%d}",
+        {"id": _short_id(fact), "said": fact["said_at"] and f"{fact['said_at']:%Y-%m-%d}",
          "statement": fact["text"] or f"{fact['subject']} {fact['predicate']} {fact['object']}"}
         for fact in best.head(MAX_STATEMENTS).sort("said_at").iter_rows(named=True)
     ]  # fmt: skip

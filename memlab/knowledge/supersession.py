@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 import polars as pl
 
@@ -14,6 +14,8 @@ from memlab.errors import DataError
 from memlab.knowledge.timeline import Statement, read_statements, resolve_subject
 from memlab.records import TIMESTAMP, Fact, schema
 
+_NO_DATE = datetime(1970, 1, 1, tzinfo=UTC)
+"""The place of facts of a scope without any date, among which the order of the rows alone counts."""
 _STATE_SCHEMA = {
     "status": pl.String(), "superseded": pl.Boolean(), "superseded_by": pl.String(), "repeats": pl.String(),
     "valid_from": TIMESTAMP, "valid_to": TIMESTAMP, "n_reinforced": pl.Int32(), "last_access": TIMESTAMP,
@@ -64,14 +66,18 @@ def resolve(
     An older statement that arrives late takes its place in that order, so it is superseded from the
     start.
 
+    A fact that nobody dated (``asserted_at`` is empty) takes its place by the order of the rows, and has
+    no date in what comes back: when it reached the memory says nothing of when it was said.
+
     :param facts: rows of :class:`memlab.records.Fact`.
     :param encoder: matches near-equal values, see :func:`memlab.knowledge.normal_form.value_keys`;
         ``None``: none.
-    :param as_of: only what had reached the memory by then counts: what was active on that date.
+    :param as_of: only what had reached the memory by then counts: what was active on that date. Facts
+        without a date are left out, see :func:`count_undated_facts`.
     :param undone: closings, by the columns ``old`` and ``new`` of the log, that do not count: both
         values are kept, however often and in whatever words either is said again. Another value may
         close the same fact.
-    :raises DataError: for facts without their columns, with repeated ids, or without any time.
+    :raises DataError: for facts without their columns or with repeated ids.
 
     >>> from datetime import datetime, UTC
     >>> from memlab.records import Fact, frame
@@ -107,7 +113,7 @@ def resolve(
     intervals = [
         interval for stated in subjects.values() for interval in resolve_subject(stated, meanings)
     ]
-    latest = dict(arrived.group_by("scope").agg(pl.col("said_at").max()).iter_rows())
+    latest = dict(arrived.group_by("scope").agg(pl.col("placed_at").max()).iter_rows())
     # A statement that is in no interval only ends something.
     times = arrived.select("fact_id", "said_at").iter_rows()
     states = {fact: ("closing", True, None, None, at, at, 0, at) for fact, at in times}
@@ -117,7 +123,19 @@ def resolve(
         [each.log_row() for each in intervals if each.closed], schema=_LOG_SCHEMA, orient="row"
     )
     table = pl.DataFrame(list(states.values()), schema=_STATE_SCHEMA, orient="row")
-    return Resolved(arrived.hstack(table), log.sort("recorded_at", "at", "old"))
+    placed = arrived.drop("placed_at", "placed_by").hstack(table)
+    return Resolved(placed, log.sort("recorded_at", "at", "old"))
+
+
+def count_undated_facts(facts: pl.DataFrame) -> int:
+    """Count the facts of which nothing says when they were stated, so that no date can choose them.
+
+    >>> from memlab.records import Fact, frame
+    >>> from memlab.knowledge.supersession import count_undated_facts
+    >>> count_undated_facts(frame(Fact, [Fact("f1", "u", "Ann", "lives in", "Oslo", "stated", [], None)]))
+    1
+    """
+    return int(facts["asserted_at"].null_count())
 
 
 def active_facts(resolved: Resolved, *, as_of: datetime | None = None) -> pl.DataFrame:
@@ -144,15 +162,20 @@ def _validate_facts(facts: pl.DataFrame) -> pl.DataFrame:
     filled = facts.with_columns(
         pl.lit(None).alias(name) for name in expected if name not in facts.columns
     )
-    said_at = pl.coalesce("asserted_at", "recorded_at")
     filled = filled.cast(expected)  # type: ignore[arg-type]
+    said_at = pl.col("asserted_at")
+    # What nobody dated stands right behind what stands before it, or before all that follows.
+    before, behind = (
+        said_at.forward_fill().over("scope"),
+        said_at.backward_fill().over("scope"),
+    )
+    placed_by = pl.when(said_at.is_not_null()).then(0).when(before.is_null()).then(-1).otherwise(1)
     filled = filled.with_columns(
-        said_at=said_at, recorded_at=pl.coalesce("recorded_at", "asserted_at")
+        said_at=said_at,
+        placed_at=pl.coalesce(before, behind, pl.lit(_NO_DATE)),
+        placed_by=placed_by,
+        recorded_at=pl.coalesce("recorded_at", "asserted_at"),
     )
     if len(repeated := filled.filter(pl.col("fact_id").is_duplicated())):
         raise DataError(f"fact id {repeated['fact_id'][0]!r} stands twice; ids are unique")
-    if len(undated := filled.filter(pl.col("said_at").is_null())):
-        raise DataError(
-            f"fact {undated['fact_id'][0]!r} has no time; give asserted_at or recorded_at"
-        )
     return filled

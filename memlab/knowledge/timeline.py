@@ -88,8 +88,15 @@ class Statement:
         return str(self.fact["fact_id"])
 
     @property
-    def said_at(self) -> datetime:
-        when: datetime = self.fact["said_at"]
+    def placed_at(self) -> datetime:
+        """Its place in time: when it was said, or of what nobody dated what stands before it."""
+        when: datetime = self.fact["placed_at"]
+        return when
+
+    @property
+    def said_at(self) -> datetime | None:
+        """When it was said; ``None`` where nothing says."""
+        when: datetime | None = self.fact["said_at"]
         return when
 
     @property
@@ -128,7 +135,8 @@ class Statement:
 
 def read_statements(facts: pl.DataFrame, encoder: Encoder | None) -> Iterator[Statement]:
     """Parse the facts, in the order in which they were said."""
-    rows = facts.sort("said_at", "recorded_at", maintain_order=True).to_dicts()
+    arrived = pl.when(pl.col("said_at").is_not_null()).then("recorded_at")
+    rows = facts.sort("placed_at", "placed_by", arrived, maintain_order=True).to_dicts()
     parsed = [
         normal_form.parse_statement(row["subject"], row["predicate"], row["object"]) for row in rows
     ]
@@ -188,32 +196,39 @@ class Interval:
                 for s in self.statements
             )
             return
-        said: dict[str, datetime] = {}
+        said: dict[str, datetime | None] = {}
         for each in self.statements:
             said.setdefault(next(iter(each.fact["evidence"] or ()), each.id), each.said_at)
-        last, status = (
-            max(said.values()),
-            "active" if by is None else "ended" if rule == ENDED else "superseded",
-        )
-        if by is None and self.first.mode == PLAN and last + _PLAN_LIFETIME <= present:
+        dated = [when for when in said.values() if when is not None]
+        last = max(dated, default=None)
+        status = "active" if by is None else "ended" if rule == ENDED else "superseded"
+        if last and by is None and self.first.mode == PLAN and last + _PLAN_LIFETIME <= present:
             status, at = "expired", last + _PLAN_LIFETIME
+        since: datetime | None = self.since
+        if self.first.said_at is None:
+            since = at = None
         for each in self.statements[1:]:
-            yield each.id, ("repeat", by is not None, by, self.first.id, self.since, at, 0, last)
+            yield each.id, ("repeat", by is not None, by, self.first.id, since, at, 0, last)
         yield (
             self.first.id,
-            (status, status != "active", by, None, self.since, at, len(said) - 1, last),
+            (status, status != "active", by, None, since, at, len(said) - 1, last),
         )
 
     def log_row(self) -> dict[str, Any]:
         """Give the row of the log for what closed it."""
         assert self.closed
-        closer, at, rule = self.closed
+        closer, placed, rule = self.closed
         old, new = self.first.fact, closer.fact
-        late = " (the old arrived late)" if old["recorded_at"] > new["recorded_at"] else ""
+        at = placed if closer.said_at else None
+        reached = [fact["recorded_at"] for fact in (old, new) if fact["recorded_at"]]
+        both_dated = self.first.said_at and closer.said_at
+        late = ""
+        if both_dated and old["recorded_at"] > new["recorded_at"]:
+            late = " (the old arrived late)"
         return {
             **{name: new[name] for name in ("scope", "subject", "predicate", "evidence")},
             "old": self.first.id, "new": closer.id, "old_object": old["object"], "new_object": new["object"], "at": at,
-            "recorded_at": max(old["recorded_at"], new["recorded_at"]), "rule": f"{rule}{late}",
+            "recorded_at": max(reached, default=None), "rule": f"{rule}{late}",
             "by": new["speaker"] or new["source"],
         }  # fmt: skip
 
@@ -226,7 +241,7 @@ def resolve_subject(
     A correction takes the place of the value that was wrong, and the statements are read again
     without that value.
     """
-    stream = [(statement, statement.said_at, True) for statement in statements]
+    stream = [(statement, statement.placed_at, True) for statement in statements]
     corrected: list[Interval] = []
     while True:
         timeline = _Timeline(undone)
@@ -236,7 +251,7 @@ def resolve_subject(
             timeline.add(statement, since)
         else:
             return corrected + timeline.intervals
-        wrong.closed = (statement, wrong.first.said_at, CORRECTED)
+        wrong.closed = (statement, wrong.first.placed_at, CORRECTED)
         corrected.append(wrong)
         dropped, correction = [*wrong.statements[1:], statement], (statement, wrong.since, False)
         stream = [

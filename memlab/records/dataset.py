@@ -31,6 +31,9 @@ class Turn:
     :param role: ``user``, ``assistant``, ``system`` or ``other``.
     :param caption: a description of an image that came with the message.
     :param timestamp: when, in UTC; ``None`` where the source does not say.
+    :param forwarded_from: whose words the text is, where the speaker passed on somebody else's.
+    :param quoted: the parts of the text that are somebody else's words, as they stand in it;
+        ``None`` where there are none.
     """
 
     turn_id: str
@@ -42,6 +45,8 @@ class Turn:
     text: str
     caption: str | None = None
     timestamp: datetime | None = None
+    forwarded_from: str | None = None
+    quoted: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +246,9 @@ class Dataset:
     def fingerprint(self) -> str:
         """Give a hash of everything that a result can depend on: 16 hex digits, the same for the same content."""
         digest = hashlib.sha256()
-        asked = self.questions[
-            [c.name for c in self.questions if c.name not in _LATER_COLUMNS or c.count()]
-        ]
-        for table in (self.turns, self.sessions.drop("status"), asked, self.annotations):
+        said = _without_empty_columns(self.turns, "forwarded_from", "quoted")
+        asked = _without_empty_columns(self.questions, *_LATER_COLUMNS)
+        for table in (said, self.sessions.drop("status"), asked, self.annotations):
             digest.update(",".join(table.columns).encode())
             digest.update(table.write_ndjson().encode())
         if self.language != "en":
@@ -305,6 +309,12 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
         t: pl.concat([getattr(p, t) for p in listed], rechunk=True) for t in (*_SCOPED, "issues")
     }
     return replace(listed[0], **frames)
+
+
+def _without_empty_columns(rows: pl.DataFrame, *optional: str) -> pl.DataFrame:
+    """Leave out those of some columns that hold nothing: what came later changes no older fingerprint."""
+    empty = [name for name in optional if name in rows.columns and not rows[name].count()]
+    return rows.drop(empty)
 
 
 def _counted(n: int, noun: str) -> str:

@@ -14,7 +14,12 @@ import polars as pl
 
 from memlab.errors import MemlabError, StoreError
 from memlab.files import lock_path
-from memlab.store.schemas import DATASET_TABLES, TABLES, build_row_filter, text_hashes
+from memlab.store.schemas import (
+    DATASET_TABLES,
+    TABLES,
+    build_row_filter,
+    text_hashes,
+)
 
 T = TypeVar("T")
 

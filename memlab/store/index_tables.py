@@ -17,7 +17,13 @@ from memlab.errors import StoreError
 from memlab.records import TIMESTAMP
 from memlab.store.database import TableGroup
 from memlab.store.dataset_rows import read_dataset_entry, read_rows
-from memlab.store.schemas import INDEX_TABLES, TABLES, primary_keys, row_columns, text_hashes
+from memlab.store.schemas import (
+    INDEX_TABLES,
+    TABLES,
+    primary_keys,
+    row_columns,
+    text_hashes,
+)
 
 ORPHANS_AFTER = timedelta(days=1)
 _TURN = pl.concat_str("turn_id", "content_hash", separator=" ")
@@ -90,8 +96,13 @@ class Knowledge(TableGroup):
     def digests(self, dataset: str) -> pl.DataFrame:
         """Hash the turns of each session, in their order: ``session_id``, ``digest``, ``turns`` (ids with hashes)."""
         wanted = ["session_id", "turn_id", "role", "timestamp", "content_hash"]
-        turns = read_rows(self.database, "turns", dataset, columns=wanted)
-        line = pl.concat_str(pl.exclude("session_id").cast(pl.String).fill_null("-"), separator=" ")
+        others = [*TABLES["turns"].later]
+        turns = read_rows(self.database, "turns", dataset, columns=[*wanted, *others])
+        line = pl.concat_str(pl.col(wanted[1:]).cast(pl.String).fill_null("-"), separator=" ")
+        # Whose words they are counts where it is said, so that older digests stay.
+        passed_on = (pl.lit(" ") + pl.struct(others).struct.json_encode()).alias("passed_on")
+        is_own = pl.all_horizontal(pl.col(others).is_null())
+        line += pl.when(is_own).then(pl.lit("")).otherwise(passed_on)
         joined = turns.group_by("session_id", maintain_order=True).agg(
             text=line.str.join("\n"), turns=_TURN
         )

@@ -92,7 +92,12 @@ _INT = pl.Int64()
 TABLES: dict[str, Table] = {
     "store": Table(_string_columns("key", "value")),
     # Conversations.
-    "turns": _data_table(records.Turn, "turn_id", **_string_columns("content", "content_hash")),
+    "turns": _data_table(
+        records.Turn,
+        "turn_id",
+        ("forwarded_from", "quoted"),
+        **_string_columns("content", "content_hash"),
+    ),
     "sessions": _data_table(records.Session, "session_id"),
     "questions": _data_table(records.Question, "query_id", ("judged", "grades")),
     "annotations": _data_table(records.Annotation, "annotation_id"),

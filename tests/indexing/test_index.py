@@ -19,7 +19,7 @@ from memlab.config import IndexSettings
 from memlab.embed.hashing import HashingEncoder
 from memlab.errors import ModelError
 from memlab.indexing import empty_reason, index, report_lines, resolved_facts, session_indexing
-from memlab.knowledge import active_facts
+from memlab.knowledge import active_facts, score
 from memlab.llm import Service, track_spending
 from memlab.records import TIMESTAMP, Fact, IndexEvent, frame
 from memlab.store import MemoryStore
@@ -340,3 +340,46 @@ def test_why_there_is_nothing(
     events = index(store, NAME, service=lab, encoder=HashingEncoder(64))
     assert "nothing was found" in empty_reason(store, NAME, "u")
     assert "0 facts, of which 0 hold" in report_lines(store, NAME, events)[0]
+
+
+def test_facts_of_chats_without_times_have_no_date_and_stand_in_the_order_of_the_file(
+    tmp_path: Path, lab: Service
+) -> None:
+    chats = [
+        {"id": f"c{n}", "messages": [{"role": "user", "content": text}]}
+        for n, text in enumerate(("I work at Acme.", "I drive a van.", "I work at Bolt."), 1)
+    ]
+    path = tmp_path / "chats.jsonl"
+    path.write_text("\n".join(map(json.dumps, chats)))
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(memlab.datasets.stream(path, name=NAME))
+    index(store, NAME, service=lab)
+    rows = resolved_facts(store, NAME).facts
+    assert rows.select("object", "status").rows() == [
+        ("Acme", "superseded"),
+        ("a van", "active"),
+        ("Bolt", "active"),
+    ]
+    assert rows.select("valid_from", "valid_to", "last_access").null_count().row(0) == (3, 3, 3)
+    now = datetime.now(UTC)
+    assert set(score(rows.filter(status="active"), now=now)["confidence"]) == {0.5}
+    assert resolved_facts(store, NAME, as_of=now + timedelta(days=1)).facts.is_empty()
+
+
+def test_words_that_somebody_passes_on_are_no_facts_of_theirs(tmp_path: Path, lab: Service) -> None:
+    about = {"type": "message", "date_unixtime": "1775210400", "from": "Claude", "from_id": "user1"}
+    said = [
+        about | {"id": 1, "text": "I work at Acme."},
+        about | {"id": 2, "text": "I work at Bolt.", "forwarded_from": "Bo"},
+        about | {"id": 3, "text": "> I drive a bus.\nHa!"},
+        about | {"id": 4, "text": "I drive a van."},
+    ]
+    path = tmp_path / "result.json"
+    path.write_text(
+        json.dumps({"name": "Trip", "type": "private_group", "id": 5, "messages": said})
+    )
+    store = MemoryStore.open(tmp_path / "store")
+    store.ingest(memlab.datasets.stream(path, name=NAME))
+    (reason,) = index(store, NAME, service=lab)["reason"]
+    assert objects(store) == {"Acme", "a van"}
+    assert "1 fact about a speaker left out" in reason

@@ -18,6 +18,7 @@ from memlab.knowledge import (
     ConfidenceSettings,
     active_facts,
     extraction,
+    fact_prompts,
     fact_search,
     resolve,
     score,
@@ -90,6 +91,54 @@ def test_a_change_is_found_by_the_second_question(model: Model) -> None:
     # Read again, a session does not know what it said.
     again = extraction.extract(_turns("I work at Acme"), service="lab", known=first.facts)
     assert again.facts.equals(first.facts)
+
+
+def test_words_of_others_are_told_apart_and_state_nothing_of_the_speaker(model: Model) -> None:
+    plain = _turns("I live in Oslo")
+    extraction.extract(plain, service="lab")
+    before = model.asked[-1]
+    shown = {"id": 1, "time": "2026-03-01 00:00", "speaker": "Mel", "text": "I live in Oslo"}
+    assert json.loads(before.prompt)["session"] == [shown]
+    assert before.system == fact_prompts.FACTS
+
+    known = frame(
+        Fact, [extraction.make_fact(plain.to_dicts(), ("Mel", "lives in", "Oslo"), source="stated")]
+    )
+    statement = known["fact_id"][0].rpartition("/")[2]
+    moved = {"statement": statement, "sentence": "Mel moved to Rome.", "turns": [1]}
+    later = _turns("I live in Rome", session="u/s2", day=2)
+    for column, value, text in (
+        ("forwarded_from", "Bo", "I live in Rome"),
+        ("quoted", ["I live in Rome"], ""),
+        ("quoted", ["live in Rome"], "I"),
+    ):
+        turns = later.with_columns(pl.Series(column, [value], later.schema[column]))
+        of_bo = _fact("lives in", "Rome") | {"subject": "Bo", "source": "observed"}
+        of_hers = _fact("lives in", "Rome") | {"subject": "Mel's sister", "source": "observed"}
+        model.facts[text] = [_fact("lives in", "Rome"), of_hers, of_bo]
+        model.ended[text] = [moved]
+        found = extraction.extract(turns, service="lab", known=known)
+        assert found.facts["subject"].to_list() == ["Mel's sister", "Bo"]
+        assert found.outcomes["status"].to_list() == ["ok"]
+        (reason,) = found.outcomes["reason"]
+        assert reason.startswith("1 fact about a speaker left out")
+        assert "; 1 ending about a speaker left out" in reason
+        asked = model.asked[-2]
+        assert json.loads(asked.prompt)["session"][0][column] == value
+        assert asked.system == fact_prompts.FACTS + fact_prompts.WORDS_OF_OTHERS
+    # "My sister" is another's in words of others.
+    sister = later.with_columns(text=pl.lit("My sister lives in Rome"), forwarded_from=pl.lit("Bo"))
+    model.facts["My sister lives in Rome"] = [of_hers]
+    assert extraction.extract(sister, service="lab").facts.is_empty()
+    # Their own words beside a quotation are theirs.
+    own = later.with_columns(text=pl.lit("> I ski\nI have a boat"), quoted=pl.lit(["I ski"]))
+    model.facts["I have a boat"] = [_fact("has", "a boat"), _fact("does", "ski")]
+    found = extraction.extract(own, service="lab").facts
+    assert found["object"].to_list() == ["a boat"]
+    # What somebody forwards was said by whom they have it from.
+    forwarded = later.with_columns(forwarded_from=pl.lit("Bo"))
+    made = extraction.make_fact(forwarded.to_dicts(), ("Bo", "lives in", "Rome"), source="stated")
+    assert made.speaker == "Bo"
 
 
 def test_conversation_is_data_and_turns_that_do_not_exist_are_dropped(model: Model) -> None:

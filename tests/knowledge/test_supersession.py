@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memlab.errors import DataError
-from memlab.knowledge.supersession import Resolved, active_facts, resolve
+from memlab.knowledge.supersession import Resolved, active_facts, count_undated_facts, resolve
 from memlab.records import Fact, frame
 
 DAY0 = datetime(2025, 1, 1, tzinfo=UTC)
@@ -184,14 +184,34 @@ def test_no_facts_resolve_and_bad_facts_are_refused() -> None:
     empty, facts = resolve(frame(Fact)), _facts((0, "works at", "Acme"))
     assert empty.facts.is_empty()
     assert empty.log.is_empty()
-    undated = facts.with_columns(asserted_at=None, recorded_at=None)
     for wrong, word in (
         (facts.drop("object"), "object"),
         (pl.concat([facts, facts]), "twice"),
-        (undated, "no time"),
     ):
         with pytest.raises(DataError, match=word):
             resolve(wrong)
+
+
+def test_facts_without_a_date_stand_in_the_order_of_the_rows_and_get_none() -> None:
+    said = _facts((0, "lives in", "Oslo"), (1, "lives in", "Bodø"), (2, "lives in", "Narvik"))
+    for column in ("asserted_at", "recorded_at"):
+        imported = said.with_columns(asserted_at=None, recorded_at=said["asserted_at"].reverse())
+        undated = imported.with_columns(pl.lit(None).alias(column))
+        resolved = resolve(undated)
+        assert _held(resolved) == ["Narvik"]
+        rows = resolved.facts.select("said_at", "valid_from", "valid_to", "last_access")
+        assert rows.null_count().row(0) == (3, 3, 3, 3)
+        assert resolved.log["at"].null_count() == 2
+        assert resolve(undated, as_of=said["asserted_at"].max()).facts.is_empty()
+        assert count_undated_facts(undated) == 3
+    # One of them between two that are dated takes its place there, and does not end what came later.
+    mixed = said.with_columns(
+        asserted_at=pl.when(pl.col("object") != "Bodø").then("asserted_at"), recorded_at=None
+    )
+    resolved = resolve(mixed)
+    assert _held(resolved) == ["Narvik"]
+    assert resolved.log["new_object"].to_list() == ["Bodø", "Narvik"]
+    assert resolve(mixed.head(2)).facts.filter(status="active")["object"].to_list() == ["Bodø"]
 
 
 _ROW = st.tuples(

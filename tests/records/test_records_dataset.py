@@ -50,7 +50,13 @@ ASKED = Question(
 SMALL = Dataset(
     "d",
     "chatlog",
-    frame(Turn, [Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", "hi", "cap", DAY) for n in (1, 2)]),
+    frame(
+        Turn,
+        [
+            Turn(f"u/s/{n}", "u", "u/s", n, "Mel", "user", "hi", "cap", DAY, "Bo", ["hi"])
+            for n in (1, 2)
+        ],
+    ),
     frame(Session, [Session("u/s", "u", 1, DAY, DAY, 2, ["Mel"], "closed", "sum")]),
     frame(Question, [ASKED]),
     frame(Annotation, [Annotation("a", "u", "u/s", "event", "Mel", "x", ["u/s/1"])]),

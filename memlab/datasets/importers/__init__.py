@@ -5,10 +5,12 @@ Each is registered in :data:`memlab.formats` with how its files are recognised
 out or changes it counts by kind; :func:`memlab.datasets.load` puts the counts into the issues of
 the dataset.
 
-- ``chatgpt``, ``claude_ai``, ``claude_code``, ``discord``, ``letta``, ``mem0``,
-  ``openai_messages``, ``sharegpt``, ``slack``, ``table``, ``telegram``, ``whatsapp`` (with
-  ``whatsapp_words``): a format each. ``traces``: those of LangSmith and Langfuse.
-- ``export_messages``, ``loose_json``, ``branches``: what they share.
+- ``character_ai``, ``chatgpt``, ``claude_ai``, ``claude_code``, ``copilot``, ``discord``,
+  ``gemini``, ``letta``, ``librechat``, ``lm_studio``, ``mem0``, ``open_webui``,
+  ``openai_messages``, ``sharegpt``, ``silly_tavern``, ``slack``, ``table``, ``telegram``,
+  ``whatsapp`` (with ``whatsapp_words``): a format each. ``traces``: those of LangSmith and
+  Langfuse.
+- ``export_messages``, ``loose_json``, ``branches``, ``newest_first``, ``html_text``: what they share.
 - ``foreign_files``: files that are known and not read. ``sent_files``: files that people sent.
 """
 
@@ -18,15 +20,22 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from memlab.datasets.importers import (
+    character_ai,
     chatgpt,
     claude_ai,
     claude_code,
+    copilot,
     discord,
+    gemini,
     letta,
+    librechat,
+    lm_studio,
     mem0,
+    open_webui,
     openai_messages,
     sent_files,
     sharegpt,
+    silly_tavern,
     slack,
     table,
     telegram,
@@ -68,6 +77,15 @@ _register(
     discord.is_discord_export,
     sent=sent_files.find_files_in_folders,
 )
+_register("gemini", gemini.read_gemini_activity, gemini.is_gemini_activity)
+_register("copilot", copilot.read_copilot_history, copilot.is_copilot_history)
+_register("open_webui", open_webui.read_open_webui_export, open_webui.is_open_webui_export)
+_register("librechat", librechat.read_librechat_export, librechat.is_librechat_export)
+_register(
+    "character_ai", character_ai.read_character_ai_export, character_ai.is_character_ai_export
+)
+_register("lm_studio", lm_studio.read_lm_studio_conversation, lm_studio.is_lm_studio_conversation)
+_register("silly_tavern", silly_tavern.read_silly_tavern_chat, silly_tavern.is_silly_tavern_chat)
 _register("letta", letta.read_letta_export, letta.is_letta_export)
 _register("langsmith", traces.read_langsmith_export, traces.is_langsmith_export)
 _register("langfuse", traces.read_langfuse_export, traces.is_langfuse_export)

@@ -35,7 +35,11 @@ from memlab.datasets.importers.loose_json import (
 from memlab.datasets.source import Source
 
 _DOCUMENTS = {("tool_use", "artifacts"), ("tool_use", "create_file")}
-_UNSHOWN = re.compile(r"\s*```\s*This block is not supported on your current device yet\.\s*```\s*")
+_UNSHOWN = re.compile(
+    r"\s*```[ \t]*\n?(?=[^`\n]*\b(?:device|mobile|app|client|version|platform)\b)"
+    r"[^`\n]*\b(?:not|isn[’']t|aren[’']t)\b[^`\n]{0,20}\b(?:supported|available)\b[^`\n]*\n?\s*```\s*"
+)
+"""What stands in place of a block: that this device, or the mobile app, does not show it."""
 _TAGS = re.compile(r"(?s)<ant(Thinking|Artifact)\b.*?</ant\1>")  # in the text, in 2024
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from memlab.datasets.chatlog import is_assistant
+from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
 from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
 from memlab.datasets.source import Source
@@ -71,14 +71,16 @@ def _read_discord_message(
             own = key * (get_nested(person, "isBot") is not True)  # which have names as they like
             people[key] = name_person(taken, scope, own, called)
     sender = people.get(first_field(author, "id")) or "Deleted User"
-    text = "\n".join(filter(None, (first_field(part, "content") for part in parts)))
+    own, passed_on = (first_field(part, "content") for part in parts)
+    text = "\n".join(filter(None, (own, passed_on)))
     if parts[1]:
         source.keep("forwarded messages", scope)
     embeds, files, stickers = (
         [one for part in parts for one in get_list(part, key)]
         for key in ("embeds", "attachments", "stickers")
     )
-    bot = get_nested(author, "isBot") is True
+    is_bot = get_nested(author, "isBot")
+    bot = is_bot is True
     kept = embeds if bot or not text else []
     source.drop("previews of links", scope, len(embeds) - len(kept))
     shown = [first_field(embed, key) for embed in kept for key in ("title", "description")]
@@ -88,7 +90,7 @@ def _read_discord_message(
         for each in listed
     ]
     text = "\n".join(filter(None, (text, *shown)))
-    text = _EMOJI.sub(r"\1", _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text))
+    text = _render_mentions(text, people)
     caption = "; ".join(f"file: {first_field(file, 'fileName')}" for file in files)
     if caption:
         source.keep("files", scope, "described in captions")
@@ -96,12 +98,21 @@ def _read_discord_message(
         source.keep("edited messages", scope)
     if not text and not caption and stickers:
         return source.drop("stickers", scope)
-    named = is_assistant(first_field(author, "nickname", "name"), source.assistants)
-    role = "assistant" if named else "other" if bot else None
+    called = first_field(author, "nickname", "name")
+    role = messenger_role(source, called, is_bot=is_bot if isinstance(is_bot, bool) else None)
     more = {
         "id": first_field(each, "id"),
         "role": role,
         "caption": caption,
+        # The export does not say whose it was.
+        "forwarded_from": "unknown" if parts[1] and not own else None,
+        "quoted": [_render_mentions(passed_on, people)] if own and passed_on else None,
         "edited": each.get("timestampEdited"),
     }
     return make_message(source, scope, sender, text, timestamp=each.get("timestamp"), **more)
+
+
+def _render_mentions(text: str, people: dict[str, str]) -> str:
+    """Write the names of people and emojis in place of their ids."""
+    named = _MENTION.sub(lambda found: f"@{people.get(found[1], found[1])}", text)
+    return _EMOJI.sub(r"\1", named)

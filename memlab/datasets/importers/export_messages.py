@@ -50,15 +50,17 @@ def make_message(
     which the one that was edited last stays. Keys without a value and times that are none are left
     out; characters that no text can hold become question marks.
 
-    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``; ``edited``, a time as
-        the tool writes it.
+    :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``, ``forwarded_from``,
+        ``quoted``; ``edited``, a time as the tool writes it.
     """
     report, edited = source.report, first_text(more.pop("edited", ""))
     record = {"scope": scope, "sender": sender, "text": text.strip(), **more}
     record["timestamp"] = first_time(record.get("timestamp"))
     record = {
-        key: value for key, value in record.items() if value not in (None, "") or key == "text"
+        key: value for key, value in record.items() if value not in (None, "", []) or key == "text"
     }
+    if "quoted" in record:
+        record["quoted"] = [UNREADABLE.sub("\ufffd", part) for part in record["quoted"]]
     for key, value in record.items():
         if isinstance(value, str) and UNREADABLE.search(value):
             record[key] = UNREADABLE.sub("\ufffd", value)
@@ -223,6 +225,22 @@ def make_session_messages(
             turn["id"] = f"{session} {turn['id']}"
         text, turn["timestamp"] = turn.pop("text"), turn["timestamp"] or when
         yield from make_message(source, scope, turn.pop("sender"), text, session=session, **turn)
+
+
+def name_account(accounts: dict[str, str], key: str) -> str:
+    """Give the scope of an account: of the first, the owner's; of another, its id. What names none is the first's.
+
+    :param accounts: the scopes of the accounts so far, by their ids.
+
+    >>> accounts = {}
+    >>> [name_account(accounts, key) for key in ("u1", "", "u2", "u1")]
+    ['me', 'me', 'u2', 'me']
+    """
+    if not accounts:
+        accounts[key] = OWNER_SCOPE
+    if not key:
+        return OWNER_SCOPE
+    return accounts.setdefault(key, key)
 
 
 def name_chat(names: dict[str, str], key: str, wanted: str) -> str:

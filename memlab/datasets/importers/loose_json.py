@@ -27,6 +27,15 @@ def get_list(value: Any, path: str) -> list[Any]:
     return list_or_empty(get_nested(value, path))
 
 
+def join_names(*names: str) -> str:
+    """Join the names of what came with a message into a caption: each once, without empty ones.
+
+    >>> join_names("image", "", "file: a.pdf", "image")
+    'image; file: a.pdf'
+    """
+    return "; ".join(dict.fromkeys(filter(None, names)))
+
+
 def list_or_empty(value: Any) -> list[Any]:
     """Give a list as it is, and anything else as an empty one."""
     return value if isinstance(value, list) else []

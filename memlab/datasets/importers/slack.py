@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
-from memlab.datasets.chatlog import is_assistant
+from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import (
     Message,
     describe_file,
@@ -63,24 +63,27 @@ _ELEMENTS |= {
 }
 _ELEMENTS |= {"date": "<!date^{timestamp}^{format}|{fallback}>"}
 _ON_ONE_LINE = {"rich_text_section", "rich_text_quote", "rich_text_preformatted"}
+_STAMP = re.compile(r'"ts"\s*:\s*"\d+(?:\.\d+)?"')
+_KIND = re.compile(r'"type"\s*:\s*"message"')
 _LINK = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
 def is_slack_export(file: Source) -> bool:
     keys = file.keys
-    one = (
-        {"type", "ts"} <= keys
-        and bool(keys & {"user", "text", "subtype", "bot_id"})
-        and "scope" not in keys
-    )
-    return one or {"messages.ts", "messages.type"} <= keys
+    if not (_STAMP.search(file.head) and _KIND.search(file.head)):
+        return False  # others have numbers there, or other kinds
+    if {"messages.ts", "messages.type"} <= keys:
+        return True
+    said = keys & {"user", "text", "subtype", "bot_id"}
+    return {"type", "ts"} <= keys and bool(said) and "scope" not in keys
 
 
 @dataclass
 class _Directory:
     """Who and what the ids of an export stand for; of two workspaces beside each other they are different.
 
-    :param people: names by the ids of users, ``bots``: ids of those who are none.
+    :param people: names by the ids of users, ``humans``: ids of those whom the list says to be no
+        bots, ``bots``: ids of those who are none.
     :param channels: names by the ids and names of conversations.
     :param taken: see :func:`name_person`.
     :param ids: ids of conversations by the folder of their list, and by the id or name that their
@@ -88,6 +91,7 @@ class _Directory:
     """
 
     people: dict[str, str] = field(default_factory=dict)
+    humans: set[str] = field(default_factory=set)
     bots: set[str] = field(default_factory=lambda: {"USLACKBOT"})
     channels: dict[str, str] = field(default_factory=dict)
     taken: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -115,9 +119,11 @@ def read_slack_export(source: Source) -> Iterator[Message]:
     for file in source.members:
         folder = PurePosixPath(file.name).parent.name or file.path.parent.name
         place = folder if _DAY.match(PurePosixPath(file.name).name) else file.path.stem
-        channel = known.find_channel(file, place)
-        scope = name_chat(names, channel, known.channels.get(channel) or place)
-        for each in _list_messages(file):
+        by_folder = known.find_channel(file, place)
+        for about, each in _list_messages(file):
+            channel = first_field(about, "channel_id") or by_folder  # slackdump names it
+            called = first_field(about, "name", "channel_name") or known.channels.get(channel)
+            scope = name_chat(names, channel, called or channel)
             yield from _read_slack_message(source, scope, channel, each, known)
 
 
@@ -135,7 +141,9 @@ def _read_directory(source: Source) -> _Directory:
     for path, each in lists:
         if path.name == "users.json" and (called := first_field(each, *_NAMES)):
             known.people[first_field(each, "id")] = called
-            known.bots |= {first_field(each, "id")} if get_nested(each, "is_bot") is True else set()
+            flag = get_nested(each, "is_bot")
+            if isinstance(flag, bool):
+                (known.bots if flag else known.humans).add(first_field(each, "id"))
     for path, each in lists:
         if path.name in _LISTS:
             members = [first_text(user) for user in get_list(each, "members")]
@@ -153,7 +161,7 @@ def _read_guests(source: Source, known: _Directory) -> None:
         with file.open() as raw:
             there = {user.decode() for line in raw for user in _USER.findall(line)}
         with suppress(DataError):  # which is told when the messages are read
-            for each in (
+            for _, each in (
                 _list_messages(replace(file, on_error="raise"))
                 if there - known.people.keys()
                 else ()
@@ -170,13 +178,13 @@ def _read_list(source: Source, file: Source) -> list[Any]:
         return []
 
 
-def _list_messages(file: Source) -> Iterator[Any]:
+def _list_messages(file: Source) -> Iterator[tuple[Any, Any]]:
+    """Give the messages of a file, each with the object around them, which slackdump has."""
     for _, raw in file.values():
         listed = get_list(raw, "messages") or [raw]
-        yield from (
-            *listed,
-            *chain(*(get_list(each, "slackdump_thread_replies") for each in listed)),
-        )
+        answers = chain(*(get_list(each, "slackdump_thread_replies") for each in listed))
+        for each in (*listed, *answers):
+            yield raw, each
 
 
 def _read_slack_message(
@@ -206,6 +214,7 @@ def _read_slack_message(
     kept = [one for one in shown if not text or automatic or one.get("is_share") is True]
     source.drop("previews of links", scope, len(shown) - len(kept))
     text = "\n".join(filter(None, (text, *map(_read_attachment, kept))))
+    shared = [_read_attachment(one) for one in kept if one.get("is_share") is True]
     files = [
         file for file in get_list(each, "files") or [each.get("file")] if isinstance(file, dict)
     ]
@@ -225,15 +234,15 @@ def _read_slack_message(
     caption = "; ".join(named)
     if each.get("edited"):
         source.keep("edited messages", scope)
-    role = (
-        "assistant" if is_assistant(called, source.assistants) else "other" if automatic else None
-    )
+    flagged = False if user in known.humans else None
+    role = messenger_role(source, called, is_bot=automatic or flagged)
     thread, ts = first_field(each, "thread_ts"), first_field(each, "ts")
     more = {
         "id": ts,
         "session": f"thread {thread}" if thread else None,
         "role": role,
         "caption": caption,
+        "quoted": [_render_mentions(part, channel, known) for part in shared if part],
     }
     return make_message(
         source, scope, sender, text, timestamp=ts, edited=first_field(each, "edited.ts"), **more

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from memlab.datasets.chatlog import is_assistant
+from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers.export_messages import Message, make_message, name_chat, name_person
 from memlab.datasets.importers.loose_json import first_field, first_time, get_list, get_nested
 from memlab.datasets.source import Source
@@ -53,17 +54,42 @@ def is_telegram_export(file: Source) -> bool:
     return bool(file.keys & _KEYS) or ("messages" in file.keys and bool(_TYPES.search(file.head)))
 
 
+@dataclass
+class _Account:
+    """What the messages of an account share.
+
+    :param names: see :func:`name_chat`; ``taken``: see :func:`name_person`.
+    :param topics: the session of every message in a topic of a forum, by scope and id.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    taken: dict[tuple[str, str], str] = field(default_factory=dict)
+    topics: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def find_topic(self, scope: str, each: dict[str, Any]) -> str:
+        """Give the topic of a message, which is that of what it answers; a topic is known by its first message."""
+        number = first_field(each, "id")
+        topic = self.topics.get((scope, first_field(each, "reply_to_message_id")), "")
+        if each.get("action") == "topic_created":
+            topic = f"topic {first_field(each, 'title') or number}"
+            if topic in self.topics.values():
+                topic = f"{topic} ({number})"
+        if topic:
+            self.topics[scope, number] = topic
+        return topic
+
+
 def read_telegram_export(source: Source) -> Iterator[Message]:
-    """Read every chat as a scope of its own."""
-    names, taken = dict[str, str](), dict[tuple[str, str], str]()
+    """Read every chat as a scope of its own, and every topic of a forum as a session."""
+    account = _Account()
     for file in source.members:
         about: dict[str, Any] = {}
         for path, value in file.stream_json(*_LISTS, repair=partial(_repair, source)):
             if path == "messages":
-                yield from _read_telegram_message(source, names, taken, about, value)
+                yield from _read_telegram_message(source, account, about, value)
             elif path.endswith(".list"):
                 for each in get_list(value, "messages"):
-                    yield from _read_telegram_message(source, names, taken, value, each)
+                    yield from _read_telegram_message(source, account, value, each)
             else:
                 about[path] = value
 
@@ -77,22 +103,15 @@ def _repair(source: Source, text: str) -> str:
 
 
 def _read_telegram_message(
-    source: Source,
-    names: dict[str, str],
-    taken: dict[tuple[str, str], str],
-    chat: dict[str, Any],
-    each: Any,
+    source: Source, account: _Account, chat: dict[str, Any], each: Any
 ) -> Sequence[Message]:
-    """Read a message.
-
-    :param names: and ``taken``: see :func:`name_chat` and :func:`name_person`.
-    """
     kind_of_chat, number = first_field(chat, "type"), first_field(chat, "id")
     title = (
         first_field(chat, "name") or kind_of_chat.replace("_", " ").capitalize() or source.path.stem
     )
-    scope = name_chat(names, number or title, title)
+    scope = name_chat(account.names, number or title, title)
     kind = get_nested(each, "type")
+    topic = account.find_topic(scope, each) if isinstance(each, dict) else ""
     if kind != "message":
         call = str(get_nested(each, "action")).endswith("call")
         left = "calls" if call else "system messages"
@@ -115,19 +134,37 @@ def _read_telegram_message(
     signed = first_field(each, "author") if kind_of_chat.endswith("_channel") else ""
     person = first_field(each, "from_id").removeprefix("user")  # a bare number in old files
     bot = kind_of_chat == "bot_chat" and person == number
-    sender = signed or (called if bot else name_person(taken, scope, person, called))
+    sender = signed or (called if bot else name_person(account.taken, scope, person, called))
     if each.get("edited") and not str(each["edited"]).startswith("1970"):  # of old, not edited
         source.keep("edited messages", scope)
-    if "forwarded_from" in each:
+    writer = _find_writer(each)
+    if writer:
         source.keep("forwarded messages", scope)
-        writer = first_field(each, "forwarded_from") or "Deleted Account"
-        text = f"{writer}: {text}" if text.strip() and writer != called else text
-    role = "assistant" if bot or is_assistant(called, source.assistants) else None
-    more = {"id": first_field(each, "id"), "role": role, "caption": caption}
+    if writer and writer != called and text.strip():
+        text = f"{writer}: {text}"
+    role = "assistant" if bot else messenger_role(source, called)
+    more: dict[str, Any] = {"id": first_field(each, "id"), "role": role, "caption": caption}
+    more["session"] = topic
+    more["forwarded_from"] = writer if writer != called else ""
+    more["quoted"] = _quotations(each.get("text"))
     when = first_time(each.get("date_unixtime"), each.get("date"))
     return make_message(
         source, scope, sender, text, timestamp=when, edited=each.get("edited"), **more
     )
+
+
+def _find_writer(each: dict[str, Any]) -> str:
+    """Give whose words a message passes on; empty where they are the sender's."""
+    if "forwarded_from" not in each:
+        return ""
+    return first_field(each, "forwarded_from") or "Deleted Account"
+
+
+def _quotations(text: Any) -> list[str]:
+    """Give the parts of a text that are marked as quotations, as :func:`_join_text_parts` writes them."""
+    parts = text if isinstance(text, list) else []
+    quoted = [part for part in parts if first_field(part, "type") == "blockquote"]
+    return [said for part in quoted if (said := _join_text_parts(part).strip())]
 
 
 def _message_text(source: Source, scope: str, each: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ from datetime import datetime
 from functools import partial
 from itertools import pairwise, takewhile
 
+from memlab.datasets.chatlog import messenger_role
 from memlab.datasets.importers import whatsapp_words as words
 from memlab.datasets.importers.export_messages import Message, make_message, name_chat
 from memlab.datasets.source import Source
@@ -362,4 +363,5 @@ def _read_whatsapp_message(
     elif kind:
         return source.drop(kind, scope)
     when = line.at.isoformat() if line.at else None
-    return make_message(source, scope, sender, text, timestamp=when, caption=caption)
+    more = {"timestamp": when, "caption": caption, "role": messenger_role(source, sender)}
+    return make_message(source, scope, sender, text, **more)

@@ -1,0 +1,125 @@
+"""Character.AI: chats with characters, as the site's data and the tools that save them have them.
+
+Layouts: ``chats`` with ``turns`` of ``candidates`` (chat 2, of which ``primary_candidate_id`` is
+shown); ``histories`` with ``msgs`` or ``messages`` (chat 1); and the lists of ``name``, ``message``
+and ``isHuman`` of CAI Tools. What its API gives has the newest turn first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
+from memlab.datasets.importers.loose_json import first_field, first_text, get_list, get_nested
+from memlab.datasets.importers.newest_first import oldest_first
+from memlab.datasets.source import Source
+
+_KEYS = {"chats.turns", "turns.candidates", "turns.turn_key", "histories.histories"}
+_KEYS |= {"histories.msgs", "messages.src__is_human", "messages.src__name", "msgs.src"}
+_KEYS |= {"histories.messages.src__is_human", "histories.messages.src"}
+_TOOLS = {"histories.isHuman", "history.isHuman", "isHuman"}
+_LISTS = ("turns", "msgs", "messages", "history")
+_HUMAN = ("src.is_human", "src__is_human", "author.is_human", "isHuman", "is_human")
+_NAMES = ("src.name", "src__name", "author.name", "name")
+
+
+def is_character_ai_export(file: Source) -> bool:
+    return bool((_KEYS | _TOOLS) & file.keys)
+
+
+def read_character_ai_export(source: Source) -> Iterator[Message]:
+    """Read every chat as a session of one scope; the character is the assistant."""
+    for file in source.members:
+        number = 0
+        for _, raw in file.values():
+            for chat in _list_chats(raw):
+                number += 1
+                session = _chat_id(chat) or f"{file.stem}-{number}"
+                yield from _read_chat(source, session, chat)
+
+
+def _list_chats(raw: Any) -> list[Any]:
+    """Give the chats in an object: under ``chats``, ``histories``, or the object itself."""
+    for path in ("chats", "histories.histories", "histories"):
+        if listed := get_list(raw, path):
+            return listed
+    return [raw]
+
+
+def _chat_id(chat: Any) -> str:
+    own = first_field(chat, "chat_id", "external_id", "history_id", "id")
+    if own:
+        return own
+    for turn in get_list(chat, "turns"):
+        return first_field(turn, "turn_key.chat_id")
+    return ""
+
+
+def _read_chat(source: Source, session: str, chat: Any) -> Iterator[Message]:
+    for each in oldest_first(_list_turns(chat), _turn_time):
+        yield from _read_turn(source, session, each)
+
+
+def _list_turns(chat: Any) -> list[Any]:
+    if isinstance(chat, list):
+        return chat
+    for key in _LISTS:
+        if get_list(chat, key):
+            return get_list(chat, key)
+    return []
+
+
+def _turn_time(each: Any) -> str:
+    return first_field(each, "create_time", "created", "timestamp", "date")
+
+
+def _read_turn(source: Source, session: str, each: Any) -> Iterator[Message]:
+    if not isinstance(each, dict):
+        source.drop("unreadable messages", OWNER_SCOPE)
+        return
+    if each.get("is_alternative") is True:
+        source.drop("messages of other branches", OWNER_SCOPE)
+        return
+    role = "assistant"
+    if _is_human(each):
+        role = "user"
+    sender = first_field(each, *_NAMES) or role
+    candidate = _shown_candidate(source, each)
+    text = first_text(get_nested(candidate, "raw_content"), each.get("text"), each.get("message"))
+    more = {
+        "session": session,
+        "id": first_field(each, "turn_key.turn_id", "uuid", "turn_id", "id"),
+        "caption": _describe_image(each, candidate),
+        "timestamp": _turn_time(each),
+        "role": role,
+    }
+    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+
+
+def _is_human(each: dict[str, Any]) -> bool:
+    flags = [get_nested(each, path) for path in _HUMAN]
+    return not {True, "true"}.isdisjoint(flag for flag in flags if isinstance(flag, (bool, str)))
+
+
+def _describe_image(each: dict[str, Any], candidate: Any) -> str:
+    prompt = first_field(each, "image_prompt_text")
+    if prompt:
+        return f"image: {prompt}"
+    paths = [first_field(candidate, "tti_image_rel_path"), first_field(each, "image_rel_path")]
+    if any(paths):
+        return "image"
+    return ""
+
+
+def _shown_candidate(source: Source, each: dict[str, Any]) -> Any:
+    """Give the version of a turn that is shown; the others are counted."""
+    candidates = get_list(each, "candidates")
+    if not candidates:
+        return None
+    source.drop("messages of other branches", OWNER_SCOPE, len(candidates) - 1)
+    primary = first_field(each, "primary_candidate_id")
+    for candidate in candidates:
+        if first_field(candidate, "candidate_id") == primary:
+            return candidate
+    return candidates[0]

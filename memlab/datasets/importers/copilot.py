@@ -1,0 +1,84 @@
+"""Microsoft Copilot's activity history: a CSV with a row a message, the newest first.
+
+Layout: the export of the privacy dashboard (``Conversation,Time,Author,Message``), and that of
+Copilot in Microsoft 365 (``CreatedAt,MessageContent,Author,ChatName``). A question and its answer
+have the same time, so that rows are turned round and never sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    make_message,
+    normalise_role,
+)
+from memlab.datasets.importers.loose_json import first_field, first_text
+from memlab.datasets.importers.newest_first import oldest_first
+from memlab.datasets.source import Source
+
+_LAYOUTS = (
+    {"conversation", "time", "author", "message"},
+    {"chatname", "createdat", "author", "messagecontent"},
+)
+_TIMES = ("%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %I:%M:%S %p %z", "%m/%d/%Y %I:%M:%S %p")
+_AI = "copilot"
+
+
+def is_copilot_history(file: Source) -> bool:
+    columns = set(map(str.lower, file.columns))
+    return any(layout <= columns for layout in _LAYOUTS)
+
+
+def read_copilot_history(source: Source) -> Iterator[Message]:
+    """Read every conversation, which its title names, as a session of one scope."""
+    for file in source.members:
+        rows = [_lower_keys(row) for _, row in file.values()]
+        for row in oldest_first(rows, _row_time, is_answer=_is_answer):
+            yield from _read_row(source, row)
+
+
+def _lower_keys(row: dict[str, Any]) -> dict[str, Any]:
+    return {key.strip().lower(): value for key, value in row.items()}
+
+
+def _row_time(row: dict[str, Any]) -> str:
+    """Give the time of a row as ISO 8601 writes it, or as it stands where it is written otherwise."""
+    written = first_field(row, "time", "createdat")
+    for form in _TIMES:
+        with suppress(ValueError):
+            return datetime.strptime(written, form).isoformat()
+    return written
+
+
+def _is_answer(row: dict[str, Any]) -> bool:
+    return _author_role(row) == "assistant"
+
+
+def _author_role(row: dict[str, Any]) -> str | None:
+    author = first_field(row, "author")
+    if author.lower() == _AI:
+        return "assistant"
+    return normalise_role(author)
+
+
+def _read_row(source: Source, row: dict[str, Any]) -> Iterator[Message]:
+    role, author = _author_role(row), first_field(row, "author")
+    if role in ("system", "tool"):
+        source.drop("system messages", OWNER_SCOPE)
+        return
+    sender = first_text(role, author, "user")
+    if role is None:  # another author is a person
+        role = "user"
+    more = {
+        "session": first_field(row, "conversation", "chatname"),
+        "timestamp": _row_time(row),
+        "role": role,
+    }
+    text = first_field(row, "message", "messagecontent")
+    yield from make_message(source, OWNER_SCOPE, sender, text, **more)

@@ -1,0 +1,270 @@
+"""Gemini, as Google Takeout has it: the entries of My Activity, in JSON or HTML, the newest first.
+
+An entry is what somebody asked (``title``, behind a verb: "Prompted …") with Gemini's answer
+(``safeHtmlItem``), which is missing where Google kept none. Entries of one conversation share its
+address (``details`` or ``titleUrl``); those without one are split by silence. Layout:
+kenn-io/agentsview 1330, NateBJones-Projects/OB1 455.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from operator import attrgetter
+from typing import Any
+
+from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, make_message
+from memlab.datasets.importers.html_text import TextBuilder, html_to_text
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    join_names,
+)
+from memlab.datasets.importers.newest_first import oldest_first
+from memlab.datasets.source import Source
+
+_PRODUCT = re.compile(r"(?i)\b(?:gemini|bard)\b")
+_HEADER = re.compile(r'(?i)"(?:header|products)"\s*:\s*\[?\s*"[^"]*\b(?:gemini|bard)\b')
+_PAGE = re.compile(r"(?is)\s*<.*\bouter-cell\b")
+_ASKED = re.compile(
+    r"(?:Prompted with: |Prompted: |Prompted |Asked (?:Gemini|Bard): |Asked |Said |Branched |"
+    r"Answered |Submitted query |Searched for )"
+)
+_DONE = re.compile(
+    r"(?:Added|Canvas|Created|Deleted|Edited|Exported|Feedback|Gave|Gemini|Opened|Pinned|Published|"
+    r"Renamed|Selected|Shared|Talked|Unpinned|Updated|Used|Viewed|Visited)\b"
+)
+"""What titles of entries begin with that are no prompts."""
+_CANVAS = re.compile(r"(?:Canvas|Created Gemini Canvas)\b")
+_ATTACHED = re.compile(r"\s*\bAttached \d+ files?\.?\s*$")
+_FILE = re.compile(r"^[-–]\s+(\S.*)$")
+_BESIDE = re.compile(rf"{_FILE.pattern}|{_ATTACHED.pattern}")
+_CONVERSATION = re.compile(
+    r"(?:gemini|bard)\.google\.com/(?:u/\d+/)?(?:app|chat|gem/[^/]+)/([\w-]+)"
+)
+_TIME_LINE = re.compile(r"(?=.*\b\d{4}\b)(?=.*\b\d{1,2}:\d{2}:\d{2}\b)[\w\s.,:/+\-−]{12,50}$")
+_TIMES = (
+    *("%b %d, %Y, %I:%M:%S %p", "%b %d, %Y, %H:%M:%S", "%d %b %Y, %H:%M:%S", "%d %b %Y %H:%M:%S"),
+    *("%B %d, %Y, %I:%M:%S %p", "%d %B %Y, %H:%M:%S", "%d.%m.%Y, %H:%M:%S", "%d/%m/%Y, %H:%M:%S"),
+    *("%Y/%m/%d %H:%M:%S", "%Y-%m-%d %H:%M:%S"),
+)
+_ZONES: dict[str, float] = {"UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "MEZ": 1}
+_ZONES |= {"CEST": 2, "MESZ": 2, "EET": 2, "EEST": 3, "MSK": 3, "IST": 5.5, "SGT": 8, "JST": 9}
+_ZONES |= {"KST": 9, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13, "EST": -5, "EDT": -4}
+_ZONES |= {"CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "BRT": -3}
+_ZONED = re.compile(r"^(.*\S)\s+((?!AM|PM)[A-Z]{2,5}|(?:GMT|UTC)[+\-−]\d{1,2}(?::?\d{2})?)$")
+
+
+@dataclass
+class _Entry:
+    """An entry of My Activity."""
+
+    title: str
+    when: Any = None
+    answer: str = ""
+    product: str = ""
+    beside: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    addresses: str = ""
+
+
+def is_gemini_activity(file: Source) -> bool:
+    if file.head.lstrip().startswith("<"):
+        return bool(_PAGE.match(file.head)) and bool(_PRODUCT.search(file.head))
+    return {"header", "title"} <= file.keys and bool(_HEADER.search(file.head))
+
+
+def read_gemini_activity(source: Source) -> Iterator[Message]:
+    """Read every prompt with its answer; the conversations of an account are sessions of one scope."""
+    for file in source.members:
+        is_page = file.head.lstrip().startswith("<")
+        entries = _read_page(file) if is_page else _read_records(source, file)
+        for entry in oldest_first(entries, attrgetter("when")):
+            yield from _read_entry(source, entry)
+
+
+def _read_records(source: Source, file: Source) -> list[_Entry]:
+    entries = []
+    for _, raw in file.values():
+        if isinstance(raw, dict):
+            entries.append(_read_record(raw))
+        else:
+            source.drop("unreadable messages", OWNER_SCOPE)
+    return entries
+
+
+def _read_record(raw: dict[str, Any]) -> _Entry:
+    entry = _Entry(first_field(raw, "title"), raw.get("time"))
+    entry.product = " ".join(map(first_text, [raw.get("header"), *get_list(raw, "products")]))
+    # Some have one object, others a list of them.
+    items = [raw.get("safeHtmlItem"), *get_list(raw, "safeHtmlItem")]
+    answers = [first_field(item, "html", "htmlValue") for item in items]
+    entry.answer = _join_lines(map(html_to_text, answers))
+    for item in get_list(raw, "subtitles"):
+        entry.beside.append(first_field(item, "name", "value"))
+    for key in ("attachedFiles", "audioFiles", "imageFile"):
+        for item in (raw.get(key), *get_list(raw, key)):
+            entry.files.append(first_text(item, get_nested(item, "name")))
+    links = [get_nested(item, "url") for item in get_list(raw, "details")]
+    entry.addresses = " ".join(map(first_text, [raw.get("titleUrl"), *links]))
+    return entry
+
+
+def _join_lines(texts: Iterable[str]) -> str:
+    return "\n".join(filter(None, texts))
+
+
+def _reason_to_leave_out(entry: _Entry) -> str:
+    """Say as what an entry is left out; empty for a prompt."""
+    if entry.product and not _PRODUCT.search(entry.product):
+        return "actions of other products"
+    if _CANVAS.match(entry.title):
+        return "documents"
+    if _DONE.match(entry.title):
+        return "other actions"
+    return ""
+
+
+def _read_entry(source: Source, entry: _Entry) -> Iterator[Message]:
+    reason = _reason_to_leave_out(entry)
+    if reason:
+        source.drop(reason, OWNER_SCOPE)
+        return
+    prompt = _read_prompt(source, entry)
+    beside = []
+    for text in entry.beside:
+        found = _FILE.match(text)
+        if found:
+            entry.files.append(found[1])
+        elif not _ATTACHED.fullmatch(text):
+            beside.append(text)
+    answer = first_text(entry.answer, _join_lines(beside))
+    if entry.answer:
+        source.drop("notes beside prompts", OWNER_SCOPE, len(list(filter(None, beside))))
+    if not answer:
+        source.keep("prompts without an answer", OWNER_SCOPE)
+    more = {"session": _find_conversation(entry), "timestamp": entry.when}
+    files = join_names(*(f"file: {name}" for name in filter(None, entry.files)))
+    yield from make_message(source, OWNER_SCOPE, "user", prompt, role="user", caption=files, **more)
+    if answer:
+        yield from make_message(source, OWNER_SCOPE, "assistant", answer, role="assistant", **more)
+
+
+def _read_prompt(source: Source, entry: _Entry) -> str:
+    """Give what was asked, without the word before it where that is English."""
+    title = _ATTACHED.sub("", entry.title)
+    asked = _ASKED.match(title)
+    if asked:
+        return title[asked.end() :]
+    how = "kept with the word before them, in another language"
+    source.keep("prompts", OWNER_SCOPE, how, bool(title))
+    return title
+
+
+def _find_conversation(entry: _Entry) -> str:
+    found = _CONVERSATION.search(entry.addresses)
+    if found:
+        return found[1]
+    return ""
+
+
+class _Page(TextBuilder):
+    """The cells of a page of My Activity: in each entry a header, what was done, and details."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entries: list[tuple[list[tuple[str, str]], str]] = []
+        self.cells: list[tuple[str, str]] = []
+        self.kind = ""
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        about = dict(attrs)
+        classes = (about.get("class") or "").split()
+        if tag == "div" and "outer-cell" in classes:
+            self.end_entry()
+        for kind in ("header-cell", "content-cell"):
+            if kind in classes:
+                self.end_cell()
+                self.kind = kind
+                if "mdl-typography--caption" in classes:
+                    self.kind = "caption"
+        if tag == "a":
+            self.links.append(about.get("href") or "")
+        super().handle_starttag(tag, attrs)
+
+    def end_cell(self) -> None:
+        if self.kind:
+            self.cells.append((self.kind, self.text()))
+        self.pieces, self.kind = [], ""
+
+    def end_entry(self) -> None:
+        self.end_cell()
+        if self.cells:
+            self.entries.append((self.cells, " ".join(self.links)))
+        self.cells, self.links = [], []
+
+
+def _read_page(file: Source) -> list[_Entry]:
+    page = _Page()
+    page.feed(file.text())
+    page.close()
+    page.end_entry()
+    return [_read_cells(cells, links) for cells, links in page.entries]
+
+
+def _read_cells(cells: list[tuple[str, str]], links: str) -> _Entry:
+    """Read an entry: what was asked with its files, the time, and the answer, a line or several each."""
+    headers = [text for kind, text in cells if kind == "header-cell"]
+    contents = [text for kind, text in cells if kind == "content-cell"]
+    entry = _Entry("", product=" ".join(headers), addresses=links)
+    title: list[str] = []
+    answer: list[str] = []
+    for line in "\n".join(contents).split("\n"):
+        if entry.when:
+            answer.append(line)
+        elif _TIME_LINE.match(line.strip()):
+            entry.when = _read_time(line)
+        elif _BESIDE.match(line):
+            entry.beside.append(line)
+        else:
+            title.append(line)
+    entry.title = "\n".join(title)
+    entry.answer = "\n".join(answer).strip()
+    return entry
+
+
+def _read_time(line: str) -> str:
+    """Give a time as ISO 8601 writes it, or as it stands where no form fits."""
+    written = re.sub(r"\s+", " ", line.replace("−", "-")).strip()
+    written = re.sub(r"\bSept\b", "Sep", written)
+    zone = None
+    zoned = _ZONED.match(written)
+    if zoned:
+        written = zoned[1]
+        zone = _read_zone(zoned[2])
+    for form in _TIMES:
+        try:
+            when = datetime.strptime(written, form)
+        except ValueError:
+            continue
+        return when.replace(tzinfo=zone).isoformat()
+    return line
+
+
+def _read_zone(name: str) -> timezone | None:
+    """Give the zone of an abbreviation or of hours beside GMT; ``None`` for one that is not known."""
+    if name in _ZONES:
+        return timezone(timedelta(hours=_ZONES[name]))
+    beside = re.fullmatch(r"(?:GMT|UTC)([+-])(\d{1,2}):?(\d{2})?", name)
+    if not beside:
+        return None
+    sign, hours, minutes = beside.groups("0")
+    shift = timedelta(hours=int(hours), minutes=int(minutes))
+    if sign == "-":
+        shift = -shift
+    return timezone(shift)

@@ -1,0 +1,137 @@
+"""LibreChat's export of a conversation: messages with their parents, in a list or one within the other.
+
+Layout: danny-avila/LibreChat, ``client/src/hooks/Conversations/useExportConversation.ts`` and
+``packages/data-provider/src/types.ts``. The rows of its collection of messages are the same
+objects. A root's parent is ``00000000-0000-0000-0000-000000000000``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from memlab.datasets.importers.branches import newest_branch
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    describe_file,
+    make_message,
+    name_account,
+    text_and_caption,
+)
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    join_names,
+)
+from memlab.datasets.source import Source
+
+_THINKING = re.compile(r"(?s):::thinking\b.*?:::\s*")
+_PROMPTS = ("options.promptPrefix", "options.system", "promptPrefix")
+
+
+def is_librechat_export(file: Source) -> bool:
+    keys = file.keys
+    if {"messages.messageId", "messages.parentMessageId"} <= keys:
+        return True
+    return {"messageId", "parentMessageId", "isCreatedByUser"} <= keys
+
+
+def read_librechat_export(source: Source) -> Iterator[Message]:
+    """Read every conversation as a session; of rows of messages, those of users have scopes of their own."""
+    users: dict[str, str] = {}
+    for file in source.members:
+        rows: dict[str, list[Any]] = {}
+        for number, raw in file.values():
+            session = first_field(raw, "conversationId")
+            listed = get_list(raw, "messages")
+            if not listed:
+                rows.setdefault(session, []).append(raw)
+                continue
+            prompt = first_field(raw, *_PROMPTS)
+            source.drop("system messages", OWNER_SCOPE, bool(prompt))
+            session = first_text(session, f"{file.stem}-{number}")
+            yield from _read_conversation(source, OWNER_SCOPE, session, list(_flatten(listed)))
+        for session, messages in rows.items():
+            scope = name_account(users, first_field(messages[0], "user"))
+            session = first_text(session, file.stem)
+            yield from _read_conversation(source, scope, session, messages)
+
+
+def _flatten(listed: list[Any]) -> Iterator[Any]:
+    """Give messages with those within them, parents first."""
+    waiting = listed[::-1]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += get_list(each, "children")[::-1]
+
+
+def _read_conversation(
+    source: Source, scope: str, session: str, listed: list[Any]
+) -> Iterator[Message]:
+    nodes: dict[str, Any] = {}
+    parents: dict[str, str | None] = {}
+    for each in listed:
+        key = first_field(each, "messageId")
+        if key:
+            nodes[key] = each
+            parents[key] = first_field(each, "parentMessageId") or None
+    source.drop("unreadable messages", scope, len(listed) - len(nodes))
+    branch = newest_branch(parents, None, lambda key: first_field(nodes[key], "createdAt"))
+    source.drop("messages of other branches", scope, len(nodes) - len(branch))
+    for key in branch:
+        yield from _read_message(source, scope, session, nodes[key])
+
+
+def _read_message(
+    source: Source, scope: str, session: str, each: dict[str, Any]
+) -> Iterator[Message]:
+    if each.get("error") is True:
+        source.drop("error messages", scope)
+        return
+    parts = list(map(_plain_part, get_list(each, "content")))
+    counted = len(parts)
+    text, caption = text_and_caption(source, scope, parts)
+    text = first_text(text, each.get("text"))
+    role = "user"
+    if not _is_user(each):
+        role = "assistant"
+        text, thoughts = _THINKING.subn("", text)
+        source.drop("thoughts", scope, thoughts)
+        counted += thoughts
+    files = [*get_list(each, "files"), *get_list(each, "attachments")]
+    named = [describe_file(file, "filename", "name", "filepath") for file in files]
+    caption = join_names(caption, *named)
+    if counted and not f"{text}{caption}".strip():
+        return
+    more = {
+        "session": session,
+        "id": first_field(each, "messageId"),
+        "caption": caption,
+        "timestamp": each.get("createdAt"),
+        "role": role,
+    }
+    yield from make_message(source, scope, role, text, **more)
+
+
+def _is_user(each: dict[str, Any]) -> bool:
+    flag = each.get("isCreatedByUser")
+    if isinstance(flag, bool):
+        return flag
+    return first_field(each, "sender").lower() == "user"
+
+
+def _plain_part(part: Any) -> Any:
+    """Give a part of a message as other tools write it: ``think`` is what they call thinking."""
+    kind = first_field(part, "type")
+    if kind == "think":
+        return {"type": "thinking"}
+    if kind == "error":
+        return {"type": "tool_error"}
+    if kind == "text" and isinstance(part.get("text"), dict):
+        return {"type": "text", "text": first_text(get_nested(part, "text.value"))}
+    return part

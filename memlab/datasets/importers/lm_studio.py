@@ -1,0 +1,94 @@
+"""LM Studio's conversations: a file each, with the versions of every message.
+
+Layout: the files ``~/.lmstudio/conversations/*.conversation.json``. A version is one step, or
+several: blocks of text, of which some are thoughts, calls of tools, and notes of the program.
+Messages have no times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    is_spoken_role,
+    make_message,
+    normalise_role,
+    text_and_caption,
+)
+from memlab.datasets.importers.loose_json import first_field, get_list, get_nested
+from memlab.datasets.source import Source
+
+
+def is_lm_studio_conversation(file: Source) -> bool:
+    return {"messages.versions", "messages.currentlySelected"} <= file.keys
+
+
+def read_lm_studio_conversation(source: Source) -> Iterator[Message]:
+    """Read every file as a session of one scope."""
+    for file in source.members:
+        session = file.stem.rpartition("/")[2].removesuffix(".conversation")
+        for _, raw in file.values():
+            prompt = first_field(raw, "systemPrompt")
+            source.drop("system messages", OWNER_SCOPE, bool(prompt))
+            source.drop("notes", OWNER_SCOPE, len(get_list(raw, "notes")))
+            for number, each in enumerate(get_list(raw, "messages"), 1):
+                yield from _read_message(source, session, number, each)
+
+
+def _read_message(source: Source, session: str, number: int, each: Any) -> Iterator[Message]:
+    version = _shown_version(source, each)
+    role = normalise_role(get_nested(version, "role"))
+    if not is_spoken_role(source, OWNER_SCOPE, role):
+        return
+    steps = get_list(version, "steps")
+    parts = list(get_list(version, "content"))
+    for step in steps:
+        parts += _step_parts(source, step)
+    text, caption = text_and_caption(source, OWNER_SCOPE, list(map(_named_part, parts)))
+    if steps and not f"{text}{caption}".strip():
+        return  # its steps are counted
+    sender = str(role)
+    if role == "assistant":
+        sender = first_field(version, "senderInfo.senderName") or sender
+    more = {"session": session, "id": f"{session} {number}", "caption": caption, "role": role}
+    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+
+
+def _shown_version(source: Source, each: Any) -> Any:
+    """Give the version of a message that is selected, or else the last; the others are counted."""
+    versions = get_list(each, "versions")
+    if not versions:
+        return None
+    source.drop("messages of other branches", OWNER_SCOPE, len(versions) - 1)
+    shown = get_nested(each, "currentlySelected")
+    if shown in range(len(versions)):
+        return versions[shown]
+    return versions[-1]
+
+
+def _step_parts(source: Source, step: Any) -> list[Any]:
+    """Give the parts of a step that are said; thoughts, calls of tools and notes are counted."""
+    kind = first_field(step, "type")
+    if kind != "contentBlock":
+        what = "tool calls"
+        if "debug" in kind:
+            what = "lines about the session"
+        source.drop(what, OWNER_SCOPE)
+        return []
+    if get_nested(step, "style.type") == "thinking":
+        source.drop("thoughts", OWNER_SCOPE)
+        return []
+    return get_list(step, "content")
+
+
+def _named_part(part: Any) -> Any:
+    """Give a part with the name of its file where other tools have it."""
+    if first_field(part, "type") != "file":
+        return part
+    kind = "file"
+    if "image" in first_field(part, "fileType"):
+        kind = "image"
+    return {"type": kind, "name": first_field(part, "name", "fileName", "fileIdentifier")}

@@ -1,0 +1,146 @@
+"""Open WebUI's export of chats: a tree of messages a chat, of which the branch that is shown is kept.
+
+Layout: open-webui's ``backend/open_webui/models/chats.py`` and its page of chats: a list of rows
+with a ``chat``, or such a ``chat`` alone. ``history.messages`` is the tree, ``messages`` the branch
+that was shown when an old version wrote it. Thoughts and calls of tools stand in the text, between
+``<details>`` tags.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from memlab.datasets.fields import Record
+from memlab.datasets.importers.branches import newest_branch, read_newest_conversations
+from memlab.datasets.importers.export_messages import (
+    Message,
+    describe_file,
+    is_spoken_role,
+    make_message,
+    name_account,
+    normalise_role,
+    text_and_caption,
+)
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    join_names,
+)
+from memlab.datasets.source import Source
+
+_DETAILS = re.compile(r"(?s)\s*<details\b[^>]*\btype=\"([\w-]+)\"[^>]*>.*?(?:</details>|\Z)\s*")
+_BLOCKS = {"reasoning": "thoughts"}
+_TREES = {"chat.history", "history.currentId", "history.current_id"}
+
+
+def is_open_webui_export(file: Source) -> bool:
+    if _TREES & file.keys:
+        return True
+    return {"chat.messages", "chat.models"} <= file.keys
+
+
+def read_open_webui_export(source: Source) -> Iterator[Message]:
+    """Read every chat as a session; users beyond the first have scopes of their own."""
+    users: dict[str, str] = {}
+    yield from read_newest_conversations(
+        source, "chat", lambda record: _read_chat(source, record, users)
+    )
+
+
+def _read_chat(source: Source, record: Record, users: dict[str, str]) -> Iterator[Message]:
+    chat: dict[str, Any] = record
+    if isinstance(record.get("chat"), dict):
+        chat = record["chat"]
+    scope = name_account(users, first_field(record, "user_id"))
+    names = (record.get("id"), chat.get("id"), record.get("title"), chat.get("title"))
+    session = first_text(*names)
+    instruction = first_field(chat, "system", "params.system")
+    source.drop("system messages", scope, bool(instruction))
+    for each in _shown_messages(source, scope, chat):
+        yield from _read_message(source, scope, session, each)
+
+
+def _shown_messages(source: Source, scope: str, chat: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give the messages of the branch that is shown."""
+    tree = get_nested(chat, "history.messages")
+    if not isinstance(tree, dict):
+        tree = {}
+    if not tree:
+        return [each for _, each in _readable(source, scope, enumerate(get_list(chat, "messages")))]
+    nodes = dict(_readable(source, scope, tree.items()))
+    parents = {key: node.get("parentId") for key, node in nodes.items()}
+    ages = {key: _age(node) for key, node in nodes.items()}
+    current = first_field(chat, "history.currentId", "history.current_id")
+    branch = newest_branch(parents, current, ages.__getitem__)
+    source.drop("messages of other branches", scope, len(nodes) - len(branch))
+    return [nodes[key] for key in branch]
+
+
+def _readable(
+    source: Source, scope: str, keyed: Iterable[tuple[Any, Any]]
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    for key, each in keyed:
+        if isinstance(each, dict):
+            yield key, each
+        else:
+            source.drop("unreadable messages", scope)
+
+
+def _age(node: dict[str, Any]) -> float:
+    when = node.get("timestamp")
+    if isinstance(when, (int, float)):
+        return when
+    return 0.0
+
+
+def _read_message(
+    source: Source, scope: str, session: str, each: dict[str, Any]
+) -> Iterator[Message]:
+    role = normalise_role(each.get("role"))
+    if not is_spoken_role(source, scope, role):
+        return
+    said = each.get("content") or _spoken_output(each)
+    text, caption = text_and_caption(source, scope, said)
+    counted = 0
+    if role == "assistant":
+        for block in _DETAILS.finditer(text):
+            source.drop(_BLOCKS.get(block[1], "tool calls"), scope)
+        text, counted = _DETAILS.subn("\n", text)
+    if each.get("error"):
+        source.drop("error messages", scope)
+        counted += 1
+    source.drop("merged answers", scope, bool(first_field(each, "merged.content")))
+    caption = join_names(caption, *map(_name_file, get_list(each, "files")))
+    if counted and not f"{text}{caption}".strip():
+        return
+    more = {
+        "session": session,
+        "id": first_field(each, "id"),
+        "caption": caption,
+        "timestamp": each.get("timestamp"),
+        "role": role,
+    }
+    yield from make_message(source, scope, str(role), text, **more)
+
+
+def _name_file(file: Any) -> str:
+    """Describe a file; an image may stand there with all its bytes, which name nothing."""
+    named = describe_file(file, "name", "file.filename", "url")
+    if "data:" in named:
+        return "image"
+    return named
+
+
+def _spoken_output(each: dict[str, Any]) -> list[Any]:
+    """Give the parts of an answer that is kept as the items of OpenAI's API."""
+    parts: list[Any] = []
+    for item in get_list(each, "output"):
+        if get_nested(item, "type") == "message":
+            parts += get_list(item, "content")
+        else:
+            parts.append(item)
+    return parts

@@ -1,0 +1,122 @@
+"""SillyTavern's chats: JSON lines, the first of which says who talks, then a message a line.
+
+Layout: SillyTavern's ``public/script.js`` (``saveChat``, ``getMessageTimeStamp``). ``swipes`` are
+the versions of an answer, of which ``mes`` is shown; what the program itself says has a kind in
+``extra.type``. A message that was hidden from the model stays one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from memlab.datasets.importers.export_messages import (
+    OWNER_SCOPE,
+    Message,
+    describe_file,
+    make_message,
+)
+from memlab.datasets.importers.loose_json import (
+    first_field,
+    first_text,
+    get_list,
+    get_nested,
+    join_names,
+)
+from memlab.datasets.source import Source
+
+_FORMS = ("%B %d, %Y %I:%M%p", "%B %d, %Y %I:%M %p", "%b %d, %Y %I:%M%p", "%B %d, %Y %H:%M")
+_STAMP = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m ?(\d{1,2})s(?: ?(\d{1,3})ms)?"
+)
+_KEYS = {"mes", "chat_metadata"}
+_OTHER_KEYS = {"is_user", "character_name"}
+_PROGRAM = {"sillytavern system", "system", "note", "sillytavern"}
+
+
+def is_silly_tavern_chat(file: Source) -> bool:
+    return bool(_KEYS & file.keys) and bool(_OTHER_KEYS & file.keys)
+
+
+def read_silly_tavern_chat(source: Source) -> Iterator[Message]:
+    """Read every chat as a session of one scope; the character is the assistant."""
+    for file in source.members:
+        session = PurePosixPath(file.name).stem
+        for _, raw in file.values():
+            if not isinstance(raw, dict):
+                source.drop("unreadable messages", OWNER_SCOPE)
+            elif "chat_metadata" in raw and "mes" not in raw:
+                note = first_field(raw, "chat_metadata.note_prompt")
+                source.drop("system messages", OWNER_SCOPE, bool(note))
+            else:
+                yield from _read_message(source, session, raw)
+
+
+def _read_message(source: Source, session: str, each: dict[str, Any]) -> Iterator[Message]:
+    swipes = get_list(each, "swipes")
+    source.drop("messages of other branches", OWNER_SCOPE, len(swipes[1:]))
+    source.drop("thoughts", OWNER_SCOPE, bool(first_field(each, "extra.reasoning")))
+    if _is_of_program(each):
+        source.drop("system messages", OWNER_SCOPE)
+        return
+    if each.get("is_system") is True:
+        source.keep("messages hidden from the model", OWNER_SCOPE)
+    role = "assistant"
+    if each.get("is_user") is True:
+        role = "user"
+    sender = first_text(each.get("name"), role)
+    more = {
+        "session": session,
+        "role": role,
+        "caption": _describe_media(each),
+        "timestamp": _read_time(each.get("send_date")),
+    }
+    text = first_text(each.get("mes"), _shown_swipe(each, swipes))
+    yield from make_message(source, OWNER_SCOPE, sender, text, **more)
+
+
+def _is_of_program(each: dict[str, Any]) -> bool:
+    """Say whether a message is what the program says: a narrator, help, a comment."""
+    if first_field(each, "extra.type"):
+        return True
+    return each.get("is_system") is True and first_field(each, "name").lower() in _PROGRAM
+
+
+def _shown_swipe(each: dict[str, Any], swipes: list[Any]) -> Any:
+    place = each.get("swipe_id")
+    if isinstance(place, int) and place in range(len(swipes)):
+        return swipes[place]
+    return ""
+
+
+def _describe_media(each: dict[str, Any]) -> str:
+    """Describe the image or the files of a message."""
+    extra = get_nested(each, "extra")
+    named = []
+    for key in ("image", "image_swipes", "media"):
+        if get_nested(extra, key):
+            title = first_field(extra, "title")
+            named.append(f"image: {title}".removesuffix(": "))
+            break
+    files = [get_nested(extra, "file"), *get_list(extra, "files")]
+    return join_names(*named, *(describe_file(file, "name") for file in files))
+
+
+def _read_time(written: Any) -> Any:
+    """Give a time as ISO 8601 writes it; one in another form as it stands."""
+    if not isinstance(written, str):
+        return written
+    stamp = _STAMP.fullmatch(written.strip())
+    if stamp:
+        year, month, day, hour, minute, second, thousandths = map(int, stamp.groups("0"))
+        with suppress(ValueError):
+            when = datetime(year, month, day, hour, minute, second, thousandths * 1000)
+            return when.isoformat()
+    for form in _FORMS:
+        with suppress(ValueError):
+            return datetime.strptime(written.strip(), form).isoformat()
+    return written
