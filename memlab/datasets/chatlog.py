@@ -323,7 +323,7 @@ class _Log:
         self, record: Record, where: str, latest: datetime | None = None
     ) -> datetime | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
-        time = record.take("timestamp", fields.parse_time, None)
+        time = record.take("timestamp", self.source.parse_time, None)
         if time and time.tzinfo is None and self.source.tz is None and not self.zoneless:
             action = "times without a zone are taken as UTC; tz= names theirs"
             self.source.note(f"{where}: timestamp", describe_value(record["timestamp"]), action)

@@ -17,15 +17,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
 import polars as pl
 
-from memlab.datasets import archives, json_values
-from memlab.datasets.fields import BadField, Report, escape_surrogates
+from memlab.datasets import archives, json_values, time_forms
+from memlab.datasets.fields import BadField, Report, escape_surrogates, parse_time
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
@@ -34,6 +34,9 @@ QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD, _FURTHER = 1 << 16, 1 << 22
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
+_WRITTEN_DATE = re.compile(
+    rf"(?im)(?:(?<=[\",;\t])|^){time_forms.SLASHED.pattern}(?=[\",;\t\r]|$)"
+)
 _UTF16 = re.compile(
     rb"(?s)\xff\xfe|\xfe\xff|([^\0]\0){2}|(\0[^\0]){2}"
 )  # by its mark, or by half of its bytes
@@ -50,7 +53,7 @@ class Source:
     :param into: gives what is there of some scopes, where a chat log goes on one that is there.
     :param tz: the zone of times without one; UTC where it is left out.
     :param assistants: senders who are the assistant where no role is given.
-    :param date_order: of dates that are ambiguous: ``dmy``, ``mdy`` or ``ymd``.
+    :param date_order: of dates that can be read in several ways: ``dmy``, ``mdy`` or ``ymd``.
     :param name: the path in the folder or archive, with ``/``; the file's name where it stands
         alone.
     :param members: the files that its format reads, where they were chosen already.
@@ -176,6 +179,11 @@ class Source:
             )
 
     @cached_property
+    def is_api_list(self) -> bool:
+        """Whether it is the page of an API: an object around a list of records, the newest of which may stand first."""
+        return self.head.lstrip()[:1] == "{" and {"object", "data"} <= self.first_keys
+
+    @cached_property
     def head(self) -> str:
         """The beginning of the file as text."""
         with self.open() as file:
@@ -216,7 +224,7 @@ class Source:
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
         self.looked = _HEAD
-        for read in ("head", "keys", "first_keys", "columns"):
+        for read in ("head", "keys", "first_keys", "columns", "is_api_list"):
             self.__dict__.pop(read, None)
 
     def look_further(self) -> bool:
@@ -335,6 +343,35 @@ class Source:
         except UnicodeDecodeError as error:
             byte = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1})"
             self.fail(f"found {byte}; save the file as UTF-8", error)
+
+    def parse_time(self, value: Any, where: str) -> datetime:
+        """Read a time, see :func:`memlab.datasets.fields.parse_time`; the file says in which order it writes dates."""
+        order = self.find_date_order() if time_forms.is_ambiguous(value) else None
+        return parse_time(value, where, order)
+
+    def find_date_order(self) -> str:
+        """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all that is read."""
+        if self.date_order in ("dmy", "mdy"):
+            return self.date_order
+        if self.report.date_order is None:
+            dates = [date for file in self.members or [self] for date in file.written_dates()]
+            order, why = time_forms.decide_date_order(dates)
+            self.report.date_order = order
+            first = {"dmy": "the day", "mdy": "the month"}[order]
+            self.note(
+                "dates such as 2/1/2026", why, f"read with {first} first; date_order= settles it"
+            )
+        return self.report.date_order
+
+    def written_dates(self) -> list[re.Match[str]]:
+        """Give the dates in a file that can be read with the day or the month first, where they are a whole value."""
+        if self.is_parquet:
+            cells = self.read_table().select(pl.col(pl.String)).iter_rows()
+            found = [time_forms.SLASHED.fullmatch(cell) for row in cells for cell in row if cell]
+            return [date for date in found if date is not None]
+        with self.open() as file:
+            text = file.read().decode("utf-8", "replace")
+        return [date for date in _WRITTEN_DATE.finditer(text) if date["between"] == "/"]
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(escape_surrogates(f"{self.path}: {message}")) from cause
