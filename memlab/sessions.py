@@ -30,8 +30,8 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     after; a scope with no times at all is one session.
 
     :param messages: columns ``scope`` and ``timestamp`` (any time zone; one without a zone is taken
-        as UTC), and ``session`` where messages may name theirs (null where they do not); other
-        columns are kept.
+        as UTC), and ``session`` where messages may name theirs (null where they do not); ``placed``
+        where another time than its own puts a message into order, in UTC; other columns are kept.
     :param gap: the longest silence within a session.
     :returns: the messages with ``session`` (String), ``n`` (Int32, place in the session, from 1)
         and ``timestamp`` in UTC, sorted by scope (first appearance), start of the session and
@@ -55,8 +55,9 @@ def sessionize(messages: pl.DataFrame, *, gap: timedelta = GAP) -> pl.DataFrame:
     named = "session" if "session" in messages.columns else pl.lit(None, pl.String)
     timed = _times_in_utc(messages).with_columns(session=named).with_row_index("_row")
     group = ["scope", "session"]
+    put = pl.col("placed" if "placed" in messages.columns else "timestamp")
     ordered = timed.with_columns(
-        _time=pl.col("timestamp").forward_fill().backward_fill().over(group),
+        _time=put.forward_fill().backward_fill().over(group),
         _scope=pl.col("_row").min().over("scope"),
     ).sort("_scope", "_time", "_row", nulls_last=False)
     split = _name_sessions(ordered, gap).with_columns(

@@ -68,6 +68,7 @@ from memlab.datasets.message_identity import (
     with_session_ids,
     with_turn_ids,
 )
+from memlab.datasets.message_order import count_steps_back, order_times
 from memlab.datasets.source import Source
 from memlab.errors import DataError
 from memlab.records import (
@@ -173,13 +174,16 @@ def make_datasets(
     batch_turns: int,
     kind: str = "chatlog",
     by_place: bool = False,
+    ordered: bool = False,
 ) -> Iterator[Dataset]:
     """Make datasets of the records of a chat log, in batches of whole scopes.
 
     :param records: where each stands, and the record.
     :param by_place: whether they are a benchmark's, see above.
+    :param ordered: whether the records of a session stand in the order in which they were said.
     """
     log, grouped, current, begun = _Log(source, kind, by_place), by_place, None, set[str]()
+    log.ordered = ordered
     for place, (where, raw) in enumerate(records):
         message = None
         with source.record(where, raw):
@@ -246,6 +250,7 @@ class _Log:
 
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
         self.source, self.kind, self.by_place = source, kind, by_place
+        self.ordered = False
         self.query_ids, self.zoneless, self.latest = dict[str, str](), False, dict[str, datetime]()
         self.silent = {name.strip().casefold(): name for name in source.assistants}
         self.begin({}, {})
@@ -368,7 +373,7 @@ class _Log:
             turn = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
             placed = whole = messages.with_columns(session_id=session).with_columns(turn_id=turn)
         else:
-            own = with_turn_ids(messages.rename({"session": "named"}))
+            own = self._put_in_order(with_turn_ids(messages.rename({"session": "named"})))
             # Places are counted in the file, ids are looked up in all that is there.
             placed = whole = self._assign_places(own)
             if there is not None:
@@ -423,6 +428,17 @@ class _Log:
             *tables,
             language=source.language or "en",
         )
+
+    def _put_in_order(self, messages: pl.DataFrame) -> pl.DataFrame:
+        """Give messages the times that put them into order, and say how many clocks disagree."""
+        placed = messages.with_columns(placed=order_times(messages, ordered=self.ordered))
+        back = count_steps_back(placed)
+        if back:
+            what = "1 time that lies" if back == 1 else f"{back:,} times that lie"
+            self.source.note(
+                "timestamp", f"{what} before that of the message above", "the order of the file is kept"
+            )
+        return placed
 
     def _assign_places(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages their sessions and places, and the ids of both."""
