@@ -44,16 +44,16 @@ class Report:
     """What a load says of its files: issues one by one, and counts of what was left out or changed.
 
     :param counts: by action, kind in the plural, and scope.
-    :param seen: the session of every message that an importer gave, by scope and id; ``edited`` is
-        when it was last edited, if it was, and ``newer`` the ids of those that are given once more,
-        in the form that stays.
+    :param seen: the session of every message that an importer gave and a hash of what it says, by
+        scope and id; ``edited`` is when it was last edited, if it was, and ``newer`` the ids of
+        those that are given once more, in the form that stays.
     :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
     :param date_order: of dates such as 2/1/2026, once it was decided.
     """
 
     issues: list[Issue] = field(default_factory=list)
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    seen: dict[tuple[str, str], str] = field(default_factory=dict)
+    seen: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     edited: dict[tuple[str, str], str] = field(default_factory=dict)
     newer: set[str] = field(default_factory=set)
     aside: dict[Path, set[str]] = field(default_factory=dict)

@@ -137,7 +137,7 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         _placed=pl.col("placed").first(),
     )
     # A message that was there keeps its place unless it has another time.
-    same_time = pl.col("timestamp").eq_missing("_time")
+    same_time = pl.col("timestamp").eq_missing(pl.col("_time"))
     return (
         both.unique("turn_id", keep="last")
         .join(first, on="turn_id")

@@ -68,7 +68,12 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
                 source.drop("messages of other branches", OWNER_SCOPE)
             else:
                 yield from make_message(
-                    source, OWNER_SCOPE, message.pop("role"), message.pop("text"), **message
+                    source,
+                    OWNER_SCOPE,
+                    message.pop("role"),
+                    message.pop("text"),
+                    shared_ids=True,  # a session that another was forked from is in both files
+                    **message,
                 )
 
 

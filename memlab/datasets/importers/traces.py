@@ -20,6 +20,7 @@ from memlab.datasets.importers.export_messages import (
     normalise_role,
     read_turns,
 )
+from memlab.datasets.importers.logged_calls import count_overlap
 from memlab.datasets.importers.loose_json import (
     decode_json,
     first_field,
@@ -248,16 +249,9 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
             source.drop("values of runs without messages", scope, run.lost)
             for listed, when in ((run.asked, run.begun), (run.answered, run.ended)):
                 heard = list(read_turns(source, scope, listed))
-                new = heard[_count_overlap(said, heard) :]
+                new = heard[count_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
         yield from make_session_messages(source, scope, session, said)
-
-
-def _count_overlap(said: list[Message], heard: list[Message]) -> int:
-    """Count the first messages of a run that the conversation so far ends with."""
-    old, new = [[(turn["role"], turn["text"].strip()) for turn in each] for each in (said, heard)]
-    sizes = range(min(len(old), len(new)), 0, -1)
-    return next((size for size in sizes if old[-size:] == new[:size]), 0)
 
 
 def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:
