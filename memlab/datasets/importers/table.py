@@ -50,14 +50,19 @@ def _read_row(source: Source, record: Record, places: RowPlaces) -> Message | No
     row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
     if row.get("text") is None:
         row["text"] = ""
-    role, name = read_role(source, "", record, record)
+    role, name = read_role(Source(source.path), "", record, record)
     user, session = places.place(record, asks=role != "assistant")
     found = {"scope": user, "session": session, "id": read_message_id(record)}
     if first_field(record, *NAMES):
         found["sender"] = name
         row.pop("sender", None)
     if normalise_role(record.get("role")) is None:
-        found["role"] = role
+        # A role that is none is the name of a person.
+        named = bool(first_field(record, "role"))
+        source.keep("messages of other roles", "", "kept as those of persons", named)
+        if named:
+            row["role"] = None
+        found |= {"role": role or "user", "sender": name} if named else {"role": role}
     for key, value in found.items():
         if value and row.get(key) is None:
             row[key] = value
