@@ -82,6 +82,7 @@ from memlab.records import (
     frame,
     schema,
 )
+from memlab.records.dataset import digest_turns
 from memlab.registry import formats
 from memlab.sessions import sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
@@ -422,11 +423,15 @@ class _Log:
             frame(Annotation, annotations),
             source.report.take_issues(),
         )
+        merged_onto = dict[str, str]()
+        if there is not None:
+            merged_onto = digest_turns(there.turns, map(encode_id_part, scopes))
         return Dataset(
             escape_surrogates(source.path.stem),
             self.kind,
             *tables,
             language=source.language or "en",
+            merged_onto=merged_onto,
         )
 
     def _put_in_order(self, messages: pl.DataFrame) -> pl.DataFrame:
