@@ -110,7 +110,7 @@ def keep_newest_version(
     :param shared_ids: whether a message that another conversation repeats has its id there too.
     """
     report, scope, session = source.report, record["scope"], str(record.get("session"))
-    own, said = str(record["id"]), hash((record["text"], record.get("caption")))
+    own, said = str(record["id"]), _hash_words(record)
     place = scope, own
     there = report.seen.get(place)
     if there is not None and there[0] != session and not (shared_ids and there[1] == said):
@@ -127,6 +127,20 @@ def keep_newest_version(
     if edited:
         report.edited[place] = edited
     return own
+
+
+def _hash_words(record: Message) -> int:
+    return hash((record["text"], record.get("caption") or None))
+
+
+def holds_same_messages(source: Source, scope: str, session: str, turns: list[Message]) -> bool:
+    """Say whether a session has messages with the ids of these that say the same, and none that say something else."""
+    known = [
+        (source.report.seen[scope, str(turn["id"])], _hash_words(turn | {"text": turn["text"].strip()}))
+        for turn in turns
+        if (scope, str(turn["id"])) in source.report.seen
+    ]
+    return bool(known) and all(there == (session, said) for there, said in known)
 
 
 def name_conversation(source: Source, file: Source, number: int) -> str:

@@ -168,7 +168,7 @@ class ToldHistories:
         answered before, two messages or more.
         """
         for size in range(len(asked), 1, -1):
-            session = self.by_history.get(_digest(asked[:size]))
+            session = self.by_history.get(digest_turns_of(asked[:size]))
             if session:
                 return session, size
         return self.by_answer.get(find_earlier_answer(raw), ""), 0
@@ -179,8 +179,9 @@ class ToldHistories:
         if answer:
             self.by_answer[answer] = session
         if len(said) > 1:
-            self.by_history[_digest(said)] = session
+            self.by_history[digest_turns_of(said)] = session
 
 
-def _digest(said: list[Message]) -> int:
+def digest_turns_of(said: list[Message]) -> int:
+    """Give a digest of who said what in some messages."""
     return hash(tuple(map(_words_of, said)))

@@ -20,6 +20,7 @@ from memlab.datasets.importers.conversation_rows import (
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
+    holds_same_messages,
     make_session_messages,
     name_conversation,
     read_role,
@@ -29,6 +30,7 @@ from memlab.datasets.importers.logged_calls import (
     Call,
     ToldHistories,
     count_overlap,
+    digest_turns_of,
     find_call,
 )
 from memlab.datasets.importers.loose_json import first_field, first_time, get_nested
@@ -86,7 +88,8 @@ def _unpack_message(raw: Any) -> Any:
 class ConversationReader:
     """What is known of the files read so far: whose the messages are, and which conversations were told already.
 
-    :param told: what was said so far in sessions that several records name.
+    :param told: what was said so far in sessions that several records name; ``names`` is how many
+        messages a conversation has that names itself alone, with a digest of them.
     :param waiting: answers that a file holds without their requests, which another file may hold.
     """
 
@@ -94,7 +97,7 @@ class ConversationReader:
         self.source, self.places, self.histories = source, RowPlaces(), ToldHistories()
         self.told: dict[tuple[str, str], list[Message]] = {}
         self.waiting: list[tuple[Source, int, Any, Call]] = []
-        self.names: dict[str, tuple[str, int]] = {}
+        self.names: dict[tuple[str, str], tuple[int, int]] = {}
         self.stems = [PurePosixPath(file.name).stem for file in source.members]
 
     def read(self, file: Source, number: int, raw: Any) -> Iterator[Message]:
@@ -122,14 +125,11 @@ class ConversationReader:
         return next(users, OWNER_SCOPE)
 
     def name_session(self, file: Source, number: int, raw: Any) -> str:
-        """Name a conversation as it does itself; an id that another has names neither, but for that of a request."""
-        called = read_thread(raw)[0] if isinstance(raw, dict) else ""
-        own = first_field(raw, *_SESSION) if isinstance(raw, dict) else ""
-        place = name_conversation(self.source, file, number)
-        if called or not own:
-            return called or place
-        first = self.names.setdefault(own, (file.name, number))
-        return own if first == (file.name, number) else f"{own} ({place})"
+        """Name a conversation as it does itself, else by its place."""
+        if not isinstance(raw, dict):
+            return name_conversation(self.source, file, number)
+        called = read_thread(raw)[0] or first_field(raw, *_SESSION)
+        return called or name_conversation(self.source, file, number)
 
     def read_list(
         self, file: Source, raw: Any, listed: list[Any], session: str
@@ -146,7 +146,32 @@ class ConversationReader:
         scope = self.find_scope(raw)
         if scope == OWNER_SCOPE and users:
             scope = users[0]
-        yield from self.give(scope, session, raw, self.sort(scope, file, raw, listed))
+        turns = self.sort(scope, file, raw, listed)
+        if first_field(raw, *_SESSION) == session and not any(read_thread(raw)):
+            session, repeated = self.find_own_session(scope, session, turns)
+            turns = turns[repeated:]
+        yield from self.give(scope, session, raw, turns)
+
+    def find_own_session(
+        self, scope: str, session: str, turns: list[Message]
+    ) -> tuple[str, int]:
+        """Give the session of a conversation by its id, and how much of it was told.
+
+        One that begins with all that another of this id said, and goes on, is the same; any other
+        is one of its own, since ids may begin anew in each file.
+        """
+        wanted, copies = session, 1
+        while (scope, session) in self.names:
+            size, digest = self.names[scope, session]
+            if holds_same_messages(self.source, scope, session, turns):
+                return session, 0  # which are dropped one by one
+            if size < len(turns) and digest_turns_of(turns[:size]) == digest:
+                break
+            copies += 1
+            session = f"{wanted} ({copies})"
+        repeated = self.names.get((scope, session), (0, 0))[0]
+        self.names[scope, session] = len(turns), digest_turns_of(turns)
+        return session, repeated
 
     def read_rows(
         self, file: Source, raw: Any, listed: list[Any], session: str = ""
@@ -205,16 +230,11 @@ class ConversationReader:
             turns += [turn for turn in heard if turn["text"].strip() not in known]
         session, repeated = self.histories.find_session(raw, turns[:asked])
         if any(read_thread(raw)) or not session:
-            session, repeated = self.name_call(file, number, raw), 0
+            session, repeated = self.name_session(file, number, raw), 0
+            if not any(read_thread(raw)) and call.asked is not None:
+                session, repeated = self.find_own_session(scope, session, turns)
         self.histories.add(raw, session, turns)
         yield from self.give(scope, session, raw, turns[repeated:])
-
-    def name_call(self, file: Source, number: int, raw: Any) -> str:
-        """Name the session of a call; an answer whose request another file holds goes behind it."""
-        own = first_field(raw, "custom_id")
-        if own and any(get_nested(raw, key) for key in ("response", "result")):
-            return own
-        return self.name_session(file, number, raw)
 
 
 def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from memlab.datasets.fields import BadField, parse_time
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -104,7 +105,16 @@ def _make_step(
     lost = sum(
         bool(value) and not found for value, found in zip(given, (asked, answered), strict=True)
     )
-    return _Step(scope, session, f"{begun} {order}", asked, answered, begun, ended or begun, lost)
+    key = f"{_sortable_time(begun)} {order}"
+    return _Step(scope, session, key, asked, answered, begun, ended or begun, lost)
+
+
+def _sortable_time(value: Any) -> str:
+    """Give a time in a form that sorts, whatever file it stands in."""
+    try:
+        return parse_time(value, "time").astimezone(UTC).isoformat()
+    except BadField:
+        return str(value)
 
 
 def is_langsmith_export(file: Source) -> bool:
