@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -214,6 +215,9 @@ def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
 def _read_time_text(text: str, order: str | None) -> datetime | float | None:
     if _EPOCH_TEXT.fullmatch(text):
         return float(text)
+    if not text.isdecimal():
+        with suppress(ValueError):  # most are written so
+            return datetime.fromisoformat(text)
     return time_forms.read_written_time(text, order)
 
 

@@ -136,7 +136,9 @@ def _spell_half(half: re.Match[str]) -> str:
 
 def is_ambiguous(value: Any) -> bool:
     """Say whether a time is a date that can be read with the day or the month first."""
-    slashed = SLASHED.fullmatch(" ".join(value.split())) if isinstance(value, str) else None
+    if not isinstance(value, str) or "/" not in value:
+        return False
+    slashed = SLASHED.fullmatch(" ".join(value.split()))
     return slashed is not None and slashed["between"] == "/"
 
 

@@ -269,6 +269,10 @@ def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Me
         thinks = has_thoughts(inner)
         source.drop("thoughts", scope, thinks)
         text, caption = text_and_caption(source, scope, said)
+        if role == "assistant":
+            text, cut = cut_thoughts(text)
+            source.drop("thoughts", scope, cut)
+            thinks = thinks or cut > 0
         if not text and not caption:
             if calls or thinks or list_or_empty(said):
                 continue  # its parts are counted

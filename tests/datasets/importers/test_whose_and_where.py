@@ -439,3 +439,10 @@ def test_a_conversation_that_is_exported_twice_is_read_once(tmp_path: Path) -> N
     data = memlab.load(tmp_path)
     assert told(data) == [("me", "7", text) for text in ALL]
     assert found(data) == [("2 repeated messages", "left out")]
+
+
+def test_a_history_that_is_told_again_without_its_thoughts_is_told_once(tmp_path: Path) -> None:
+    thought = {"messages": [ASK], "response": "<think>A seat.</think>Noted."}
+    data = load(tmp_path, "log.jsonl", [thought, {"messages": [ASK, TELL, MORE], "response": "14C."}])
+    assert data.turns["text"].to_list() == ALL
+    assert data.sessions.height == 1
