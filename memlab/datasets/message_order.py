@@ -64,8 +64,9 @@ def _follows_clock() -> pl.Expr:
     step, none = pl.col("step"), pl.duration()
     back = -step.filter(step < none).sum()
     forward = step.filter(step > none).sum()
-    once = ((step < none).sum() == 1) & (back <= pl.lit(_LOGGED))
-    return once | (2 * back < forward)
+    known = pl.col("time").drop_nulls()
+    goes_on = ((step < none).sum() == 1) | (known.last() >= known.first())
+    return (goes_on & (back <= pl.lit(_LOGGED))) | (2 * back < forward)
 
 
 def count_steps_back(messages: pl.DataFrame) -> int:

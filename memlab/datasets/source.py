@@ -181,7 +181,9 @@ class Source:
     @cached_property
     def is_api_list(self) -> bool:
         """Whether it is the page of an API: an object around a list of records, the newest of which may stand first."""
-        return self.head.lstrip()[:1] == "{" and {"object", "data"} <= self.first_keys
+        keys = self.first_keys
+        paged = "data" in keys and bool(keys & {"object", "has_more", "first_id"})
+        return paged and self.head.lstrip()[:1] == "{"
 
     @cached_property
     def head(self) -> str:

@@ -63,6 +63,10 @@ def _is_message(raw: dict[str, Any]) -> bool:
 
 
 def _find_request(raw: dict[str, Any]) -> list[Any] | None:
+    instruction, given = raw.get("instruction"), raw.get("input")
+    if isinstance(instruction, str):
+        texts = [text for text in (instruction, given) if isinstance(text, str) and text.strip()]
+        return [{"role": "user", "content": "\n".join(texts)}]
     for around in _WITHIN:
         for key in _ASKED:
             value = decode_json(get_nested(raw, around + key))
@@ -70,8 +74,6 @@ def _find_request(raw: dict[str, Any]) -> list[Any] | None:
                 return [{"role": "user", "content": value}]
             if isinstance(value, list):
                 return [_as_message(each, "user") for each in value]
-    if isinstance(raw.get("instruction"), str):
-        return [{"role": "user", "content": raw["instruction"]}]
     return None
 
 

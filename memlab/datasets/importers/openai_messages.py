@@ -33,7 +33,7 @@ from memlab.datasets.importers.logged_calls import (
     digest_turns_of,
     find_call,
 )
-from memlab.datasets.importers.loose_json import first_field, first_time, get_nested
+from memlab.datasets.importers.loose_json import decode_json, first_field, first_time, get_nested
 from memlab.datasets.importers.message_fields import read_time_value
 from memlab.datasets.source import Source
 
@@ -41,10 +41,13 @@ _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"ro
 _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
 _PAIRS += [{"messages.role", "messages.contentParts"}, {"message.role", "message.content"}]
 _PAIRS += [{"prompt.role", "chosen"}, {"prompt", "completion"}, {"prompt", "chosen"}]
+_PAIRS += [{"prompt", "response"}, {"instruction", "output"}]
+_PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
 _CALLS |= {"response.body.output", "request.input", "request.contents", "response.body.content"}
 _MADE = ("created_at", "created", "timestamp", "createdAt", "response.created_at")
 _MADE += ("response.created", "response.body.created_at", "response.body.created", "ts", "time")
+_MADE += ("create_time", "started_at", "startedAt", "date")
 _SESSION = ("id", "conv.id", "uuid", "custom_id")
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
 
@@ -78,8 +81,9 @@ def read_openai_messages(source: Source) -> Iterator[Message]:
 
 def _unpack_message(raw: Any) -> Any:
     """Give a record that is one message, out of the line around it; ``None`` for any other."""
-    inner = get_nested(raw, "message")
-    if isinstance(inner, dict) and first_field(raw, "type") == "message":
+    inner = decode_json(get_nested(raw, "message"))
+    is_around = isinstance(inner, dict) and not {"role", "sender"} & raw.keys()
+    if is_around and {"role", "type"} & inner.keys():
         return {key: value for key, value in raw.items() if key != "message"} | inner
     listed = isinstance(raw, list) or first_field(raw, "type") == "session"
     return None if listed or find_call(raw) is not None else raw

@@ -97,6 +97,19 @@ def test_users_of_two_tenants_have_two_scopes_and_flows_their_own_sessions(tmp_p
     ]
 
 
+@pytest.mark.parametrize("packed", [json.dumps, dict])
+def test_rows_around_a_message_name_its_thread(tmp_path: Path, packed: Any) -> None:
+    rows = [
+        {"id": 1, "session_id": "x", "message": packed({"type": "human", "content": "Soup?"})},
+        {"id": 2, "session_id": "y", "message": packed({"type": "human", "data": {"content": "Tea?"}})},
+        {"id": 3, "session_id": "x", "message": packed({"type": "ai", "content": "Leek."})},
+    ]
+    data = load(tmp_path, "rows.json", rows, format="openai_messages")
+    assert told(data) == [("me", "x", "Soup?"), ("me", "x", "Leek."), ("me", "y", "Tea?")]
+    if packed is dict:
+        assert memlab.datasets.detect(tmp_path / "rows.json") == "openai_messages"
+
+
 def test_messages_of_several_threads_in_one_list(tmp_path: Path) -> None:
     listed = [said("user", "Soup?", threadId="x"), said("user", "Bread?", threadId="y")]
     listed.append(said("assistant", "Leek.", threadId="x"))
@@ -130,6 +143,7 @@ ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_tex
         ([{"messages": [ASK], "chosen": [ASK, TELL], "rejected": [ASK, LAST]}], BOTH, 1),
         ([{"prompt": "My seat is 14C", "chosen": "Noted.", "rejected": "So?"}], BOTH, 1),
         ([{"prompt": [ASK], "completion": [TELL]}], BOTH, 1),
+        ([{"instruction": "My seat is 14C", "input": "", "output": "Noted."}], BOTH, 1),
         ([{"object": "response", "id": "r", "input": "My seat is 14C", "output": [ITEM]}], BOTH, 1),
         ([{"request": {"messages": [ASK]}, "response": {"role": "assistant", "content": [TEXT]}}], BOTH, 1),
         ([{"request": {"input": "My seat is 14C"}, "response": {"output": [ITEM]}}], BOTH, 1),
@@ -170,7 +184,7 @@ def clock(*seconds: float | None) -> list[str | None]:
     return [None if each is None else f"2026-05-03T12:00:{each:09.6f}Z" for each in seconds]
 
 
-CLOCKS = [(5.0, 4.5), (5.0, 4.5, 30.0, 29.0), (5.0, None, 4.0, 9.0), (50.0, 51.0, 3.0, 55.0)]
+CLOCKS = [(5.0, 4.5), (5.0, 4.0, 6.0, 5.0), (5.0, 4.5, 30.0, 29.0), (5.0, None, 4.0, 9.0), (50.0, 51.0, 3.0, 55.0)]
 
 
 @pytest.mark.parametrize("seconds", CLOCKS)
