@@ -441,7 +441,9 @@ class _Log:
         if back:
             what = "1 time that lies" if back == 1 else f"{back:,} times that lie"
             self.source.note(
-                "timestamp", f"{what} before that of the message above", "the order of the file is kept"
+                "timestamp",
+                f"{what} before that of the message above",
+                "the order of the file is kept",
             )
         return placed
 

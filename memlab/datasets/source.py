@@ -34,9 +34,7 @@ QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD, _FURTHER = 1 << 16, 1 << 22
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
-_WRITTEN_DATE = re.compile(
-    rf"(?im)(?:(?<=[\",;\t])|^){time_forms.SLASHED.pattern}(?=[\",;\t\r]|$)"
-)
+_WRITTEN_DATE = re.compile(rf"(?im)(?:(?<=[\",;\t])|^){time_forms.SLASHED.pattern}(?=[\",;\t\r]|$)")
 _UTF16 = re.compile(
     rb"(?s)\xff\xfe|\xfe\xff|([^\0]\0){2}|(\0[^\0]){2}"
 )  # by its mark, or by half of its bytes

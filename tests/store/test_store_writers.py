@@ -264,7 +264,9 @@ def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
 def test_a_writer_that_added_to_an_older_state_of_a_scope_is_refused(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    first, mine, others = (log(tmp_path / f"{i}.jsonl", range(10 * i, 10 * i + 2)) for i in range(3))
+    first, mine, others = (
+        log(tmp_path / f"{i}.jsonl", range(10 * i, 10 * i + 2)) for i in range(3)
+    )
     store.ingest(stream(first, name="log"))
     other = MemoryStore.open(store.uri)
 

@@ -9,7 +9,11 @@ from typing import Any
 
 from memlab.datasets.fields import BadField, Record, Report, parse_time
 from memlab.datasets.importers.loose_json import first_field
-from memlab.datasets.importers.message_fields import describe_version, read_message_id, read_time_value
+from memlab.datasets.importers.message_fields import (
+    describe_version,
+    read_message_id,
+    read_time_value,
+)
 from memlab.datasets.source import Source
 
 MOST_GAPS = 500

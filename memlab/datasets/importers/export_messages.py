@@ -136,7 +136,10 @@ def _hash_words(record: Message) -> int:
 def holds_same_messages(source: Source, scope: str, session: str, turns: list[Message]) -> bool:
     """Say whether a session has messages with the ids of these that say the same, and none that say something else."""
     known = [
-        (source.report.seen[scope, str(turn["id"])], _hash_words(turn | {"text": turn["text"].strip()}))
+        (
+            source.report.seen[scope, str(turn["id"])],
+            _hash_words(turn | {"text": turn["text"].strip()}),
+        )
         for turn in turns
         if (scope, str(turn["id"])) in source.report.seen
     ]

@@ -145,7 +145,9 @@ class ConversationReader:
             yield from self.read_rows(file, raw, listed, session)
             return
         if named and not any(read_thread(raw)) and not first_field(raw, *_SESSION):
-            session = self.places.place(next(each for each in rows if any(read_thread(each))), asks=True)[1]
+            session = self.places.place(
+                next(each for each in rows if any(read_thread(each))), asks=True
+            )[1]
         users = [user for each in rows if (user := self.places.place(each, asks=True)[0])]
         scope = self.find_scope(raw)
         if scope == OWNER_SCOPE and users:
@@ -156,9 +158,7 @@ class ConversationReader:
             turns = turns[repeated:]
         yield from self.give(scope, session, raw, turns)
 
-    def find_own_session(
-        self, scope: str, session: str, turns: list[Message]
-    ) -> tuple[str, int]:
+    def find_own_session(self, scope: str, session: str, turns: list[Message]) -> tuple[str, int]:
         """Give the session of a conversation by its id, and how much of it was told.
 
         One that begins with all that another of this id said, and goes on, is the same; any other
@@ -244,7 +244,9 @@ class ConversationReader:
 def _put_oldest_first(source: Source, file: Source, listed: list[Any]) -> list[Any]:
     """Give messages in the order in which they were said, where the page of an API has the newest first."""
     order = _order_of_times(listed)
-    roles = [read_role(Source(file.path), "", raw, raw)[0] for raw in listed if isinstance(raw, dict)]
+    roles = [
+        read_role(Source(file.path), "", raw, raw)[0] for raw in listed if isinstance(raw, dict)
+    ]
     reads_backwards = bool(roles) and roles[0] == "assistant" and roles[-1] != "assistant"
     if not file.is_api_list or order:
         # A clock that steps back once is no list that has the newest first.

@@ -142,6 +142,8 @@ def read_langsmith_export(source: Source) -> Iterator[Message]:
         thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
         scope = next((step.scope for _, step in runs if step.scope != OWNER_SCOPE), OWNER_SCOPE)
         roots = [step for root, step in runs if root and step.asked and step.answered]
+        if roots:
+            source.drop("runs within others", scope, len(runs) - len(roots))
         steps += [
             replace(step, session=thread, scope=scope)
             for step in roots or [step for _, step in runs]

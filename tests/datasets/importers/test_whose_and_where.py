@@ -78,7 +78,11 @@ def test_rows_of_a_table_name_theirs_too(tmp_path: Path) -> None:
         {"tenant": "south", "chatId": "a", "id": "1", "role": "guest", "text": "Room 12"},
     ]  # fmt: skip
     data = load(tmp_path, "rows.json", rows)
-    assert told(data) == [("north", "a", "Room 12"), ("north", "a", "Noted"), ("south", "a", "Room 12")]
+    assert told(data) == [
+        ("north", "a", "Room 12"),
+        ("north", "a", "Noted"),
+        ("south", "a", "Room 12"),
+    ]
     assert data.turns["speaker"].to_list() == ["guest", "assistant", "guest"]
     assert data.turns["timestamp"].dt.epoch("s").to_list() == [1777809600, None, None]
     assert found(data) == [("2 messages of other roles", "kept as those of persons")]
@@ -101,7 +105,11 @@ def test_users_of_two_tenants_have_two_scopes_and_flows_their_own_sessions(tmp_p
 def test_rows_around_a_message_name_its_thread(tmp_path: Path, packed: Any) -> None:
     rows = [
         {"id": 1, "session_id": "x", "message": packed({"type": "human", "content": "Soup?"})},
-        {"id": 2, "session_id": "y", "message": packed({"type": "human", "data": {"content": "Tea?"}})},
+        {
+            "id": 2,
+            "session_id": "y",
+            "message": packed({"type": "human", "data": {"content": "Tea?"}}),
+        },
         {"id": 3, "session_id": "x", "message": packed({"type": "ai", "content": "Leek."})},
     ]
     data = load(tmp_path, "rows.json", rows, format="openai_messages")
@@ -131,7 +139,11 @@ ASK, TELL = said("user", "My seat is 14C"), said("assistant", "Noted.")
 MORE, LAST = said("user", "Which one?"), said("assistant", "14C.")
 BOTH, ALL = ["My seat is 14C", "Noted."], ["My seat is 14C", "Noted.", "Which one?", "14C."]
 TEXT = {"type": "text", "text": "Noted."}
-ITEM = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Noted."}]}
+ITEM = {
+    "type": "message",
+    "role": "assistant",
+    "content": [{"type": "output_text", "text": "Noted."}],
+}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +187,9 @@ def test_a_message_without_a_time_keeps_its_place_and_has_none(tmp_path: Path) -
         assert data.turns["text"].to_list() == ["one", "two", "three", "four"]
         assert data.turns["timestamp"].is_null().to_list() == [True, False, True, False]
         assert data.issues.is_empty()
-    dated = load(tmp_path, "dated.jsonl", [{"id": "k", "created_at": NOON, "messages": [ASK, TELL]}])
+    dated = load(
+        tmp_path, "dated.jsonl", [{"id": "k", "created_at": NOON, "messages": [ASK, TELL]}]
+    )
     assert dated.turns["timestamp"].dt.hour().to_list() == [12, 12]
     assert found(dated) == [("1 time of conversations", "given to their messages, which have none")]
 
@@ -184,7 +198,13 @@ def clock(*seconds: float | None) -> list[str | None]:
     return [None if each is None else f"2026-05-03T12:00:{each:09.6f}Z" for each in seconds]
 
 
-CLOCKS = [(5.0, 4.5), (5.0, 4.0, 6.0, 5.0), (5.0, 4.5, 30.0, 29.0), (5.0, None, 4.0, 9.0), (50.0, 51.0, 3.0, 55.0)]
+CLOCKS = [
+    (5.0, 4.5),
+    (5.0, 4.0, 6.0, 5.0),
+    (5.0, 4.5, 30.0, 29.0),
+    (5.0, None, 4.0, 9.0),
+    (50.0, 51.0, 3.0, 55.0),
+]
 
 
 @pytest.mark.parametrize("seconds", CLOCKS)
@@ -216,7 +236,12 @@ def test_the_order_of_the_source_stands_where_a_clock_steps_back(
 
 def test_a_log_of_lines_in_another_order_is_put_in_order_of_time(tmp_path: Path) -> None:
     lines = [
-        {"scope": "me", "sender": "Ida", "text": str(minute), "timestamp": f"2026-05-03T12:{minute:02}Z"}
+        {
+            "scope": "me",
+            "sender": "Ida",
+            "text": str(minute),
+            "timestamp": f"2026-05-03T12:{minute:02}Z",
+        }
         for minute in (9, 7, 5, 3, 1)
     ]
     for session in ({}, {"session": "k"}):
@@ -289,14 +314,18 @@ def test_a_list_whose_messages_follow_each_other_is_no_tree(tmp_path: Path) -> N
 def test_the_page_of_an_api_may_have_the_newest_first(tmp_path: Path, timed: bool) -> None:
     roles = ["user", "assistant", "user", "assistant"]
     listed = [
-        {"type": "message", "id": f"m{n}"} | said(role, str(n)) | ({"created_at": 1777809600 + n} if timed else {})
+        {"type": "message", "id": f"m{n}"}
+        | said(role, str(n))
+        | ({"created_at": 1777809600 + n} if timed else {})
         for n, role in enumerate(roles)
     ]
     for data in (listed, listed[::-1]):
         loaded = load(tmp_path, "page.json", {"object": "list", "data": data, "has_more": False})
         assert loaded.turns["text"].to_list() == ["0", "1", "2", "3"]
         assert loaded.issues.is_empty() is timed
-    assert found(loaded)[-1:] == ([] if timed else [("a list of an API without times", "read as one with the newest first")])
+    assert found(loaded)[-1:] == (
+        [] if timed else [("a list of an API without times", "read as one with the newest first")]
+    )
 
 
 THOUGHTS = [
@@ -366,7 +395,9 @@ TIME_FORMS = [
 
 @pytest.mark.parametrize("form", TIME_FORMS, ids=str)
 def test_times_are_read_as_tools_write_them(tmp_path: Path, form: Any) -> None:
-    log = load(tmp_path, "log.jsonl", [{"scope": "a", "sender": "Ida", "text": "hi", "timestamp": form}])
+    log = load(
+        tmp_path, "log.jsonl", [{"scope": "a", "sender": "Ida", "text": "hi", "timestamp": form}]
+    )
     chat = load(tmp_path, "chat.json", {"messages": [said("user", "hi", created_at=form)]})
     day = 13 if "13" in str(form)[:5] else 3
     for data in (log, chat):
@@ -423,11 +454,20 @@ def test_a_retrieval_folder_of_parquet(tmp_path: Path) -> None:
         (tmp_path / place).parent.mkdir(exist_ok=True)
         pl.DataFrame(rows).write_parquet(tmp_path / place)
 
-    write("corpus/corpus-00000-of-00002.parquet", [{"_id": "d1", "title": "Boats", "text": "leave at noon"}])
-    write("corpus/corpus-00001-of-00002.parquet", [{"_id": "d2", "title": "", "text": "the lift is broken"}])
+    write(
+        "corpus/corpus-00000-of-00002.parquet",
+        [{"_id": "d1", "title": "Boats", "text": "leave at noon"}],
+    )
+    write(
+        "corpus/corpus-00001-of-00002.parquet",
+        [{"_id": "d2", "title": "", "text": "the lift is broken"}],
+    )
     write("queries/queries-00000-of-00001.parquet", [{"_id": "q1", "text": "when do boats leave"}])
     for split, score in (("train", 0), ("test", 1)):
-        write(f"qrels/{split}-00000-of-00001.parquet", [{"query-id": "q1", "corpus-id": "d1", "score": score}])
+        write(
+            f"qrels/{split}-00000-of-00001.parquet",
+            [{"query-id": "q1", "corpus-id": "d1", "score": score}],
+        )
     data = memlab.load(tmp_path)
     assert data.turns["text"].to_list() == ["Boats leave at noon", "the lift is broken"]
     assert data.questions["evidence"].to_list() == [[data.turns["turn_id"][0]]]
@@ -457,6 +497,8 @@ def test_a_conversation_that_is_exported_twice_is_read_once(tmp_path: Path) -> N
 
 def test_a_history_that_is_told_again_without_its_thoughts_is_told_once(tmp_path: Path) -> None:
     thought = {"messages": [ASK], "response": "<think>A seat.</think>Noted."}
-    data = load(tmp_path, "log.jsonl", [thought, {"messages": [ASK, TELL, MORE], "response": "14C."}])
+    data = load(
+        tmp_path, "log.jsonl", [thought, {"messages": [ASK, TELL, MORE], "response": "14C."}]
+    )
     assert data.turns["text"].to_list() == ALL
     assert data.sessions.height == 1
