@@ -68,7 +68,6 @@ from memlab.datasets.message_identity import (
     with_session_ids,
     with_turn_ids,
 )
-from memlab.datasets.message_order import count_steps_back, order_times
 from memlab.datasets.source import Source
 from memlab.errors import DataError
 from memlab.records import (
@@ -84,7 +83,7 @@ from memlab.records import (
 )
 from memlab.records.dataset import digest_turns
 from memlab.registry import formats
-from memlab.sessions import sessionize, sessions_of
+from memlab.sessions import count_steps_back, order_times, sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
 
 KEYS = {"scope", "text", "sender", "memlab"}

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from memlab.datasets import time_forms
 from memlab.records import Issue, frame
 
 T = TypeVar("T")
@@ -30,6 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 2, tzinfo=UTC)
 _UNITS = ((10**18, 0.001), (10**17, 1_000_000), (10**14, 1), (10**11, 1_000))
 """From which count on a number since 1970 is one of nanoseconds, of nothing, of micro-, of milliseconds."""
+_SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d")
 _EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?|[0-9]{16}|[0-9]{19}")
 
 
@@ -190,7 +190,11 @@ def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
         is refused.
     """
     try:
-        when = time_forms.unwrap_time(value)
+        when = value
+        if isinstance(value, dict):
+            from memlab.datasets import time_forms
+
+            when = time_forms.unwrap_time(value)
         if isinstance(when, str):
             when = _read_time_text(check_text(when, where).strip(), order)
         elif isinstance(when, Decimal):
@@ -207,7 +211,7 @@ def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
     except (ValueError, OverflowError):
         pass
     expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
-    if time_forms.is_ambiguous(value):
+    if is_slashed(value):
         expected += "; date_order= says whether the day or the month stands first"
     raise BadField(where, describe_value(value), expected)
 
@@ -218,7 +222,14 @@ def _read_time_text(text: str, order: str | None) -> datetime | float | None:
     if not text.isdecimal():
         with suppress(ValueError):  # most are written so
             return datetime.fromisoformat(text)
+    from memlab.datasets import time_forms
+
     return time_forms.read_written_time(text, order)
+
+
+def is_slashed(value: Any) -> bool:
+    """Say whether a time is a date such as 2/1/2026, whose day or month may stand first."""
+    return isinstance(value, str) and _SLASHED.match(value.strip()) is not None
 
 
 def _microseconds(count: float) -> float:

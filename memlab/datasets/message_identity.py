@@ -17,8 +17,8 @@ import polars as pl
 
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
-from memlab.datasets.message_order import order_times
 from memlab.records import Annotation, Dataset, Question, decode_id_part, encode_id_part
+from memlab.sessions import order_times
 
 _DIGEST, _BEGUN = "~", "@"
 """What the last part of an id begins with where it is a digest, or a session is named by its first message."""

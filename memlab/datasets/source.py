@@ -24,8 +24,8 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from memlab.datasets import archives, json_values, time_forms
-from memlab.datasets.fields import BadField, Report, escape_surrogates, parse_time
+from memlab.datasets import archives, json_values
+from memlab.datasets.fields import BadField, Report, escape_surrogates, is_slashed, parse_time
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
@@ -34,7 +34,6 @@ QUARANTINE = Path(".memlab") / "quarantine"
 _HEAD, _FURTHER = 1 << 16, 1 << 22
 _MOST_BAD = 20_000  # records of a load that are set aside
 _AROUND = ("data.", "conversations.")
-_WRITTEN_DATE = re.compile(rf"(?im)(?:(?<=[\",;\t])|^){time_forms.SLASHED.pattern}(?=[\",;\t\r]|$)")
 _UTF16 = re.compile(
     rb"(?s)\xff\xfe|\xfe\xff|([^\0]\0){2}|(\0[^\0]){2}"
 )  # by its mark, or by half of its bytes
@@ -346,32 +345,18 @@ class Source:
 
     def parse_time(self, value: Any, where: str) -> datetime:
         """Read a time, see :func:`memlab.datasets.fields.parse_time`; the file says in which order it writes dates."""
-        order = self.find_date_order() if time_forms.is_ambiguous(value) else None
+        order = self.find_date_order() if is_slashed(value) else None
         return parse_time(value, where, order)
 
     def find_date_order(self) -> str:
         """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all that is read."""
+        from memlab.datasets import time_forms
+
         if self.date_order in ("dmy", "mdy"):
             return self.date_order
         if self.report.date_order is None:
-            dates = [date for file in self.members or [self] for date in file.written_dates()]
-            order, why = time_forms.decide_date_order(dates)
-            self.report.date_order = order
-            first = {"dmy": "the day", "mdy": "the month"}[order]
-            self.note(
-                "dates such as 2/1/2026", why, f"read with {first} first; date_order= settles it"
-            )
+            self.report.date_order = time_forms.decide_order_of_files(self)
         return self.report.date_order
-
-    def written_dates(self) -> list[re.Match[str]]:
-        """Give the dates in a file that can be read with the day or the month first, where they are a whole value."""
-        if self.is_parquet:
-            cells = self.read_table().select(pl.col(pl.String)).iter_rows()
-            found = [time_forms.SLASHED.fullmatch(cell) for row in cells for cell in row if cell]
-            return [date for date in found if date is not None]
-        with self.open() as file:
-            text = file.read().decode("utf-8", "replace")
-        return [date for date in _WRITTEN_DATE.finditer(text) if date["between"] == "/"]
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(escape_surrogates(f"{self.path}: {message}")) from cause

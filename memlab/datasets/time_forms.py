@@ -12,7 +12,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from itertools import pairwise, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from memlab.datasets.source import Source
 
 SLASHED = re.compile(
     r"(?P<first>\d{1,2})\\?(?P<between>[/.])(?P<second>\d{1,2})\\?[/.](?P<year>\d{4}|\d\d)(?!\d)"
@@ -21,6 +26,7 @@ SLASHED = re.compile(
     re.IGNORECASE,
 )
 """A date whose first number is a day or a month, with a time or without."""
+_WHOLE_VALUE = re.compile(rf"(?im)(?:(?<=[\",;\t])|^){SLASHED.pattern}(?=[\",;\t\r]|$)")
 _INSIDE = ("$date", "$numberLong", "iso", "value")
 _SECONDS = ("seconds", "_seconds")
 _NANOSECONDS = ("nanoseconds", "_nanoseconds", "nanos")
@@ -134,14 +140,6 @@ def _spell_half(half: re.Match[str]) -> str:
     return f" {half[1] or half[2]}m"
 
 
-def is_ambiguous(value: Any) -> bool:
-    """Say whether a time is a date that can be read with the day or the month first."""
-    if not isinstance(value, str) or "/" not in value:
-        return False
-    slashed = SLASHED.fullmatch(" ".join(value.split()))
-    return slashed is not None and slashed["between"] == "/"
-
-
 def _read_slashed(slashed: re.Match[str], order: str | None) -> datetime | None:
     """Read a date such as 2/1/2026; with dots the day stands first, with slashes as the order says.
 
@@ -199,3 +197,25 @@ def decide_date_order(dates: Iterable[re.Match[str]]) -> tuple[str, str]:
 def _count_steps_back(dates: list[re.Match[str]], order: str) -> int:
     times = [time for date in dates if (time := _read_slashed(date, order))]
     return sum(later < earlier for earlier, later in pairwise(times))
+
+
+def find_written_dates(file: Source) -> list[re.Match[str]]:
+    """Find the dates of a file that can be read with the day or the month first, where they are a whole value."""
+    if file.is_parquet:
+        cells = file.read_table().select(pl.col(pl.String)).iter_rows()
+        texts = (cell for row in cells for cell in row if cell)
+        found = [date for text in texts if (date := SLASHED.fullmatch(text))]
+    else:
+        with file.open() as stream:
+            found = list(_WHOLE_VALUE.finditer(stream.read().decode("utf-8", "replace")))
+    return [date for date in found if date["between"] == "/"]
+
+
+def decide_order_of_files(source: Source) -> str:
+    """Decide whether the day or the month stands first in the dates of all that is read, which an issue says."""
+    dates = [date for file in source.members or [source] for date in find_written_dates(file)]
+    order, why = decide_date_order(dates)
+    first = {"dmy": "the day", "mdy": "the month"}[order]
+    action = f"read with {first} first; date_order= settles it"
+    source.note("dates such as 2/1/2026", why, action)
+    return order

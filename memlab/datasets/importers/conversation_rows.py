@@ -20,8 +20,8 @@ _AROUND = ("flow_id", "flowId", "app_id", "appId", "project_id", "projectId", "w
 
 
 def read_user(raw: Any) -> tuple[str, str]:
-    """Give the tenant and the user that a message or a conversation names, empty where it names none."""
-    return first_field(raw, *_TENANT), first_field(raw, *_USER)
+    """Give the user that a message or a conversation names, and the tenant; empty where it names none."""
+    return first_field(raw, *_USER), first_field(raw, *_TENANT)
 
 
 def read_thread(raw: Any) -> tuple[str, str]:
@@ -46,27 +46,29 @@ class RowPlaces:
 
     def learn(self, raw: Any, *, asks: bool) -> None:
         """Take up who asks in which conversation."""
-        user = self._name(*reversed(read_user(raw)), self.users)
+        user = _name_within(read_user(raw), self.users)
         if user and asks:
             self.asking.setdefault(read_thread(raw), {})[user] = None
 
     def place(self, raw: Any, *, asks: bool) -> tuple[str, str]:
         """Give the scope and the session of a message, empty where nothing names them."""
         thread = read_thread(raw)
-        user = self._name(*reversed(read_user(raw)), self.users)
+        user = _name_within(read_user(raw), self.users)
         people = self.asking.get(thread, {})
         if not user or (not asks and people and user not in people):
             user = self.last.get(thread) or next(iter(people), user)
         self.last[thread] = user
-        return user, self._name(*thread, self.sessions)
+        return user, _name_within(thread, self.sessions)
 
-    def _name(self, called: str, around: str, names: dict[str, str]) -> str:
-        """Give a name, with what is around it behind it where another has the name."""
-        if not called:
-            return around
-        if names.setdefault(called, around) == around:
-            return called
-        return f"{called} ({around})" if around else called
+
+def _name_within(called_and_around: tuple[str, str], names: dict[str, str]) -> str:
+    """Give a name, with what is around it behind it where another has the name; without a name, what is around it."""
+    called, around = called_and_around
+    if not called:
+        return around
+    if names.setdefault(called, around) == around or not around:
+        return called
+    return f"{called} ({around})"
 
 
 def group_rows(

@@ -71,9 +71,10 @@ def find_content(raw: dict[str, Any]) -> Any:
     if has_words(transcript):
         return transcript
     for key, value in raw.items():
-        if _CALLED.search(key) and not _NO_CONTENT.search(key) and key not in _THOUGHTS:
-            if has_words(value) and not isinstance(value, dict):
-                return value
+        if not _CALLED.search(key) or _NO_CONTENT.search(key) or key in _THOUGHTS:
+            continue
+        if has_words(value) and not isinstance(value, dict):
+            return value
     return None
 
 

@@ -45,9 +45,11 @@ _PAIRS += [{"prompt", "response"}, {"instruction", "output"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
 _CALLS |= {"response.body.output", "request.input", "request.contents", "response.body.content"}
-_MADE = ("created_at", "created", "timestamp", "createdAt", "response.created_at")
-_MADE += ("response.created", "response.body.created_at", "response.body.created", "ts", "time")
-_MADE += ("create_time", "started_at", "startedAt", "date")
+_MADE = (
+    *("created_at", "created", "timestamp", "createdAt", "response.created_at"),
+    *("response.created", "response.body.created_at", "response.body.created", "ts", "time"),
+    *("create_time", "started_at", "startedAt", "date"),
+)
 _SESSION = ("id", "conv.id", "uuid", "custom_id")
 _CURRENT = ("currNode", "conv.currNode", "currentId", "current_node", "currentNode", "head")
 
@@ -90,16 +92,16 @@ def _unpack_message(raw: Any) -> Any:
 
 
 class ConversationReader:
-    """What is known of the files read so far: whose the messages are, and which conversations were told already.
+    """What is known of the files read so far: whose the messages are, and which conversations stand in them.
 
-    :param told: what was said so far in sessions that several records name; ``names`` is how many
+    :param spoken: what was said so far in sessions that several records name; ``names`` is how many
         messages a conversation has that names itself alone, with a digest of them.
     :param waiting: answers that a file holds without their requests, which another file may hold.
     """
 
     def __init__(self, source: Source) -> None:
         self.source, self.places, self.histories = source, RowPlaces(), ToldHistories()
-        self.told: dict[tuple[str, str], list[Message]] = {}
+        self.spoken: dict[tuple[str, str], list[Message]] = {}
         self.waiting: list[tuple[Source, int, Any, Call]] = []
         self.names: dict[tuple[str, str], tuple[int, int]] = {}
         self.stems = [PurePosixPath(file.name).stem for file in source.members]
@@ -159,7 +161,7 @@ class ConversationReader:
         yield from self.give(scope, session, raw, turns)
 
     def find_own_session(self, scope: str, session: str, turns: list[Message]) -> tuple[str, int]:
-        """Give the session of a conversation by its id, and how much of it was told.
+        """Give the session of a conversation by its id, and how much of it was read already.
 
         One that begins with all that another of this id said, and goes on, is the same; any other
         is one of its own, since ids may begin anew in each file.
@@ -212,9 +214,9 @@ class ConversationReader:
         return list(read_turns(self.source, scope, listed))
 
     def give(self, scope: str, session: str, raw: Any, turns: list[Message]) -> Iterator[Message]:
-        """Give the messages of a session, but for those that a record before told, which named it too."""
+        """Give the messages of a session, but for those of a record before that named it too."""
         if any(read_thread(raw)):
-            said = self.told.setdefault((scope, session), [])
+            said = self.spoken.setdefault((scope, session), [])
             turns = turns[count_overlap(said, turns) :]
             said += [dict(turn) for turn in turns]
         when = first_time(*(get_nested(raw, path) for path in _MADE))

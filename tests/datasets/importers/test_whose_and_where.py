@@ -1,4 +1,4 @@
-"""Whose a message is, of which conversation and where in it: rows, logged calls, trees, lists, roles, thoughts, times."""
+"""Whose a message is, of which conversation and where in it: rows, calls, trees, lists, roles, thoughts, times."""
 
 from __future__ import annotations
 
@@ -73,10 +73,17 @@ def test_rows_name_their_user_and_their_thread(tmp_path: Path, name: str) -> Non
 
 def test_rows_of_a_table_name_theirs_too(tmp_path: Path) -> None:
     rows = [
-        {"tenant": "north", "chatId": "a", "id": "1", "role": "guest", "text": "Room 12", "ts": 1777809600},
+        {
+            "tenant": "north",
+            "chatId": "a",
+            "id": "1",
+            "role": "guest",
+            "text": "Room 12",
+            "ts": 1777809600,
+        },
         {"tenant": "north", "chatId": "a", "id": "2", "role": "assistant", "text": "Noted"},
         {"tenant": "south", "chatId": "a", "id": "1", "role": "guest", "text": "Room 12"},
-    ]  # fmt: skip
+    ]
     data = load(tmp_path, "rows.json", rows)
     assert told(data) == [
         ("north", "a", "Room 12"),
@@ -157,17 +164,57 @@ ITEM = {
         ([{"prompt": [ASK], "completion": [TELL]}], BOTH, 1),
         ([{"instruction": "My seat is 14C", "input": "", "output": "Noted."}], BOTH, 1),
         ([{"object": "response", "id": "r", "input": "My seat is 14C", "output": [ITEM]}], BOTH, 1),
-        ([{"request": {"messages": [ASK]}, "response": {"role": "assistant", "content": [TEXT]}}], BOTH, 1),
+        (
+            [
+                {
+                    "request": {"messages": [ASK]},
+                    "response": {"role": "assistant", "content": [TEXT]},
+                }
+            ],
+            BOTH,
+            1,
+        ),
         ([{"request": {"input": "My seat is 14C"}, "response": {"output": [ITEM]}}], BOTH, 1),
-        ([{"custom_id": "q", "body": {"input": [ASK]}}, {"custom_id": "q", "response": {"body": {"output": [ITEM]}}}], BOTH, 1),
-        ([{"messages": [ASK], "response": "Noted."}, {"messages": [ASK, TELL, MORE], "response": "14C."}], ALL, 1),
-        ([{"session_id": "s", "messages": [ASK, TELL]}, {"session_id": "s", "messages": [ASK, TELL, MORE, LAST]}], ALL, 1),
-        ([{"id": "a", "input": "My seat is 14C", "output": [ITEM], "object": "response"},
-          {"id": "b", "previous_response_id": "a", "input": [MORE], "output": [LAST]}], ALL, 1),
+        (
+            [
+                {"custom_id": "q", "body": {"input": [ASK]}},
+                {"custom_id": "q", "response": {"body": {"output": [ITEM]}}},
+            ],
+            BOTH,
+            1,
+        ),
+        (
+            [
+                {"messages": [ASK], "response": "Noted."},
+                {"messages": [ASK, TELL, MORE], "response": "14C."},
+            ],
+            ALL,
+            1,
+        ),
+        (
+            [
+                {"session_id": "s", "messages": [ASK, TELL]},
+                {"session_id": "s", "messages": [ASK, TELL, MORE, LAST]},
+            ],
+            ALL,
+            1,
+        ),
+        (
+            [
+                {"id": "a", "input": "My seat is 14C", "output": [ITEM], "object": "response"},
+                {"id": "b", "previous_response_id": "a", "input": [MORE], "output": [LAST]},
+            ],
+            ALL,
+            1,
+        ),
         # Two that begin alike are two conversations.
-        ([{"messages": [ASK], "response": "Noted."}, {"messages": [ASK], "response": "Fine."}], [*BOTH, BOTH[0], "Fine."], 2),
+        (
+            [{"messages": [ASK], "response": "Noted."}, {"messages": [ASK], "response": "Fine."}],
+            [*BOTH, BOTH[0], "Fine."],
+            2,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_logged_call_is_its_request_and_its_answer_and_history_is_told_once(
     tmp_path: Path, lines: list[Any], texts: list[str], sessions: int
 ) -> None:
@@ -217,12 +264,33 @@ def test_the_order_of_the_source_stands_where_a_clock_steps_back(
     each = list(zip(times, texts, ["user", "assistant"] * 2, strict=False))
     content: Any = {
         "openai": {"id": "k", "messages": [said(r, x, created_at=t) for t, x, r in each]},
-        "sharegpt": [{"id": "k", "conversations": [{"from": r, "value": x, "timestamp": t} for t, x, r in each]}],
-        "claude": [{"uuid": "k", "chat_messages": [{"uuid": x, "sender": r, "text": x, "created_at": t} for t, x, r in each]}],
-        "claude_code": [{"type": r, "uuid": x, "sessionId": "k", "timestamp": t, "message": said(r, x)} for t, x, r in each],
-        "letta": {"agent_type": "x", "messages": [said(r, x, id=x, created_at=t) for t, x, r in each]},
-        "log": [{"scope": "me", "session": "k", "sender": r, "text": x, "timestamp": t} for t, x, r in each],
-    }[form]  # fmt: skip
+        "sharegpt": [
+            {
+                "id": "k",
+                "conversations": [{"from": r, "value": x, "timestamp": t} for t, x, r in each],
+            }
+        ],
+        "claude": [
+            {
+                "uuid": "k",
+                "chat_messages": [
+                    {"uuid": x, "sender": r, "text": x, "created_at": t} for t, x, r in each
+                ],
+            }
+        ],
+        "claude_code": [
+            {"type": r, "uuid": x, "sessionId": "k", "timestamp": t, "message": said(r, x)}
+            for t, x, r in each
+        ],
+        "letta": {
+            "agent_type": "x",
+            "messages": [said(r, x, id=x, created_at=t) for t, x, r in each],
+        },
+        "log": [
+            {"scope": "me", "session": "k", "sender": r, "text": x, "timestamp": t}
+            for t, x, r in each
+        ],
+    }[form]
     data = load(tmp_path, f"x.{'jsonl' if form in ('claude_code', 'log') else 'json'}", content)
     assert data.turns["text"].to_list() == texts
     known = [second for second in seconds if second is not None]
@@ -331,12 +399,20 @@ def test_the_page_of_an_api_may_have_the_newest_first(tmp_path: Path, timed: boo
 THOUGHTS = [
     ("<think>\nShe may live in Rome.\n</think>\n\nYes, at six.", "Yes, at six.", 1),
     ("<thinking>Hm.</thinking>Yes.<think>Or no?</think> Yes.", "Yes. Yes.", 2),
-    ('<details type="reasoning" done="true"><summary>3 s</summary>&gt; so</details>\nAt noon.', "At noon.", 1),
+    (
+        '<details type="reasoning" done="true"><summary>3 s</summary>&gt; so</details>\nAt noon.',
+        "At noon.",
+        1,
+    ),
     ("She asks twice.\n</think>\nNo.", "No.", 1),
     ("Write `<think>` before it.", "Write `<think>` before it.", 0),
     ("```html\n<think>a</think>\n```", "```html\n<think>a</think>\n```", 0),
-    ("<details><summary>Recipe</summary>Salt.</details>", "<details><summary>Recipe</summary>Salt.</details>", 0),
-]  # fmt: skip
+    (
+        "<details><summary>Recipe</summary>Salt.</details>",
+        "<details><summary>Recipe</summary>Salt.</details>",
+        0,
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "rest", "count"), THOUGHTS)
@@ -384,13 +460,27 @@ def test_of_two_versions_the_newer_stays(
 
 
 TIME_FORMS = [
-    "2026-05-03 12:00:00 UTC", "2026-05-03 12:00:00 +0000 UTC", "2026-05-03 14:00:00.000000 +0200 CEST m=+0.01",
-    "Sun, 03 May 2026 12:00:00 GMT", "Sun May 03 2026 14:00:00 GMT+0200 (Central European Summer Time)",
-    "2026-05-03T12:00:00.000Z[UTC]", "20260503T120000Z", "May 3, 2026 12:00pm", "3 May 2026 12:00",
-    "13/5/2026 12:00", "5/13/2026, 12:00:00 PM", "13.5.2026 12:00", 1777809600000000, "1777809600000000",
-    1777809600000000000, {"$date": NOON}, {"$date": {"$numberLong": "1777809600000"}}, {"seconds": 1777809600},
-    {"_seconds": 1777809600, "_nanoseconds": 0}, "/Date(1777809600000)/",
-]  # fmt: skip
+    "2026-05-03 12:00:00 UTC",
+    "2026-05-03 12:00:00 +0000 UTC",
+    "2026-05-03 14:00:00.000000 +0200 CEST m=+0.01",
+    "Sun, 03 May 2026 12:00:00 GMT",
+    "Sun May 03 2026 14:00:00 GMT+0200 (Central European Summer Time)",
+    "2026-05-03T12:00:00.000Z[UTC]",
+    "20260503T120000Z",
+    "May 3, 2026 12:00pm",
+    "3 May 2026 12:00",
+    "13/5/2026 12:00",
+    "5/13/2026, 12:00:00 PM",
+    "13.5.2026 12:00",
+    1777809600000000,
+    "1777809600000000",
+    1777809600000000000,
+    {"$date": NOON},
+    {"$date": {"$numberLong": "1777809600000"}},
+    {"seconds": 1777809600},
+    {"_seconds": 1777809600, "_nanoseconds": 0},
+    "/Date(1777809600000)/",
+]
 
 
 @pytest.mark.parametrize("form", TIME_FORMS, ids=str)
@@ -420,8 +510,15 @@ def test_whether_days_or_months_come_first_is_decided_over_the_file_and_said(
     rows = [said("user", f"On 31/12/2025 I moved, {n}", created_at=t) for n, t in enumerate(times)]
     for data in (
         load(tmp_path, "rows.jsonl", rows),
-        load(tmp_path, "log.jsonl", [{"scope": "a", "sender": "Ida", "text": r["content"], "timestamp": r["created_at"]} for r in rows]),
-    ):  # fmt: skip
+        load(
+            tmp_path,
+            "log.jsonl",
+            [
+                {"scope": "a", "sender": "Ida", "text": r["content"], "timestamp": r["created_at"]}
+                for r in rows
+            ],
+        ),
+    ):
         assert data.turns["timestamp"].dt.month()[0] == month
         assert [text for text, action in found(data) if why in text and "date_order=" in action]
     named = load(tmp_path, "named.jsonl", rows[:1], date_order="dmy")
