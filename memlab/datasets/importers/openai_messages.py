@@ -41,10 +41,11 @@ _PAIRS = [{"object", "output.role"}, {"messages.role", "messages.content"}, {"ro
 _PAIRS += [{"messages.role", "messages.parts"}, {"role", "parts"}]  # of the AI SDK
 _PAIRS += [{"messages.role", "messages.contentParts"}, {"message.role", "message.content"}]
 _PAIRS += [{"prompt.role", "chosen"}, {"prompt", "completion"}, {"prompt", "chosen"}]
-_PAIRS += [{"prompt", "response"}, {"instruction", "output"}]
+_PAIRS += [{"prompt", "response"}, {"instruction", "output"}, {"chosen.role", "rejected.role"}]
 _PAIRS += [{"session_id", "message.type"}, {"sessionId", "message.type"}]  # of LangChain and n8n
 _CALLS = {"body.messages.role", "request.messages.role", "response.body.choices", "body.input"}
 _CALLS |= {"response.body.output", "request.input", "request.contents", "response.body.content"}
+_CALLS |= {"result.message.content"}  # of Anthropic's batches
 _MADE = (
     *("created_at", "created", "timestamp", "createdAt", "response.created_at"),
     *("response.created", "response.body.created_at", "response.body.created", "ts", "time"),
@@ -58,7 +59,7 @@ def is_openai_list(file: Source) -> bool:
     keys = file.keys or file.columns
     if keys & {"agents", "run_type", "scope"}:
         return False
-    if keys & _CALLS or "messages" in file.columns:
+    if keys & _CALLS or "messages" in file.columns or {"input", "output"} <= file.first_keys:
         return True
     return any(pair <= keys for pair in _PAIRS)
 

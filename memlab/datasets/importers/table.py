@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from memlab.datasets.fields import Record
@@ -37,22 +38,26 @@ def is_table_of_messages(file: Source) -> bool:
 def read_table_of_messages(source: Source) -> Iterator[Message]:
     """Read every row of JSON, a CSV or a Parquet file; those that name no scope, user or tenant are one, named by the
     file."""
-    places = RowPlaces()
+    places, stems = RowPlaces(), Counter(file.path.stem for file in source.members)
     for file, number, raw in source.member_values():
         with file.record(f"row {number}", raw):
-            row = _read_row(source, Record(raw, f"row {number}"), places)
+            scope = file.stem if stems[file.path.stem] > 1 else file.path.stem
+            row = _read_row(source, scope, Record(raw, f"row {number}"), places)
             if row is not None:
-                yield {"scope": file.path.stem} | row
+                yield row
 
 
-def _read_row(source: Source, record: Record, places: RowPlaces) -> Message | None:
-    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an older version of a row."""
+def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:
+    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an older version of a row.
+
+    :param scope: of a row that names none.
+    """
     row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
     if row.get("text") is None:
         row["text"] = ""
     role, name = read_role(Source(source.path), "", record, record)
     user, session = places.place(record, asks=role != "assistant")
-    found = {"scope": user, "session": session, "id": read_message_id(record)}
+    found = {"scope": user or scope, "session": session, "id": read_message_id(record)}
     if first_field(record, *NAMES):
         found["sender"] = name
         row.pop("sender", None)
@@ -70,6 +75,5 @@ def _read_row(source: Source, record: Record, places: RowPlaces) -> Message | No
         row["timestamp"] = read_time_value(record)
     if row.get("id") is None:
         return row
-    place = {"scope": "", "session": ""} | row
-    row["id"] = keep_newest_version(source, place, describe_version(record))
+    row["id"] = keep_newest_version(source, row, describe_version(record))
     return row if row["id"] is not None else None

@@ -140,6 +140,13 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
         ("me", "tasks%2Fa1%2Fhistory", "Paint the fence"),
         ("me", "tasks%2Fb2%2Fhistory", "Mow the lawn"),
     ]
+    for folder, text in (("a1", "Paint the fence"), ("b2", "Mow the lawn")):
+        load(tmp_path, f"table/{folder}/rows.json", [{"sender": "Ida", "text": text, "id": "1"}])
+    data = memlab.load(tmp_path / "table")
+    assert data.turns.select("scope", "text").rows() == [
+        ("a1%2Frows", "Paint the fence"),
+        ("b2%2Frows", "Mow the lawn"),
+    ]
 
 
 ASK, TELL = said("user", "My seat is 14C"), said("assistant", "Noted.")
@@ -162,6 +169,8 @@ ITEM = {
         ([{"messages": [ASK], "chosen": [ASK, TELL], "rejected": [ASK, LAST]}], BOTH, 1),
         ([{"prompt": "My seat is 14C", "chosen": "Noted.", "rejected": "So?"}], BOTH, 1),
         ([{"prompt": [ASK], "completion": [TELL]}], BOTH, 1),
+        ([{"input": "My seat is 14C", "output": "Noted."}], BOTH, 1),
+        ([{"chosen": [ASK, TELL], "rejected": [ASK, LAST]}], BOTH, 1),
         ([{"instruction": "My seat is 14C", "input": "", "output": "Noted."}], BOTH, 1),
         ([{"object": "response", "id": "r", "input": "My seat is 14C", "output": [ITEM]}], BOTH, 1),
         (
