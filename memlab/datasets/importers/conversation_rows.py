@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from memlab.datasets.importers.loose_json import first_field
@@ -17,6 +16,8 @@ _THREADS = (
 )
 _AROUND = ("flow_id", "flowId", "app_id", "appId", "project_id", "projectId", "workspace_id")
 """Within which a session has its name: another flow may have one of the same name."""
+_NOWHERE = ("", "")
+"""The conversation of messages that name none."""
 
 
 def read_user(raw: Any) -> tuple[str, str]:
@@ -44,11 +45,20 @@ class RowPlaces:
         self.users: dict[str, str] = {}
         self.sessions: dict[str, str] = {}
 
-    def learn(self, raw: Any, *, asks: bool) -> None:
-        """Take up who asks in which conversation."""
+    def begin_file(self) -> None:
+        """Forget who spoke where no conversation is named: in another file that is another one."""
+        self.asking.pop(_NOWHERE, None)
+        self.last.pop(_NOWHERE, None)
+
+    def learn(self, raw: Any) -> None:
+        """Take up who asks in which conversation, of a message that a person says."""
         user = _name_within(read_user(raw), self.users)
-        if user and asks:
+        if user:
             self.asking.setdefault(read_thread(raw), {})[user] = None
+
+    def asks(self, raw: Any) -> bool:
+        """Say whether the user of a message is one of those who ask in its conversation."""
+        return _name_within(read_user(raw), self.users) in self.asking.get(read_thread(raw), {})
 
     def place(self, raw: Any, *, asks: bool) -> tuple[str, str]:
         """Give the scope and the session of a message, empty where nothing names them."""
@@ -69,19 +79,3 @@ def _name_within(called_and_around: tuple[str, str], names: dict[str, str]) -> s
     if names.setdefault(called, around) == around or not around:
         return called
     return f"{called} ({around})"
-
-
-def group_rows(
-    rows: Iterable[Any], is_asked: list[bool], places: RowPlaces
-) -> dict[tuple[str, str], list[Any]]:
-    """Group messages by scope and session, in the order in which these appear.
-
-    :param is_asked: of each message, whether a person says it.
-    """
-    listed = list(rows)
-    for raw, asks in zip(listed, is_asked, strict=True):
-        places.learn(raw, asks=asks)
-    groups: dict[tuple[str, str], list[Any]] = {}
-    for raw, asks in zip(listed, is_asked, strict=True):
-        groups.setdefault(places.place(raw, asks=asks), []).append(raw)
-    return groups

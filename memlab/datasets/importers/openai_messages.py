@@ -13,7 +13,6 @@ from memlab.datasets.fields import BadField
 from memlab.datasets.importers.branches import find_branch
 from memlab.datasets.importers.conversation_rows import (
     RowPlaces,
-    group_rows,
     read_thread,
     read_user,
 )
@@ -127,9 +126,10 @@ class ConversationReader:
             yield from self.read_call(file, number, raw, call)
 
     def find_scope(self, raw: Any) -> str:
-        around = [raw, get_nested(raw, "body"), get_nested(raw, "request")]
-        users = (self.places.place(each, asks=True)[0] for each in around if any(read_user(each)))
-        return next(users, OWNER_SCOPE)
+        for each in (raw, get_nested(raw, "body"), get_nested(raw, "request")):
+            if any(read_user(each)):
+                return self.places.place(each, asks=True)[0]
+        return OWNER_SCOPE
 
     def name_session(self, file: Source, number: int, raw: Any) -> str:
         """Name a conversation as it does itself, else by its place."""
@@ -142,16 +142,18 @@ class ConversationReader:
         self, file: Source, raw: Any, listed: list[Any], session: str
     ) -> Iterator[Message]:
         """Read the messages of a conversation; those that name conversations of their own are several."""
-        rows = [each for each in listed if isinstance(each, dict)]
-        named = {read_thread(each) for each in rows} - {("", "")}
-        if len(named) > 1:
+        threads, users = dict[tuple[str, str], Any](), list[str]()
+        for each in listed:
+            if any(read_thread(each)):
+                threads.setdefault(read_thread(each), each)
+            if any(read_user(each)):
+                users.append(self.places.place(each, asks=True)[0])
+        if len(threads) > 1:
             yield from self.read_rows(file, raw, listed, session)
             return
-        if named and not any(read_thread(raw)) and not first_field(raw, *_SESSION):
-            session = self.places.place(
-                next(each for each in rows if any(read_thread(each))), asks=True
-            )[1]
-        users = [user for each in rows if (user := self.places.place(each, asks=True)[0])]
+        if not self.is_named(raw):
+            for each in threads.values():
+                session = self.places.place(each, asks=True)[1]
         scope = self.find_scope(raw)
         if scope == OWNER_SCOPE and users:
             scope = users[0]
@@ -160,6 +162,10 @@ class ConversationReader:
             session, repeated = self.find_own_session(scope, session, turns)
             turns = turns[repeated:]
         yield from self.give(scope, session, raw, turns)
+
+    def is_named(self, raw: Any) -> bool:
+        """Say whether a conversation has a name of its own."""
+        return any(read_thread(raw)) or first_field(raw, *_SESSION) != ""
 
     def find_own_session(self, scope: str, session: str, turns: list[Message]) -> tuple[str, int]:
         """Give the session of a conversation by its id, and how much of it was read already.
@@ -186,15 +192,22 @@ class ConversationReader:
         """Read messages that each may name their user and their conversation; else the file is one."""
         # What is counted here is counted again when they are read.
         quiet = Source(self.source.path, assistants=self.source.assistants)
-        asked = [
-            isinstance(each, dict) and read_role(quiet, "", each, each)[0] in ("user", None)
-            for each in listed
-        ]
-        for (user, named), rows in group_rows(listed, asked, self.places).items():
+        self.places.begin_file()
+        for each in listed:
+            if isinstance(each, dict) and read_role(quiet, "", each, each)[0] != "assistant":
+                self.places.learn(each)
+        for (user, named), rows in self.group_rows(listed).items():
             scope = user or self.find_scope(raw)
             name = named or session or first_field(raw, *_SESSION) or self.name_file(file)
             turns = self.sort(scope, file, raw, rows)
             yield from make_session_messages(self.source, scope, name, turns)
+
+    def group_rows(self, listed: list[Any]) -> dict[tuple[str, str], list[Any]]:
+        """Group messages by scope and session, in the order in which these appear."""
+        groups: dict[tuple[str, str], list[Any]] = {}
+        for raw in listed:
+            groups.setdefault(self.places.place(raw, asks=self.places.asks(raw)), []).append(raw)
+        return groups
 
     def name_file(self, file: Source) -> str:
         """Name the conversation of a file by it, and by its folder where another file is called so."""

@@ -40,6 +40,8 @@ def read_table_of_messages(source: Source) -> Iterator[Message]:
     file."""
     places, stems = RowPlaces(), Counter(file.path.stem for file in source.members)
     for file, number, raw in source.member_values():
+        if number == 1:
+            places.begin_file()
         with file.record(f"row {number}", raw):
             scope = file.stem if stems[file.path.stem] > 1 else file.path.stem
             row = _read_row(source, scope, Record(raw, f"row {number}"), places)

@@ -608,3 +608,18 @@ def test_a_history_that_is_told_again_without_its_thoughts_is_told_once(tmp_path
     )
     assert data.turns["text"].to_list() == ALL
     assert data.sessions.height == 1
+
+
+@pytest.mark.parametrize("key", ["content", "text"])
+def test_who_speaks_in_one_file_says_nothing_of_another(tmp_path: Path, key: str) -> None:
+    load(tmp_path, "a.jsonl", [{"role": "user", key: "My bus is late", "user_id": "ida"}])
+    load(tmp_path, "b.jsonl", [{"role": "user", key: "My train is late"}])
+    owner = "me" if key == "content" else "b"
+    assert memlab.load(tmp_path).turns.select("scope", "text").rows() == [
+        ("ida", "My bus is late"),
+        (owner, "My train is late"),
+    ]
+    lists = [{"id": "1", "messages": [said("user", "one", user_id="ida")]}]
+    lists.append({"id": "2", "messages": [said("user", "two")]})
+    data = load(tmp_path / "lists", "x.jsonl", lists)
+    assert told(data) == [("ida", "1", "one"), ("me", "2", "two")]
