@@ -40,7 +40,7 @@ def ingest(
         str | None, typer.Option(help="Name of the memory of an export; where it holds several, the one to take.")
     ] = None,
     date_order: Annotated[
-        str | None, typer.Option(help="dmy, mdy or ymd: of a WhatsApp chat whose dates can be read in several ways.")
+        str | None, typer.Option(help="dmy, mdy or ymd: of dates that can be read in several ways, such as 2/1/2026.")
     ] = None,
     engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,

@@ -7,7 +7,8 @@ gives the same data in batches of whole scopes, for files larger than memory.
 - ``detection``: finds the format of a file, a folder or an archive.
 - ``source``: a file with its folder or archive, and what was odd or bad in it. ``archives``: ZIP.
   ``json_values``: JSON of any size. ``fields``: checks of fields.
-- ``message_identity``: ids of messages, sessions and questions.
+- ``message_identity``: ids of messages, sessions and questions. ``time_forms``: times in other forms
+  than ISO 8601.
 - ``fetch``: downloads published benchmarks. ``sample``: the sample.
 - ``importers``, ``benchmarks``: exports of chat tools and published benchmarks. They hang on the
   registry :data:`memlab.formats`, as formats of plug-ins do, and are imported when a format is
@@ -145,8 +146,8 @@ def stream(
     :param person: who of the senders is a person, one or several, whatever the name says.
     :param scope: the scope to load, where there are several; of an export that has one memory, its
         name.
-    :param date_order: of a WhatsApp chat whose dates can be read in several ways: ``dmy``, ``mdy``
-        or ``ymd``.
+    :param date_order: of dates that can be read in several ways, such as 2/1/2026: ``dmy``,
+        ``mdy``, or ``ymd`` in WhatsApp; by default it is decided over the whole file.
     :raises DataError: wrong arguments at the call, bad records when they are reached.
     """
     for option, given, known in (
@@ -195,6 +196,7 @@ def stream(
         batch_turns=batch_turns,
         kind=called,
         by_place=about.kind == "benchmark",
+        ordered=about.kind == "export" and kind != "table",
     )
     if pool is not None and about.pool is not None:
         parts = about.pool(concat(parts), n_sessions=pool, seed=seed, batch_turns=batch_turns)

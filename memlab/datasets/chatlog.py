@@ -85,8 +85,9 @@ from memlab.records import (
     frame,
     schema,
 )
+from memlab.records.dataset import digest_turns
 from memlab.registry import formats
-from memlab.sessions import sessionize, sessions_of
+from memlab.sessions import count_steps_back, order_times, sessionize, sessions_of
 from memlab.text.languages import LANGUAGES
 from memlab.text.quotations import find_quotations
 
@@ -213,13 +214,16 @@ def make_datasets(
     batch_turns: int,
     kind: str = "chatlog",
     by_place: bool = False,
+    ordered: bool = False,
 ) -> Iterator[Dataset]:
     """Make datasets of the records of a chat log, in batches of whole scopes.
 
     :param records: where each stands, and the record.
     :param by_place: whether they are a benchmark's, see above.
+    :param ordered: whether the records of a session stand in the order in which they were said.
     """
     log, grouped, current, begun = _Log(source, kind, by_place), by_place, None, set[str]()
+    log.ordered = ordered
     for place, (where, raw) in enumerate(records):
         message = None
         with source.record(where, raw):
@@ -288,6 +292,7 @@ class _Log:
 
     def __init__(self, source: Source, kind: str, by_place: bool) -> None:
         self.source, self.kind, self.by_place = source, kind, by_place
+        self.ordered = False
         self.query_ids, self.zoneless, self.latest = dict[str, str](), False, dict[str, datetime]()
         self.people = dict[str, set[str]]()
         self.silent = {_plain_name(name): name for name in (*source.assistants, *source.people)}
@@ -390,7 +395,7 @@ class _Log:
         self, record: Record, where: str, latest: datetime | None = None
     ) -> datetime | None:
         """Read a record's time; one without a zone is of the zone that was named, else UTC, which is noted once."""
-        time = record.take("timestamp", fields.parse_time, None)
+        time = record.take("timestamp", self.source.parse_time, None)
         if time and time.tzinfo is None and self.source.tz is None and not self.zoneless:
             action = "times without a zone are taken as UTC; tz= names theirs"
             self.source.note(f"{where}: timestamp", describe_value(record["timestamp"]), action)
@@ -435,7 +440,7 @@ class _Log:
             turn = pl.coalesce("id", pl.format("{}/{}", "session_id", "n"))
             placed = whole = messages.with_columns(session_id=session).with_columns(turn_id=turn)
         else:
-            own = with_turn_ids(messages.rename({"session": "named"}))
+            own = self._put_in_order(with_turn_ids(messages.rename({"session": "named"})))
             # Places are counted in the file, ids are looked up in all that is there.
             placed = whole = self._assign_places(own)
             if there is not None:
@@ -484,12 +489,29 @@ class _Log:
             frame(Annotation, annotations),
             source.report.take_issues(),
         )
+        merged_onto = dict[str, str]()
+        if there is not None:
+            merged_onto = digest_turns(there.turns, map(encode_id_part, scopes))
         return Dataset(
             escape_surrogates(source.path.stem),
             self.kind,
             *tables,
             language=source.language or "en",
+            merged_onto=merged_onto,
         )
+
+    def _put_in_order(self, messages: pl.DataFrame) -> pl.DataFrame:
+        """Give messages the times that put them into order, and say how many clocks disagree."""
+        placed = messages.with_columns(placed=order_times(messages, ordered=self.ordered))
+        back = count_steps_back(placed)
+        if back:
+            what = "1 time that lies" if back == 1 else f"{back:,} times that lie"
+            self.source.note(
+                "timestamp",
+                f"{what} before that of the message above",
+                "the order of the file is kept",
+            )
+        return placed
 
     def _assign_places(self, messages: pl.DataFrame) -> pl.DataFrame:
         """Give messages their sessions and places, and the ids of both."""

@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
@@ -26,9 +27,11 @@ D = TypeVar("D")
 MISSING: Any = object()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 2, tzinfo=UTC)
-_MILLISECONDS = 10**11
 _HIGHEST_GRADE = 2**31 - 1  # that a column of grades and trec_eval can hold
-_EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?")
+_UNITS = ((10**18, 0.001), (10**17, 1_000_000), (10**14, 1), (10**11, 1_000))
+"""From which count on a number since 1970 is one of nanoseconds, of nothing, of micro-, of milliseconds."""
+_SLASHED = re.compile(r"\d{1,2}/\d{1,2}/\d")
+_EPOCH_TEXT = re.compile(r"[0-9]{9,13}(\.[0-9]+)?|[0-9]{16}|[0-9]{19}")
 
 
 class BadField(Exception):
@@ -43,21 +46,23 @@ class Report:
     """What a load says of its files: issues one by one, and counts of what was left out or changed.
 
     :param counts: by action, kind in the plural, and scope.
-    :param seen: the session of every message that an importer gave, by scope and id; ``edited`` is
-        when it was last edited, if it was, and ``newer`` the ids of those that are given once more,
-        in the form that stays.
+    :param seen: the session of every message that an importer gave and a hash of what it says, by
+        scope and id; ``edited`` is when it was last edited, if it was, and ``newer`` the ids of
+        those that are given once more, in the form that stays.
     :param guessed: how many messages are an assistant's by the name of their sender alone.
     :param aside: the lines of each file of quarantine; ``bad`` is how many records went there.
+    :param date_order: of dates such as 2/1/2026, once it was decided.
     """
 
     issues: list[Issue] = field(default_factory=list)
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    seen: dict[tuple[str, str], str] = field(default_factory=dict)
+    seen: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     edited: dict[tuple[str, str], str] = field(default_factory=dict)
     newer: set[str] = field(default_factory=set)
     guessed: Counter[str] = field(default_factory=Counter)
     aside: dict[Path, set[str]] = field(default_factory=dict)
     bad: int = 0
+    date_order: str | None = None
 
     def take_issues(self) -> pl.DataFrame:
         """Give the issues since the last call."""
@@ -195,27 +200,28 @@ def check_rubric(value: Any, where: str) -> list[str] | None:
     return [check_text(point, f"{where}[{i}]") for i, point in enumerate(given)] or None
 
 
-def parse_time(value: Any, where: str) -> datetime:
-    """Read an ISO 8601 time, seconds or milliseconds since 1970, or a datetime; one without a zone stays so."""
+def parse_time(value: Any, where: str, order: str | None = None) -> datetime:
+    """Read a time as ISO 8601 or a tool writes it, a count since 1970, or a datetime; one without a zone stays so.
+
+    :param value: see :mod:`memlab.datasets.time_forms` for texts and objects; a number is seconds,
+        or from its size milliseconds, microseconds or nanoseconds since 1970.
+    :param order: ``dmy`` or ``mdy``, of dates that can be read in both ways; without it such a date
+        is refused.
+    """
     try:
-        when = check_text(value, where).strip() if isinstance(value, str) else value
-        if isinstance(when, str) and _EPOCH_TEXT.fullmatch(when):
-            when = float(when)
-        elif isinstance(when, str):
-            # Without separators only a day is read as ISO 8601: 1701011221530 would be the year
-            # 1701.
-            when = (
-                None
-                if when.isdecimal() and len(when) != len("20260301")
-                else datetime.fromisoformat(when)
-            )
+        when = value
+        if isinstance(value, dict):
+            from memlab.datasets import time_forms
+
+            when = time_forms.unwrap_time(value)
+        if isinstance(when, str):
+            when = _read_time_text(check_text(when, where).strip(), order)
         elif isinstance(when, Decimal):
             when = float(when)
         elif isinstance(when, date) and not isinstance(when, datetime):
             when = datetime.combine(when, time())
         if isinstance(when, (int, float)) and not isinstance(when, bool):
-            scale = 1_000 if abs(when) >= _MILLISECONDS else 1_000_000
-            when = _EPOCH + timedelta(microseconds=round(when * scale))
+            when = _EPOCH + timedelta(microseconds=round(when * _microseconds(abs(when))))
         if (
             isinstance(when, datetime)
             and _FIRST <= (when if when.tzinfo else when.replace(tzinfo=UTC)) <= _LAST
@@ -224,7 +230,33 @@ def parse_time(value: Any, where: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     expected = 'an ISO 8601 time such as "2026-03-01T09:00:00+01:00", or seconds or milliseconds since 1970'
+    if is_slashed(value):
+        expected += "; date_order= says whether the day or the month stands first"
     raise BadField(where, describe_value(value), expected)
+
+
+def _read_time_text(text: str, order: str | None) -> datetime | float | None:
+    if _EPOCH_TEXT.fullmatch(text):
+        return float(text)
+    if not text.isdecimal():
+        with suppress(ValueError):  # most are written so
+            return datetime.fromisoformat(text)
+    from memlab.datasets import time_forms
+
+    return time_forms.read_written_time(text, order)
+
+
+def is_slashed(value: Any) -> bool:
+    """Say whether a time is a date such as 2/1/2026, whose day or month may stand first."""
+    return isinstance(value, str) and _SLASHED.match(value.strip()) is not None
+
+
+def _microseconds(count: float) -> float:
+    """Give how many microseconds one of a count since 1970 is, by the size of the count."""
+    for least, unit in _UNITS:
+        if count >= least:
+            return unit
+    return 1_000_000
 
 
 def make_date_parser(*forms: str, example: str) -> Callable[..., datetime]:

@@ -18,6 +18,7 @@ import polars as pl
 from memlab.datasets import fields
 from memlab.datasets.fields import BadField, Record, describe_value
 from memlab.records import Annotation, Dataset, Question, decode_id_part, encode_id_part
+from memlab.sessions import order_times
 
 _DIGEST, _BEGUN = "~", "@"
 """What the last part of an id begins with where it is a digest, or a session is named by its first message."""
@@ -104,7 +105,7 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     """Put messages to the stored turns of a chat log: one with the same ``turn_id`` takes the place of the other.
 
     :param stored: turns, which become the messages that they were: ``raw_scope``, ``named`` and
-        ``id`` beside.
+        ``id`` beside, in the order in which they are stored.
     """
     scope, session, turn = (
         pl.col(c).str.split("/").list.last() for c in ("scope", "session_id", "turn_id")
@@ -115,6 +116,7 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         id=pl.when(~turn.str.starts_with(_DIGEST)).then(turn),
     )
     old = stored.with_columns(map_names(part, decode_id_part) for part in parts)
+    old = old.with_columns(placed=order_times(old, ordered=True))
     columns = [
         "raw_scope",
         "scope",
@@ -127,15 +129,23 @@ def merge_stored_turns(stored: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
         "forwarded_from",
         "quoted",
         "timestamp",
+        "placed",
         "turn_id",
     ]
     both = pl.concat([old.select(columns), new.select(columns)]).with_row_index("_at")
-    first = both.group_by("turn_id").agg(_first=pl.col("_at").min())
+    first = both.group_by("turn_id").agg(
+        _first=pl.col("_at").min(),
+        _time=pl.col("timestamp").first(),
+        _placed=pl.col("placed").first(),
+    )
+    # A message that was there keeps its place unless it has another time.
+    same_time = pl.col("timestamp").eq_missing(pl.col("_time"))
     return (
         both.unique("turn_id", keep="last")
         .join(first, on="turn_id")
         .sort("_first")
-        .drop("_at", "_first")
+        .with_columns(placed=pl.when(same_time).then("_placed").otherwise("placed"))
+        .drop("_at", "_first", "_time", "_placed")
     )
 
 

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 import polars as pl
 
 from memlab.datasets import archives, json_values
-from memlab.datasets.fields import BadField, Report, escape_surrogates
+from memlab.datasets.fields import BadField, Report, escape_surrogates, is_slashed, parse_time
 from memlab.errors import DataError
 from memlab.records import Dataset, Issue
 from memlab.sessions import GAP
@@ -51,7 +51,7 @@ class Source:
     :param tz: the zone of times without one; UTC where it is left out.
     :param assistants: senders who are the assistant where no role is given; ``people``: senders who
         are none, whatever their name says.
-    :param date_order: of dates that are ambiguous: ``dmy``, ``mdy`` or ``ymd``.
+    :param date_order: of dates that can be read in several ways: ``dmy``, ``mdy`` or ``ymd``.
     :param name: the path in the folder or archive, with ``/``; the file's name where it stands
         alone.
     :param members: the files that its format reads, where they were chosen already.
@@ -178,6 +178,13 @@ class Source:
             )
 
     @cached_property
+    def is_api_list(self) -> bool:
+        """Whether it is the page of an API: an object around a list of records, the newest of which may stand first."""
+        keys = self.first_keys
+        paged = "data" in keys and bool(keys & {"object", "has_more", "first_id"})
+        return paged and self.head.lstrip()[:1] == "{"
+
+    @cached_property
     def head(self) -> str:
         """The beginning of the file as text."""
         with self.open() as file:
@@ -218,7 +225,7 @@ class Source:
     def forget(self) -> None:
         """Let go of the beginning: an export may have a hundred thousand files."""
         self.looked = _HEAD
-        for read in ("head", "keys", "first_keys", "columns"):
+        for read in ("head", "keys", "first_keys", "columns", "is_api_list"):
             self.__dict__.pop(read, None)
 
     def look_further(self) -> bool:
@@ -337,6 +344,21 @@ class Source:
         except UnicodeDecodeError as error:
             byte = f"a byte that is not UTF-8 (0x{raw[error.start]:02x}, byte {error.start + 1})"
             self.fail(f"found {byte}; save the file as UTF-8", error)
+
+    def parse_time(self, value: Any, where: str) -> datetime:
+        """Read a time, see :func:`memlab.datasets.fields.parse_time`; the file says in which order it writes dates."""
+        order = self.find_date_order() if is_slashed(value) else None
+        return parse_time(value, where, order)
+
+    def find_date_order(self) -> str:
+        """Say whether the day or the month stands first in dates such as 2/1/2026, decided over all that is read."""
+        from memlab.datasets import time_forms
+
+        if self.date_order in ("dmy", "mdy"):
+            return self.date_order
+        if self.report.date_order is None:
+            self.report.date_order = time_forms.decide_order_of_files(self)
+        return self.report.date_order
 
     def fail(self, message: str, cause: BaseException | None = None) -> NoReturn:
         raise DataError(escape_surrogates(f"{self.path}: {message}")) from cause

@@ -227,6 +227,8 @@ class Dataset:
     :param issues: rows of :class:`Issue`: what was odd in the source and what was done.
     :param language: that people speak in it, as ISO 639-1 has it; tokens, stems and stop words are
         this language's.
+    :param merged_onto: of scopes that messages were added to, a digest of the turns that were there
+        (:func:`digest_turns`), by which a store sees that somebody else wrote there meanwhile.
     """
 
     name: str
@@ -237,6 +239,7 @@ class Dataset:
     annotations: pl.DataFrame = field(default_factory=lambda: frame(Annotation))
     issues: pl.DataFrame = field(default_factory=lambda: frame(Issue))
     language: str = "en"
+    merged_onto: dict[str, str] = field(default_factory=dict)
 
     @property
     def scopes(self) -> list[str]:
@@ -308,7 +311,25 @@ def concat(parts: Iterable[Dataset]) -> Dataset:
     frames = {
         t: pl.concat([getattr(p, t) for p in listed], rechunk=True) for t in (*_SCOPED, "issues")
     }
-    return replace(listed[0], **frames)
+    merged_onto = {scope: digest for p in listed for scope, digest in p.merged_onto.items()}
+    return replace(listed[0], **frames, merged_onto=merged_onto)
+
+
+def digest_turns(turns: pl.DataFrame, scopes: Iterable[str]) -> dict[str, str]:
+    """Give a digest of the turns of each scope, the same whatever their order.
+
+    >>> from memlab.records import Turn, frame
+    >>> turns = frame(Turn, [Turn("a/1", "a", "a/s", 1, "Ann", "user", "Hello")])
+    >>> digest_turns(turns, ["a", "b"])["b"] == digest_turns(turns.clear(), ["b"])["b"]
+    True
+    """
+    said = turns.select("scope", "turn_id", "speaker", "role", "text", "caption", "timestamp")
+    parts = said.sort("turn_id").partition_by("scope", as_dict=True, include_key=False)
+    digests = {
+        scope: hashlib.sha256(part.write_ndjson().encode()).hexdigest()[:16]
+        for (scope,), part in parts.items()
+    }
+    return {scope: digests.get(scope, "") for scope in scopes}
 
 
 def _without_empty_columns(rows: pl.DataFrame, *optional: str) -> pl.DataFrame:

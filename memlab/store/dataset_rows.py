@@ -71,7 +71,7 @@ def read_dataset(
         :data:`CURRENT_VERSIONS`.
     """
     about, wanted = read_dataset_entry(database, name), None if scopes is None else list(scopes)
-    tables = {
+    tables: dict[str, Any] = {
         table: read_rows(
             database,
             table,

@@ -13,8 +13,14 @@ import polars as pl
 from memlab.embed.turn_texts import turn_text_expr
 from memlab.errors import StoreError
 from memlab.records import Dataset, concat
+from memlab.records.dataset import digest_turns
 from memlab.store.database import Database
-from memlab.store.dataset_rows import CURRENT_VERSIONS, finished_versions, read_dataset
+from memlab.store.dataset_rows import (
+    CURRENT_VERSIONS,
+    finished_versions,
+    read_dataset,
+    read_rows,
+)
 from memlab.store.schemas import DATASET_TABLES, TABLES, primary_keys, text_hashes
 
 BATCH_TURNS = 50_000
@@ -55,11 +61,14 @@ class DatasetWriter:
         """Replace the scopes of a batch: write what is new or differs, and delete what they no longer have.
 
         :param since: see :meth:`memlab.store.database.Database.alone`.
-        :raises StoreError: when another process wrote to one of the scopes since then.
+        :raises StoreError: when another process wrote to one of the scopes since then, or since they
+            were read to add messages to them.
         """
         if since is not None:
             self._refuse_changed(batch.scopes, since)
             self.held = False
+        if batch.merged_onto:
+            self._refuse_merged_with_older(batch)
         self.brought.update(batch.scopes)
         moved_questions = self._moved_questions(batch)
         for table in DATASET_TABLES:
@@ -180,6 +189,25 @@ class DatasetWriter:
         if scopes and not now.equals(then):
             raise StoreError(
                 f"another process wrote to the same scopes of {self.name!r} meanwhile: run it again"
+            )
+
+    def _refuse_merged_with_older(self, batch: Dataset) -> None:
+        """Refuse scopes that messages were added to in a state that is not the stored one any more.
+
+        One that is stored as the batch has it was written before, and is written once more.
+        """
+        merged_onto = batch.merged_onto
+        if self.database.read("datasets", ["name"], name=self.name).is_empty():
+            return
+        stored = read_rows(self.database, "turns", self.name, scopes=list(merged_onto))
+        now, then = digest_turns(stored, merged_onto), digest_turns(batch.turns, merged_onto)
+        changed = [
+            scope for scope in merged_onto if now[scope] not in (merged_onto[scope], then[scope])
+        ]
+        if changed:
+            raise StoreError(
+                f"another process wrote to scope {changed[0]!r} of {self.name!r} after it was read: "
+                f"run it again, or read and write within `with store.alone({self.name!r})`"
             )
 
     def _moved_questions(self, batch: Dataset) -> pl.DataFrame:

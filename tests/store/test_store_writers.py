@@ -19,6 +19,7 @@ from store_data import FakeEncoder, build, ingest_slowly
 
 from memlab import Bench, files
 from memlab.cli.data import ingest
+from memlab.datasets import stream
 from memlab.embed import load
 from memlab.errors import StoreError
 from memlab.records import Dataset
@@ -258,3 +259,43 @@ def test_an_ingest_of_other_scopes_takes_back_what_was_interrupted(
     assert log.sessions["n_turns"].sum() == log.turns.height
     store.ingest(two)
     assert {*store.dataset("log").scopes} == {*before, *two.scopes, *three.scopes}
+
+
+def test_a_writer_that_added_to_an_older_state_of_a_scope_is_refused(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    first, mine, others = (
+        log(tmp_path / f"{i}.jsonl", range(10 * i, 10 * i + 2)) for i in range(3)
+    )
+    store.ingest(stream(first, name="log"))
+    other = MemoryStore.open(store.uri)
+
+    def read_into(where: MemoryStore, path: Path) -> list[Dataset]:
+        return list(stream(path, into=lambda scopes: where.dataset("log", scopes=scopes)))
+
+    read, read_by_other = read_into(store, mine), read_into(other, others)
+    other.ingest(read_by_other)
+    with pytest.raises(StoreError, match=r"wrote to scope 'a' of 'log' after it was read: run it"):
+        store.ingest(read)
+    again = read_into(store, mine)
+    for _ in range(2):  # what was written is written once more
+        store.ingest(again)
+    ids = sorted(store.dataset("log").turns["turn_id"])
+    assert ids == sorted(f"a/{i}" for i in (0, 1, 10, 11, 20, 21))
+
+
+def test_a_writer_that_adds_a_scope_which_another_added_meanwhile_is_refused(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "bo.jsonl"
+    line = {"scope": "bo", "sender": "Bo", "text": "I like ginger tea."}
+    path.write_text(json.dumps(line))
+    store.ingest(stream(log(tmp_path / "0.jsonl", range(2)), name="log"))
+    read = list(stream(path, into=lambda scopes: store.dataset("log", scopes=scopes)))
+    path.write_text(json.dumps(line | {"text": "I moved to Bodø."}))
+    MemoryStore.open(store.uri).ingest(
+        stream(path, into=lambda scopes: store.dataset("log", scopes=scopes))
+    )
+    with pytest.raises(StoreError, match="wrote to scope 'bo'"):
+        store.ingest(read)
+    assert store.dataset("log").scopes == ["a", "bo"]

@@ -10,6 +10,10 @@
 ``candidates.jsonl``  where there is one: ``scene_id`` and ``candidate_doc_ids``; beside the corpus or the questions
 ====================  ================================================================================================
 
+The tables of MTEB on the Hugging Face Hub are read too: ``corpus/*.parquet``, ``queries/*.parquet``
+and ``qrels/*.parquet`` (or ``data/`` or ``default/``), with the same columns; of several splits
+``test`` is taken.
+
 A scope is the documents that a question is asked of: those of its scene, else the whole corpus. A
 question's scene has its id, or as in LMEB the first two parts of it (``a_b`` of ``a_b_7``). A
 document that stands in several scopes becomes a turn of each. A scope is one session, unless a
@@ -33,11 +37,14 @@ from memlab.datasets.source import Source
 from memlab.records import encode_id_part
 
 KEYS = {"_id"}
-FILES = ("queries.jsonl", "*/queries.jsonl")
+FILES = ("queries.jsonl", "*/queries.jsonl", "queries.parquet", "queries/*.parquet")
 """Where the questions of a folder are."""
 _NUMBER = re.compile(r"\s*-?\d+(\.\d*)?\s*")
 _KEPT = ("answer", "type", "timestamp", "rubric")
 _QRELS = ("qrels.tsv", "qrels/test.tsv", "qrels/*.tsv")
+_CORPUS_TABLES = ("corpus.parquet", "corpus/*.parquet")
+_QREL_TABLES = ("qrels.parquet", "qrels/*.parquet", "data/*.parquet", "default/*.parquet")
+_QREL_COLUMNS = ("query-id", "corpus-id", "score")
 
 
 @dataclass
@@ -52,17 +59,23 @@ def read_retrieval_folder(source: Source) -> Iterator[Record]:
     """Read the scopes of a folder; the corpus is held whole."""
     folder = source if source.path.is_dir() else replace(source, path=source.path.parent)
     file = _find_file("corpus.jsonl", folder, replace(folder, path=folder.path.resolve().parent))
-    if file is None:
+    documents = [file] if file is not None else folder.files(*_CORPUS_TABLES)
+    if not documents:
         folder.fail(
             "holds no corpus.jsonl, and the folder above it neither; a retrieval folder has one"
         )
-    corpus = {_read_id(record): record for _, record in _stream_unique_records(file)}
+    corpus = {_read_id(record): record for _, record in _stream_unique_records(*documents)}
     of_scope: dict[str, list[str]] = {}
     for doc_id, record in corpus.items():
         of_scope.setdefault(str(record.get("scope") or ""), []).append(doc_id)
     scopes: dict[str, _Scope] = {}
-    for file in folder.files(*FILES):
-        _add_questions(folder, file, of_scope, scopes)
+    asked = folder.files(*FILES)
+    if any(file.is_parquet for file in asked):
+        _add_questions(folder, folder, asked, of_scope, scopes)
+    else:
+        for file in asked:
+            own = replace(file, path=file.path.parent)
+            _add_questions(folder, own, [file], of_scope, scopes)
     if scopes.keys() & of_scope.keys():  # a memory of which nothing is asked is one still
         scopes |= {
             scope: _Scope(of_scope[scope]) for scope in of_scope if scope and scope not in scopes
@@ -112,10 +125,17 @@ def _note_lost(
 
 
 def _add_questions(
-    folder: Source, file: Source, of_scope: dict[str, list[str]], scopes: dict[str, _Scope]
+    folder: Source,
+    own: Source,
+    files: list[Source],
+    of_scope: dict[str, list[str]],
+    scopes: dict[str, _Scope],
 ) -> None:
-    """Add the questions of a file to their scopes; a folder within names their kind."""
-    own = replace(file, path=file.path.parent)
+    """Add the questions of a file, or of the parts of a table, to their scopes; a folder within names their kind.
+
+    :param own: the folder of the questions, which holds their qrels.
+    """
+    file = files[0]
     kind = "" if own.path == folder.path else own.path.name
     judged, scenes, names = (
         _read_qrels(own),
@@ -124,7 +144,7 @@ def _add_questions(
     )
     for scene, members in scenes.items():
         names.setdefault(tuple(members), scene)
-    for number, record in _stream_unique_records(file):
+    for number, record in _stream_unique_records(*files):
         with file.record(f"line {number}", record):
             query, scope = _read_id(record), record.take("scope", fields.check_name, None)
             documents: list[str] | None = None
@@ -186,23 +206,28 @@ def _read_id(record: Record) -> str:
     return record.take("id" if record.get("id") is not None else "_id", fields.check_name)
 
 
-def _stream_unique_records(file: Source) -> Iterator[tuple[int, Record]]:
-    """Stream lines whose id is a name and stands once."""
-    seen: dict[str, int] = {}
-    for number, raw in file.stream_json_lines():
-        with file.record(f"line {number}", raw):
-            record = Record(raw)
-            called = _read_id(record)
-            if seen.setdefault(called, number) != number:
-                raise BadField(
-                    "_id", f"{called!r} again (first on line {seen[called]})", "an id of its own"
-                )
-            yield number, record
+def _stream_unique_records(*files: Source) -> Iterator[tuple[int, Record]]:
+    """Stream lines, or the rows of the parts of a table, whose id is a name and stands once."""
+    seen: dict[str, str] = {}
+    for file in files:
+        lines = file.values() if file.is_parquet else file.stream_json_lines()
+        for number, raw in lines:
+            with file.record(f"line {number}", raw):
+                record = Record(raw)
+                called, place = _read_id(record), f"{file.name} {number}"
+                if seen.setdefault(called, place) != place:
+                    where = seen[called].removeprefix(f"{file.name} ")
+                    raise BadField(
+                        "_id", f"{called!r} again (first on line {where})", "an id of its own"
+                    )
+                yield number, record
 
 
 def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
     """Read the qrels: the grades of the documents that were judged for each question."""
-    files = folder.files(*_QRELS)
+    files, tables = folder.files(*_QRELS), folder.files(*_QREL_TABLES)
+    if not files and tables:
+        return _read_qrel_tables(folder, tables)
     if len(files) != 1:
         there = (
             f"{len(files)} files in qrels/ ({files[0].name} …) and no test.tsv"
@@ -210,12 +235,39 @@ def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
             else "no qrels"
         )
         folder.fail(f"holds {there}; expected qrels.tsv, qrels/test.tsv, or one .tsv in qrels/")
-    file, again = files[0], 0
-    judged: dict[str, dict[str, int]] = {}
-    with file.open() as stream:
+    with files[0].open() as stream:
         text = stream.read().decode("utf-8", "replace")
-    for number, row in enumerate(csv.reader(text.splitlines(), delimiter="\t"), 1):
-        if not row or (number == 1 and not _NUMBER.fullmatch(row[-1])):
+    rows = list(enumerate(csv.reader(text.splitlines(), delimiter="\t"), 1))
+    if rows and rows[0][1] and not _NUMBER.fullmatch(rows[0][1][-1]):
+        rows = rows[1:]
+    judged: dict[str, dict[str, int]] = {}
+    _add_judgements(files[0], rows, judged)
+    return judged
+
+
+def _read_qrel_tables(folder: Source, tables: list[Source]) -> dict[str, dict[str, int]]:
+    """Read the qrels of the parts of a table, those of the split ``test`` where there are several."""
+    splits = {table.path.name.partition("-")[0].removesuffix(".parquet") for table in tables}
+    if len(splits) > 1:
+        tables = [table for table in tables if table.path.name.startswith("test")]
+        if not tables:
+            folder.fail(f"holds qrels of {', '.join(sorted(splits))}, and none of test")
+    judged: dict[str, dict[str, int]] = {}
+    for table in tables:
+        frame = table.read_table()
+        wanted = [name for name in _QREL_COLUMNS if name in frame.columns] or frame.columns[:3]
+        rows = [[str(cell) for cell in row] for row in frame.select(wanted).iter_rows()]
+        _add_judgements(table, list(enumerate(rows, 1)), judged)
+    return judged
+
+
+def _add_judgements(
+    file: Source, rows: list[tuple[int, list[str]]], judged: dict[str, dict[str, int]]
+) -> None:
+    """Add the grades of the documents of each question, of rows with the numbers of their lines."""
+    again = 0
+    for number, row in rows:
+        if not row:
             continue
         with file.record(f"line {number}", row):
             query, doc_id, grade = _read_judgement(row)
@@ -226,7 +278,6 @@ def _read_qrels(folder: Source) -> dict[str, dict[str, int]]:
                 raise BadField("", found, "one grade a document")
     if again:
         file.note(file.path.name, f"{again} lines that stand twice", "counted once")
-    return judged
 
 
 def _read_judgement(row: list[str]) -> tuple[str, str, int]:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
-from memlab.datasets.fields import Record, Report
+from memlab.datasets.fields import BadField, Record, Report, parse_time
+from memlab.datasets.importers.loose_json import first_field
+from memlab.datasets.importers.message_fields import (
+    describe_version,
+    read_message_id,
+    read_time_value,
+)
 from memlab.datasets.source import Source
 
 MOST_GAPS = 500
@@ -45,6 +52,86 @@ def newest_branch(parents: dict[str, Any], current: Any, age: Callable[[str], An
         }
         left = {key: parent for key, parent in older.items() if age(key) <= age(branch[0])}
     return branch
+
+
+_PARENTS = ("parentId", "parent_id", "parentMessageId", "parent_message_id", "parent", "parentUuid")
+
+
+@dataclass
+class Branch:
+    """The messages of the branch that is shown, from the first on, and those of the other branches.
+
+    :param older: how many are older versions of one that is among these.
+    """
+
+    branch: list[Any]
+    left: list[Any]
+    older: int
+
+
+def find_branch(listed: list[Any], current: str = "") -> Branch | None:
+    """Find the branch of messages that each name the message before them; ``None`` where none does.
+
+    One that has no key for its parent follows the one before it in the list. Of several versions of
+    a message the newest stands in the tree.
+
+    :param current: the last message of the branch that is shown; the newest leaf where it is not
+        there.
+
+    >>> said = [{"id": "q"}, {"id": "a", "parentId": "q"}, {"id": "b", "parentId": "q"}]
+    >>> [message["id"] for message in find_branch(said).branch]
+    ['q', 'b']
+    """
+    flat = list(_flatten_children(listed))
+    messages = [each for each in flat if isinstance(each, dict) and read_message_id(each)]
+    by_id: dict[str, dict[str, Any]] = {}
+    for each in messages:
+        own = read_message_id(each)
+        if own not in by_id or describe_version(each) >= describe_version(by_id[own]):
+            by_id[own] = each
+    parents = _link_to_parents(by_id)
+    linked = any(parents[own] in by_id and _names_parent(each) for own, each in by_id.items())
+    if not linked or len(messages) < len(flat):
+        return None
+    ages = {own: (_read_age(each), place) for place, (own, each) in enumerate(by_id.items())}
+    shown = dict.fromkeys(newest_branch(parents, current, ages.__getitem__))
+    left = [each for own, each in by_id.items() if own not in shown]
+    return Branch([by_id[own] for own in shown], left, len(messages) - len(by_id))
+
+
+def _flatten_children(listed: list[Any]) -> Iterator[Any]:
+    """Give messages that hold those after them (LibreChat's recursive export) as a list, each after its parent."""
+    waiting = listed[::-1]
+    while waiting:
+        each = waiting.pop()
+        inner = each.get("children") if isinstance(each, dict) else None
+        if isinstance(inner, list) and any(isinstance(child, dict) for child in inner):
+            own = read_message_id(each)
+            waiting += [
+                {"parentId": own} | child for child in inner[::-1] if isinstance(child, dict)
+            ]
+        yield each
+
+
+def _names_parent(each: dict[str, Any]) -> bool:
+    return any(key in each for key in _PARENTS)
+
+
+def _link_to_parents(by_id: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Give the parent of each message, ``None`` where it has none."""
+    parents, before = dict[str, Any](), None
+    for own, each in by_id.items():
+        named = first_field(each, *_PARENTS) if _names_parent(each) else before
+        parents[own] = None if named == own else named or None
+        before = own
+    return parents
+
+
+def _read_age(each: Any) -> float:
+    """Give the time of a message in seconds, by which leaves are compared; the same for all without one."""
+    with suppress(BadField, ValueError, OverflowError, OSError):
+        return parse_time(read_time_value(each), "timestamp").timestamp()
+    return 0.0
 
 
 def read_newest_conversations(

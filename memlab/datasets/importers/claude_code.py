@@ -68,7 +68,12 @@ def read_claude_code_export(source: Source) -> Iterator[Message]:
                 source.drop("messages of other branches", OWNER_SCOPE)
             else:
                 yield from make_message(
-                    source, OWNER_SCOPE, message.pop("role"), message.pop("text"), **message
+                    source,
+                    OWNER_SCOPE,
+                    message.pop("role"),
+                    message.pop("text"),
+                    shared_ids=True,  # a session that another was forked from is in both files
+                    **message,
                 )
 
 
@@ -156,7 +161,10 @@ def _read_line(source: Source, line: Any, file: str) -> Sequence[Message]:
     text = "\n".join([text, *words])
     spoken = text.strip()
     if role == "user":
-        spoken = _TAGGED.sub("", _COMMAND.sub(r"\1 \2", text)).strip()
+        spoken, blocks = _TAGGED.subn("", _COMMAND.sub(r"\1 \2", text))
+        spoken = spoken.strip()
+        if spoken:
+            source.drop("blocks of Claude Code beside what was typed", OWNER_SCOPE, blocks)
     if (text.strip() and not spoken and not caption) or (role == "user" and _META.match(spoken)):
         return source.drop("system messages", OWNER_SCOPE)
     if not spoken and not caption and get_list(said, "content"):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from memlab.datasets import fields
 from memlab.datasets.fields import BadField
 from memlab.datasets.importers.loose_json import (
     UNREADABLE,
@@ -14,20 +13,35 @@ from memlab.datasets.importers.loose_json import (
     first_text,
     first_time,
     get_list,
-    get_nested,
     list_or_empty,
 )
+from memlab.datasets.importers.message_fields import (
+    NAMES,
+    TIMES,
+    describe_version,
+    find_content,
+    has_thoughts,
+    holds_unknown_words,
+    list_role_types,
+    read_flagged_role,
+    read_message_id,
+    read_time_value,
+)
+from memlab.datasets.importers.thoughts import cut_thoughts
 from memlab.datasets.source import Source
+
+__all__ = ["TIMES"]
 
 OWNER_SCOPE = "me"
 """The scope of an export that holds one person's conversations and does not name the person."""
 Message = dict[str, Any]
-TIMES = ("timestamp", "created_at", "create_time", "createdAt")
 _ROLES = {
-    "user": "user|human(message(chunk)?)?",
-    "assistant": "assistant|ai(message(chunk)?)?|bot|model|gpt|chatgpt|bing|claude|bard",
-    "system": "system(message)?|developer",
-    "tool": "(?s).*(tool|function|observation|ipython).*",
+    "user": "(user|human)([ _]?message(chunk)?)?",
+    "assistant": "(assistant|ai|api|bot)([ _]?message(chunk)?)?|model|machine|llm|chatbot|gpt|chatgpt|bing"
+    "|claude|bard|gemini|copilot",
+    "system": "system([ _]?message(chunk)?)?|developer|platform|error|event|info|notification|status",
+    "tool": r"(?s)(.*[\W_])?(tool|function)s?([\W_].*|message.*|call.*|output.*|result.*|use.*|response.*)?"
+    "|.*observation.*|.*ipython.*",
 }
 _THOUGHTS = {
     "thinking",
@@ -46,15 +60,19 @@ def make_message(
 ) -> Sequence[Message]:
     """Give the record of a message, if there is anything in it.
 
-    A message without text or caption is counted as empty, one whose id was there as repeated, of
-    which the one that was edited last stays. Keys without a value and times that are none are left
-    out; characters that no text can hold become question marks.
+    A message without text or caption is counted as empty, and one of an assistant that holds
+    nothing but thoughts as these. Keys without a value and times that are none are left out;
+    characters that no text can hold become question marks. For one whose id was there see
+    :func:`keep_newest_version`.
 
     :param more: ``session``, ``id``, ``role``, ``timestamp``, ``caption``, ``forwarded_from``,
-        ``quoted``; ``edited``, a time as the tool writes it.
+        ``quoted``; ``edited``, a time or version as the tool writes it; ``shared_ids``, whether a
+        message keeps its id where another conversation repeats it.
     """
-    report, edited = source.report, first_text(more.pop("edited", ""))
-    record = {"scope": scope, "sender": sender, "text": text.strip(), **more}
+    edited, shared_ids = first_text(more.pop("edited", "")), more.pop("shared_ids", False)
+    spoken, thoughts = cut_thoughts(text) if more.get("role") == "assistant" else (text, 0)
+    source.drop("thoughts", scope, thoughts)
+    record = {"scope": scope, "sender": sender, "text": spoken.strip(), **more}
     record["timestamp"] = first_time(record.get("timestamp"))
     record = {
         key: value for key, value in record.items() if value not in (None, "", []) or key == "text"
@@ -66,24 +84,68 @@ def make_message(
             record[key] = UNREADABLE.sub("\ufffd", value)
             source.keep("unreadable characters", scope, "replaced")
     if not record["text"] and not record.get("caption"):
-        return source.drop("empty messages", scope)
+        return () if thoughts else source.drop("empty messages", scope)
     if "id" in record:
-        record["id"] = str(record["id"])
-        place = scope, str(record["id"])
-        if place in report.seen:
-            source.drop("repeated messages", scope)
-            if edited <= report.edited.get(place, ""):
-                return ()
-            report.newer.add(record["id"])
-        report.seen[place] = str(record.get("session"))
-        report.edited |= {place: edited} if edited else {}
+        own = keep_newest_version(source, record, edited, shared_ids=shared_ids)
+        if own is None:
+            return source.drop("repeated messages", scope)
+        record["id"] = own
     if "timestamp" in record:
         try:
-            fields.parse_time(record["timestamp"], "timestamp")
+            source.parse_time(record["timestamp"], "timestamp")
         except BadField:
             source.drop("times that cannot be read", scope)
             del record["timestamp"]
     return [record]
+
+
+def keep_newest_version(
+    source: Source, record: Message, edited: str, *, shared_ids: bool = False
+) -> str | None:
+    """Give the id of a message, ``None`` where a newer version of it was there already, or itself.
+
+    Of two versions that the tool does not date the later one in the files is the newer. An id that
+    a message of another conversation has gets the session before it: ids may begin anew in each
+    conversation.
+
+    :param edited: when it was edited, or its version: texts that are compared.
+    :param shared_ids: whether a message that another conversation repeats has its id there too.
+    """
+    report, scope, session = source.report, record["scope"], str(record.get("session"))
+    own, said = str(record["id"]), _hash_words(record)
+    place = scope, own
+    there = report.seen.get(place)
+    if there is not None and there[0] != session and not (shared_ids and there[1] == said):
+        own = f"{session} {own}"
+        place = scope, own
+        there = report.seen.get(place)
+    if there is not None:
+        before = report.edited.get(place, "")
+        if edited < before or (edited == before and there[1] == said):
+            return None
+        source.drop("repeated messages", scope)
+        report.newer.add(own)
+    report.seen[place] = session, said
+    if edited:
+        report.edited[place] = edited
+    return own
+
+
+def _hash_words(record: Message) -> int:
+    return hash((record["text"], record.get("caption") or None))
+
+
+def holds_same_messages(source: Source, scope: str, session: str, turns: list[Message]) -> bool:
+    """Say whether a session has messages with the ids of these that say the same, and none that say something else."""
+    known = [
+        (
+            source.report.seen[scope, str(turn["id"])],
+            _hash_words(turn | {"text": turn["text"].strip()}),
+        )
+        for turn in turns
+        if (scope, str(turn["id"])) in source.report.seen
+    ]
+    return bool(known) and all(there == (session, said) for there, said in known)
 
 
 def name_conversation(source: Source, file: Source, number: int) -> str:
@@ -119,6 +181,11 @@ def text_and_caption(source: Source, scope: str, parts: Any) -> tuple[str, str]:
         if not isinstance(part, dict):
             continue
         kind = first_field(part, "type", "content_type")
+        if isinstance(part.get("parts"), list):
+            inner = text_and_caption(source, scope, part["parts"])
+            texts.append(inner[0])
+            captions += filter(None, inner[1:])
+            continue
         if kind in _THOUGHTS:
             source.drop("thoughts", scope)
         elif re.search("tool|function_call|execution|code_interpreter", kind):
@@ -161,6 +228,28 @@ def describe_file(file: Any, *keys: str, unnamed: str = "") -> str:
     )
 
 
+def read_role(source: Source, scope: str, raw: dict[str, Any], inner: dict[str, Any]) -> Any:
+    """Give the role of a message and the name of its speaker, empty where there is none.
+
+    What the tool says of the kind of the speaker comes first, then ``role`` and the like. A role
+    that is none is the name of a person, unless ``assistant=`` names it.
+
+    :returns: the role, ``None`` for a person of another role or where there is none; and the name.
+    """
+    called = [raw.get("role"), raw.get("from"), raw.get("sender"), inner.get("role")]
+    known = [read_flagged_role(raw), read_flagged_role(inner), *list_role_types(inner)]
+    kinds = [inner.get("type"), *get_list(raw, "id")[-1:], raw.get("type")]
+    roles = (normalise_role(value) for value in (*known, *called, *kinds))
+    role = _ITEMS.get(first_field(raw, "type")) or next((role for role in roles if role), None)
+    name = first_field(inner, *NAMES)
+    own = first_text(*called)
+    if own and not normalise_role(own):
+        name = name or own
+        if role is None:
+            source.keep("messages of other roles", scope, "kept as those of persons")
+    return role, name
+
+
 def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Message]:
     """Read messages in the layouts of OpenAI, Anthropic, ShareGPT and LangChain: role, text, caption, id and time.
 
@@ -176,54 +265,45 @@ def read_turns(source: Source, scope: str, listed: Iterable[Any]) -> Iterator[Me
         inner = next(
             (raw[key] for key in ("kwargs", "data") if isinstance(raw.get(key), dict)), raw
         )
-        called = [
-            raw.get("role"),
-            raw.get("from"),
-            raw.get("sender"),
-            inner.get("role"),
-            inner.get("type"),
-        ]
-        called += [*get_list(raw, "id")[-1:], raw.get("type")]
-        role = next((role for value in called if (role := normalise_role(value))), None)
-        role = _ITEMS.get(first_field(raw, "type"), role)
-        if not role and first_text(*called[:3]):
-            source.drop("messages of other roles", scope)
+        role, name = read_role(source, scope, raw, inner)
+        if (role or not name) and not is_spoken_role(source, scope, role):
             continue
-        if not is_spoken_role(source, scope, role):
-            continue
-        keys = ("content", "value", "text", "parts", "refusal")
-        said = next((inner[key] for key in keys if inner.get(key) is not None), None)
-        said = get_nested(inner, "audio.transcript") if said is None else said
+        said = find_content(inner)
         calls = get_list(inner, "tool_calls") or [1] * bool(inner.get("function_call"))
         source.drop("tool calls", scope, len(calls))
+        thinks = has_thoughts(inner)
+        source.drop("thoughts", scope, thinks)
         text, caption = text_and_caption(source, scope, said)
-        if not text and not caption and (calls or list_or_empty(said)):
-            continue  # its parts are counted
-        when = first_time(*(inner.get(key) for key in TIMES))
-        own, name = first_text(inner.get("id") or inner.get("uuid")), first_field(inner, "name")
-        more = {"caption": caption, "id": own or None, "timestamp": when}
+        if role == "assistant":
+            text, cut = cut_thoughts(text)
+            source.drop("thoughts", scope, cut)
+            thinks = thinks or cut > 0
+        if not text and not caption:
+            if calls or thinks or list_or_empty(said):
+                continue  # its parts are counted
+            if holds_unknown_words(inner):
+                source.drop("messages whose content has an unknown key", scope)
+                continue
+        more = {"caption": caption, "id": read_message_id(inner) or None}
+        more |= {"timestamp": read_time_value(inner), "edited": describe_version(inner)}
         yield {"role": role, "sender": name or role, "text": text, **more}
 
 
 def make_session_messages(
-    source: Source,
-    scope: str,
-    session: str,
-    listed: Iterable[Message],
-    when: Any = None,
-    *,
-    own_ids: bool = False,
+    source: Source, scope: str, session: str, listed: Iterable[Message], when: Any = None
 ) -> Iterator[Message]:
     """Give the messages of a session.
 
     :param listed: as of :func:`read_turns`.
-    :param when: the time of messages without one.
-    :param own_ids: whether ids count within the session: one that another has is another message's.
+    :param when: the time of the session, for messages of which none has one: beside others, one
+        without a time keeps its place and has none.
     """
-    for turn in listed:
-        if own_ids and source.report.seen.get((scope, str(turn["id"])), session) != session:
-            turn["id"] = f"{session} {turn['id']}"
-        text, turn["timestamp"] = turn.pop("text"), turn["timestamp"] or when
+    turns = list(listed)
+    if when is not None and turns and not any(turn["timestamp"] for turn in turns):
+        source.keep("times of conversations", scope, "given to their messages, which have none")
+        turns = [turn | {"timestamp": when} for turn in turns]
+    for turn in turns:
+        text = turn.pop("text")
         yield from make_message(source, scope, turn.pop("sender"), text, session=session, **turn)
 
 

@@ -7,6 +7,8 @@ import re
 from datetime import datetime
 from typing import Any
 
+from memlab.datasets.time_forms import unwrap_time
+
 UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 """Characters that no text can hold."""
 
@@ -63,12 +65,12 @@ def first_field(value: Any, *paths: str) -> str:
 
 
 def first_time(*values: Any) -> Any:
-    """Give the first value that the chat log takes as a time; ``None`` where none is."""
-    kinds = (str, int, float, datetime)
-    return next(
-        (value for value in values if isinstance(value, kinds) and value and value is not True),
-        None,
-    )
+    """Give the first value that may be a time, out of the object around it; ``None`` where none is."""
+    for each in values:
+        value = unwrap_time(each)
+        if isinstance(value, (str, int, float, datetime)) and value and value is not True:
+            return value
+    return None
 
 
 def decode_json(value: Any) -> Any:

@@ -41,7 +41,7 @@ def read_mem0_dump(source: Source) -> Iterator[Message]:
             ):  # One call makes several memories, each with its messages.
                 source.drop("repeated messages", scope, len(said))
                 continue
-            source.report.seen[key] = ""
+            source.report.seen[key] = "", 0
             session = first_field(entry, "run_id", "session_id") or name_conversation(
                 source, file, number
             )

@@ -6,11 +6,12 @@ Layout: axolotl's page on conversation data sets.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from memlab.datasets.importers.export_messages import OWNER_SCOPE, Message, name_conversation
 from memlab.datasets.importers.loose_json import decode_json, first_field, get_nested
-from memlab.datasets.importers.openai_messages import read_conversation
+from memlab.datasets.importers.openai_messages import ConversationReader
 from memlab.datasets.source import Source
 
 _LISTS = ("conversations", "conversation", "items")
@@ -30,23 +31,28 @@ def is_sharegpt_list(file: Source) -> bool:
 
 
 def read_sharegpt(source: Source) -> Iterator[Message]:
-    """Read every conversation as a session of one scope; a pair of question and answer is two messages."""
-    sessions = set[str]()
-    for file, number, raw in source.member_values():
-        found = (decode_json(get_nested(raw, key)) for key in _LISTS)
-        listed = next((each for each in found if isinstance(each, list)), None)
-        if listed is not None:
-            source.drop(
-                "system messages", OWNER_SCOPE, bool(first_field(raw, "system", "system_prompt"))
-            )
-            listed = [turn for each in listed for turn in _split_pair(each)]
-        session = first_field(raw, "id", "conversation_id", "conversation_hash")
-        if (
-            session and listed is not None and session in sessions
-        ):  # An id that two have names neither.
-            session = f"{session} ({name_conversation(source, file, number)})"
-        sessions.add(session)
-        yield from read_conversation(source, file, number, raw, listed, session)
+    """Read every conversation as a session; a pair of question and answer is two messages, a row alone is one."""
+    reader, sessions = ConversationReader(source), set[str]()
+    for _, values in groupby(source.member_values(), lambda value: value[0].name):
+        rows = list[Any]()
+        for file, number, raw in values:
+            found = (decode_json(get_nested(raw, key)) for key in _LISTS)
+            listed = next((each for each in found if isinstance(each, list)), None)
+            if listed is None:
+                rows.append(raw)
+                continue
+            instructed = bool(first_field(raw, "system", "system_prompt"))
+            source.drop("system messages", OWNER_SCOPE, instructed)
+            turns = [turn for each in listed for turn in _split_pair(each)]
+            place = name_conversation(source, file, number)
+            session = first_field(raw, "id", "conversation_id", "conversation_hash")
+            if session in sessions:  # an id that two have names neither
+                session = f"{session} ({place})"
+            if session:
+                sessions.add(session)
+            yield from reader.read_list(file, raw, turns, session or place)
+        if rows:
+            yield from reader.read_rows(file, {}, rows)
 
 
 def _split_pair(raw: Any) -> Iterator[Any]:

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from memlab.datasets.fields import Record
-from memlab.datasets.importers.export_messages import Message
+from memlab.datasets.importers.conversation_rows import RowPlaces
+from memlab.datasets.importers.export_messages import (
+    Message,
+    keep_newest_version,
+    normalise_role,
+    read_role,
+)
+from memlab.datasets.importers.loose_json import first_field
+from memlab.datasets.importers.message_fields import (
+    NAMES,
+    describe_version,
+    read_message_id,
+    read_time_value,
+)
 from memlab.datasets.source import Source
 
 _NO_ROW = {"scope", "memlab", "question", "content", "messages", "conversations", "parts", "qa"}
@@ -22,13 +36,46 @@ def is_table_of_messages(file: Source) -> bool:
 
 
 def read_table_of_messages(source: Source) -> Iterator[Message]:
-    """Read every row of JSON, a CSV or a Parquet file; those of a file without scopes are one, named by it."""
+    """Read every row of JSON, a CSV or a Parquet file; those that name no scope, user or tenant are one, named by the
+    file."""
+    places, stems = RowPlaces(), Counter(file.path.stem for file in source.members)
     for file, number, raw in source.member_values():
+        if number == 1:
+            places.begin_file()
         with file.record(f"row {number}", raw):
-            record = Record(raw, f"row {number}")
-            row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
-            yield {
-                "scope": file.path.stem,
-                **row,
-                "text": "" if row.get("text") is None else row["text"],
-            }
+            scope = file.stem if stems[file.path.stem] > 1 else file.path.stem
+            row = _read_row(source, scope, Record(raw, f"row {number}"), places)
+            if row is not None:
+                yield row
+
+
+def _read_row(source: Source, scope: str, record: Record, places: RowPlaces) -> Message | None:
+    """Read a row with the fields of a chat log, or what stands for them; ``None`` for an older version of a row.
+
+    :param scope: of a row that names none.
+    """
+    row = {key: record[key] for key in (*_FIELDS, *record) if key in record}
+    if row.get("text") is None:
+        row["text"] = ""
+    role, name = read_role(Source(source.path), "", record, record)
+    user, session = places.place(record, asks=role != "assistant")
+    found = {"scope": user or scope, "session": session, "id": read_message_id(record)}
+    if first_field(record, *NAMES):
+        found["sender"] = name
+        row.pop("sender", None)
+    if normalise_role(record.get("role")) is None:
+        # A role that is none is the name of a person.
+        named = bool(first_field(record, "role"))
+        source.keep("messages of other roles", "", "kept as those of persons", named)
+        if named:
+            row["role"] = None
+        found |= {"role": role or "user", "sender": name} if named else {"role": role}
+    for key, value in found.items():
+        if value and row.get(key) is None:
+            row[key] = value
+    if row.get("timestamp") is None:
+        row["timestamp"] = read_time_value(record)
+    if row.get("id") is None:
+        return row
+    row["id"] = keep_newest_version(source, row, describe_version(record))
+    return row if row["id"] is not None else None

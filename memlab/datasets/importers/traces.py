@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from memlab.datasets.fields import BadField, parse_time
 from memlab.datasets.importers.export_messages import (
     OWNER_SCOPE,
     Message,
@@ -20,6 +21,7 @@ from memlab.datasets.importers.export_messages import (
     normalise_role,
     read_turns,
 )
+from memlab.datasets.importers.logged_calls import count_overlap
 from memlab.datasets.importers.loose_json import (
     decode_json,
     first_field,
@@ -103,7 +105,16 @@ def _make_step(
     lost = sum(
         bool(value) and not found for value, found in zip(given, (asked, answered), strict=True)
     )
-    return _Step(scope, session, f"{begun} {order}", asked, answered, begun, ended or begun, lost)
+    key = f"{_sortable_time(begun)} {order}"
+    return _Step(scope, session, key, asked, answered, begun, ended or begun, lost)
+
+
+def _sortable_time(value: Any) -> str:
+    """Give a time in a form that sorts, whatever file it stands in."""
+    try:
+        return parse_time(value, "time").astimezone(UTC).isoformat()
+    except BadField:
+        return str(value)
 
 
 def is_langsmith_export(file: Source) -> bool:
@@ -131,6 +142,8 @@ def read_langsmith_export(source: Source) -> Iterator[Message]:
         thread = next((step.session for _, step in runs if step.session), f"trace {trace}")
         scope = next((step.scope for _, step in runs if step.scope != OWNER_SCOPE), OWNER_SCOPE)
         roots = [step for root, step in runs if root and step.asked and step.answered]
+        if roots:
+            source.drop("runs within others", scope, len(runs) - len(roots))
         steps += [
             replace(step, session=thread, scope=scope)
             for step in roots or [step for _, step in runs]
@@ -248,16 +261,9 @@ def _deduplicate_messages(source: Source, steps: list[_Step]) -> Iterator[Messag
             source.drop("values of runs without messages", scope, run.lost)
             for listed, when in ((run.asked, run.begun), (run.answered, run.ended)):
                 heard = list(read_turns(source, scope, listed))
-                new = heard[_count_overlap(said, heard) :]
+                new = heard[count_overlap(said, heard) :]
                 said += [turn | {"timestamp": turn["timestamp"] or when} for turn in new]
         yield from make_session_messages(source, scope, session, said)
-
-
-def _count_overlap(said: list[Message], heard: list[Message]) -> int:
-    """Count the first messages of a run that the conversation so far ends with."""
-    old, new = [[(turn["role"], turn["text"].strip()) for turn in each] for each in (said, heard)]
-    sizes = range(min(len(old), len(new)), 0, -1)
-    return next((size for size in sizes if old[-size:] == new[:size]), 0)
 
 
 def _find_messages(value: Any, keys: tuple[str, ...], role: str) -> list[Any]:

@@ -1,0 +1,189 @@
+"""Calls of a model as logs and data sets for training hold them: what was asked, and what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from memlab.datasets.importers.export_messages import Message, normalise_role
+from memlab.datasets.importers.loose_json import decode_json, first_field, get_nested
+from memlab.datasets.importers.message_fields import has_words
+
+_WITHIN = ("", "body.", "request.", "request.body.", "params.")
+_ASKED = ("messages", "input", "contents", "prompt")
+_ANSWERED_WITHIN = ("", "response.", "response.body.", "body.", "result.message.", "result.")
+_CHOICES, _OUTPUT = "choices", ("output", "completion", "content")
+_ANSWERED = ("response", "completion", "chosen", "answer", "reply", "generation", "prediction")
+_SYSTEM = ("system", "instructions", "system_prompt")
+_ANSWER_IDS = ("id", "response.id", "response.body.id")
+_BEFORE = ("previous_response_id", "body.previous_response_id", "request.previous_response_id")
+
+
+@dataclass
+class Call:
+    """What went into a model and came out of it, as it is written.
+
+    :param asked: the messages of the request, the history before it too; ``None`` without one.
+    :param answers: the answers, which may repeat each other or the request.
+    :param others: how many answers were rejected, or are alternatives of the first.
+    :param system: how many instructions stand beside the messages.
+    """
+
+    asked: list[Any] | None
+    answers: list[list[Any]]
+    others: int
+    system: int
+
+
+def find_call(raw: Any) -> Call | None:
+    """Find the request and the answers in a record; ``None`` where it holds neither, as a message alone.
+
+    >>> call = find_call({"input": "Which bus?", "output": [{"role": "assistant", "content": "Line 4."}]})
+    >>> call.asked, [answer[0]["content"] for answer in call.answers]
+    ([{'role': 'user', 'content': 'Which bus?'}], ['Line 4.'])
+    """
+    if not isinstance(raw, dict) or _is_message(raw):
+        return None
+    asked = _find_request(raw)
+    answers, others = list[list[Any]](), 0
+    for said, alternatives in _find_answers(raw):
+        answers.append(said)
+        others += alternatives
+    if asked is None and not answers:
+        return None
+    others += has_words(raw.get("rejected"))
+    paths = [around + key for around in _WITHIN for key in _SYSTEM]
+    return Call(asked, answers, others, sum(has_words(get_nested(raw, path)) for path in paths))
+
+
+def _is_message(raw: dict[str, Any]) -> bool:
+    role = raw.get("role", raw.get("from", raw.get("sender")))
+    return isinstance(role, str) and not isinstance(raw.get("messages"), list)
+
+
+def _find_request(raw: dict[str, Any]) -> list[Any] | None:
+    instruction, given = raw.get("instruction"), raw.get("input")
+    if isinstance(instruction, str):
+        texts = [text for text in (instruction, given) if isinstance(text, str) and text.strip()]
+        return [{"role": "user", "content": "\n".join(texts)}]
+    for around in _WITHIN:
+        for key in _ASKED:
+            value = decode_json(get_nested(raw, around + key))
+            if isinstance(value, str) and value.strip():
+                return [{"role": "user", "content": value}]
+            if isinstance(value, list):
+                return [_as_message(each, "user") for each in value]
+    return None
+
+
+def _as_message(value: Any, role: str) -> Any:
+    """Give a text, or an object without a role, as a message of a role."""
+    if isinstance(value, str):
+        return {"role": role, "content": value}
+    if isinstance(value, dict) and not {"role", "from", "sender", "kwargs", "data"} & value.keys():
+        kind = first_field(value, "type")
+        if kind in ("", "message") or not normalise_role(kind):
+            return {"role": role} | value if kind in ("", "message", "text") else value
+    return value
+
+
+def _find_answers(raw: dict[str, Any]) -> Iterator[tuple[list[Any], int]]:
+    """Find the answers under every key that may hold one, each with how many alternatives stand beside it."""
+    for around in _ANSWERED_WITHIN:
+        choices = decode_json(get_nested(raw, around + _CHOICES))
+        if isinstance(choices, list) and choices:
+            first = get_nested(choices[0], "message") or get_nested(choices[0], "text")
+            if has_words(first):
+                yield _as_messages(first), len(choices) - 1
+        for key in _OUTPUT:
+            value = decode_json(get_nested(raw, around + key))
+            # The content of a bare record is that of a message, not an answer.
+            if has_words(value) and (around or key != "content"):
+                yield _as_messages(_with_role(raw, around, key, value)), 0
+    for key in _ANSWERED:
+        value = decode_json(raw.get(key))
+        if isinstance(value, dict) and not {"role", "content", "text"} & value.keys():
+            continue  # an answer of an API, which is read above
+        if has_words(value) and key not in _OUTPUT and not _is_api_answer(value):
+            yield _as_messages(value), 0
+
+
+def _is_api_answer(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("content"), list)
+
+
+def _with_role(raw: dict[str, Any], around: str, key: str, value: Any) -> Any:
+    """Give the content of an answer of Anthropic's API as a message; anything else as it is."""
+    if key != "content":
+        return value
+    about = get_nested(raw, around.rstrip("."))
+    return {**about, "role": first_field(about, "role") or "assistant"}
+
+
+def _as_messages(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        return [_as_message(value, "assistant")]
+    blocks = [each for each in value if isinstance(each, dict) and "role" not in each]
+    if blocks and all(first_field(each, "type") == "text" for each in blocks):
+        return [{"role": "assistant", "content": value}]
+    return [_as_message(each, "assistant") for each in value]
+
+
+def find_earlier_answer(raw: Any) -> str:
+    """Give the id of the answer that a call goes on from; empty where it names none."""
+    return first_field(raw, *_BEFORE)
+
+
+def read_answer_id(raw: Any) -> str:
+    """Give the id of the answer of a call, by which later calls name it; empty without one."""
+    return first_field(raw, *_ANSWER_IDS)
+
+
+def count_overlap(said: list[Message], heard: list[Message]) -> int:
+    """Count the first messages of a list that a conversation so far ends with.
+
+    >>> one, two = ({"role": "user", "text": text} for text in ("Hi", "So?"))
+    >>> count_overlap([one], [one, two])
+    1
+    """
+    old, new = ([_words_of(turn) for turn in each] for each in (said, heard))
+    sizes = range(min(len(old), len(new)), 0, -1)
+    return next((size for size in sizes if old[-size:] == new[:size]), 0)
+
+
+def _words_of(turn: Message) -> tuple[Any, str]:
+    return turn["role"], turn["text"].strip()
+
+
+class ToldHistories:
+    """The conversations of the calls so far, so that a call that repeats one goes on there."""
+
+    def __init__(self) -> None:
+        self.by_answer: dict[str, str] = {}
+        self.by_history: dict[int, str] = {}
+
+    def find_session(self, raw: Any, asked: list[Message]) -> tuple[str, int]:
+        """Give the session that a call goes on in, empty for one of its own, and how much of it is repeated.
+
+        A call goes on where it names the answer before it, or begins with all that was asked and
+        answered before, two messages or more.
+        """
+        for size in range(len(asked), 1, -1):
+            session = self.by_history.get(digest_turns_of(asked[:size]))
+            if session:
+                return session, size
+        return self.by_answer.get(find_earlier_answer(raw), ""), 0
+
+    def add(self, raw: Any, session: str, said: list[Message]) -> None:
+        """Take up a call with all that was said up to its answer."""
+        answer = read_answer_id(raw)
+        if answer:
+            self.by_answer[answer] = session
+        if len(said) > 1:
+            self.by_history[digest_turns_of(said)] = session
+
+
+def digest_turns_of(said: list[Message]) -> int:
+    """Give a digest of who said what in some messages."""
+    return hash(tuple(map(_words_of, said)))

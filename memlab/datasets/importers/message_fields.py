@@ -1,0 +1,113 @@
+"""Who says what in one message of a tool whose layout is not known: its role, its name, its content, its version."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import Any
+
+from memlab.datasets import fields
+from memlab.datasets.fields import BadField
+from memlab.datasets.importers.loose_json import first_field, first_text, first_time, get_nested
+
+TIMES = (
+    *("timestamp", "created_at", "create_time", "createdAt", "created", "ts", "sent_at", "sentAt"),
+    *("date", "datetime", "time", "update_time", "updated_at", "updatedAt"),
+)
+_CONTENT = (
+    *("content", "value", "text", "parts", "refusal", "contentParts", "content_parts"),
+    *("contentChunks", "contentBlocks", "content_blocks", "body", "message", "output_text"),
+)
+_CALLED = re.compile(r"(?i)text|content|message|body|utterance|parts|blocks|chunks")
+_NO_CONTENT = re.compile(r"(?i)id$|ids$|type$|count|parent|version|model|status|tokens|index")
+_THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details", "thinking", "thoughts")
+_IDS = ("id", "uuid", "messageId", "message_id", "msg_id")
+_EDITED = ("edited_at", "editedAt", "updated_at", "updatedAt", "update_time", "modified_at")
+_ROLE_TYPES = ("role_type", "roleType", "sender_type", "senderType", "author_type", "author.role")
+_FLAGS = {
+    "isCreatedByUser": ("user", "assistant"),
+    "is_created_by_user": ("user", "assistant"),
+    "is_user": ("user", "assistant"),
+    "isUser": ("user", "assistant"),
+    "fromUser": ("user", "assistant"),
+    "is_human": ("user", "assistant"),
+    "is_bot": ("assistant", "user"),
+    "isBot": ("assistant", "user"),
+}
+"""What a flag says of the role: where it is true, and where it is false."""
+NAMES = ("name", "sender_name", "senderName", "author_name", "authorName", "author.name")
+
+
+def read_flagged_role(raw: dict[str, Any]) -> str:
+    """Give the role that a flag of the message says; empty where none does.
+
+    >>> read_flagged_role({"sender": "GPT-4o", "isCreatedByUser": False})
+    'assistant'
+    """
+    for key, (if_true, if_false) in _FLAGS.items():
+        if isinstance(raw.get(key), bool):
+            return if_true if raw[key] else if_false
+    return ""
+
+
+def list_role_types(raw: dict[str, Any]) -> list[str]:
+    """List what a message says of the kind of its speaker beside ``role``, which may be a name then."""
+    return [called for key in _ROLE_TYPES if (called := first_field(raw, key))]
+
+
+def has_words(value: Any) -> bool:
+    """Say whether a value may hold what somebody said."""
+    if isinstance(value, str):
+        return bool(value.strip())
+    return isinstance(value, (list, dict)) and bool(value)
+
+
+def find_content(raw: dict[str, Any]) -> Any:
+    """Find what a message says: under a key that is known, or under one that is called like one; ``None`` without."""
+    for key in _CONTENT:
+        if has_words(raw.get(key)):
+            return raw[key]
+    transcript = get_nested(raw, "audio.transcript")
+    if has_words(transcript):
+        return transcript
+    for key, value in raw.items():
+        if not _CALLED.search(key) or _NO_CONTENT.search(key) or key in _THOUGHTS:
+            continue
+        if has_words(value) and not isinstance(value, dict):
+            return value
+    return None
+
+
+def holds_unknown_words(raw: dict[str, Any]) -> bool:
+    """Say whether a message without content has three words or more under some key."""
+    return any(isinstance(value, str) and len(value.split()) >= 3 for value in raw.values())
+
+
+def has_thoughts(raw: dict[str, Any]) -> bool:
+    """Say whether a message brings thoughts under a key of their own."""
+    return any(has_words(raw.get(key)) for key in _THOUGHTS)
+
+
+def read_message_id(raw: Any) -> str:
+    """Give the id of a message; empty without one."""
+    return first_field(raw, *_IDS)
+
+
+def read_time_value(raw: Any) -> Any:
+    """Give the time of a message as it is written; ``None`` without one."""
+    return first_time(*(get_nested(raw, key) for key in TIMES))
+
+
+def describe_version(raw: Any) -> str:
+    """Give a text by which versions of one message are compared: its version, and when it was edited.
+
+    >>> describe_version({"version": 2}) > describe_version({"version": 1}) > describe_version({})
+    True
+    """
+    number, when = get_nested(raw, "version"), first_time(*(get_nested(raw, k) for k in _EDITED))
+    edited = 0.0
+    with suppress(BadField, ValueError, OverflowError, OSError):
+        edited = fields.parse_time(when, "edited").timestamp()
+    if not isinstance(number, int) or isinstance(number, bool):
+        number = 0
+    return first_text(f"{number:020d} {edited:020.6f}" if number or edited else "")

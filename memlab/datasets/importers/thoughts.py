@@ -1,0 +1,35 @@
+"""Thoughts of a model that stand in the text of its answer, between tags, as models that reason write them."""
+
+from __future__ import annotations
+
+import re
+
+_TAG = r"(?:ant)?think(?:ing)?|thoughts?|reasoning"
+_CODE = r"```.*?(?:```|\Z)|`[^`\n]+`"
+_THOUGHT = re.compile(
+    rf"(?P<code>{_CODE})"
+    rf"|<(?P<tag>{_TAG})\b[^<>]*>.*?(?:</(?P=tag)\s*>|\Z)"
+    r"|<details\b[^<>]*\btype=[\"']reasoning[\"'][^<>]*>.*?(?:</details>|\Z)"
+    # Templates of chats write the opening tag, which is then in no answer.
+    rf"|\A(?:(?!<(?:{_TAG})\b|```).)*?</(?:{_TAG})\s*>",
+    re.DOTALL | re.IGNORECASE,
+)
+_MAY_HOLD = re.compile(rf"</?(?:{_TAG})\b|<details\b", re.IGNORECASE)
+
+
+def cut_thoughts(text: str) -> tuple[str, int]:
+    """Give the text of an answer without its thoughts, and how many there were; tags in code are text.
+
+    >>> cut_thoughts("<think>A guess.</think>Yes, at six.")
+    ('Yes, at six.', 1)
+    >>> cut_thoughts("Models write `<think>` first.")
+    ('Models write `<think>` first.', 0)
+    """
+    if not _MAY_HOLD.search(text):
+        return text, 0
+    found = [match for match in _THOUGHT.finditer(text) if match["code"] is None]
+    rest, end = list[str](), 0
+    for match in found:
+        rest.append(text[end : match.start()])
+        end = match.end()
+    return "".join([*rest, text[end:]]).strip(), len(found)
