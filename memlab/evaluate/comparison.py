@@ -9,10 +9,16 @@ import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
-from memlab.evaluate.groups import split_by
+from memlab.evaluate.groups import ALL_QUESTIONS, question_groups, split_by
 from memlab.evaluate.measures import Measure, MeasureLike, read_measures
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import ALPHA, compare_paired, holm, randomisation_test
+from memlab.evaluate.significance import (
+    ALPHA,
+    compare_paired,
+    holm,
+    randomisation_test,
+    verdicts,
+)
 from memlab.evaluate.tables import BOUNDS, Table
 from memlab.records import Dataset, Run
 
@@ -68,6 +74,25 @@ def compare_reports(
     )
 
 
+def compare_by_group(
+    reports: Sequence[Report], *, measure: MeasureLike, **options: Any
+) -> Table:
+    """Compare over all questions and over those with evidence in several sessions: one family of tests.
+
+    :param options: ``baseline``, ``stepwise`` and ``unit``, as in :func:`compare_reports`.
+    :returns: a row a group and system: ``group`` (see
+        :func:`~memlab.evaluate.groups.question_groups`) and the columns of
+        :func:`~memlab.evaluate.significance.verdicts`; without questions, rows whose ``n`` is 0.
+    """
+    groups = question_groups(reports[0].per_query)
+    parts = []
+    for name, where in groups.items():
+        kept = None if name == ALL_QUESTIONS else where
+        table = compare_reports(reports, measure=measure, where=kept, **options)
+        parts.append(table.select(pl.lit(name).alias("group"), pl.all()))
+    return verdicts(parts)
+
+
 def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.DataFrame:
     """Keep the questions that pass a predicate, and refuse one that is none, or that none passes."""
     try:
@@ -80,7 +105,7 @@ def _filter_questions(asked: pl.DataFrame, where: pl.Expr | str | None) -> pl.Da
         raise DataError(
             f"where={where!s} is no predicate over {', '.join(asked.columns)}: {error}"
         ) from None
-    if kept.is_empty():
+    if kept.is_empty() and where is not None:
         raise DataError(f"no question passes where={where!s}; nothing to compare: loosen it")
     return kept
 
@@ -197,6 +222,8 @@ def _wide_table(
 
 def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
     """Find the system (a column) that tests find better than every other on these questions, if one is."""
+    if not len(values):
+        return None
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")
     p: list[float] = []
     for other in (

@@ -30,7 +30,7 @@ from memlab.evaluate.measures import (
     read_measures,
     score,
 )
-from memlab.evaluate.significance import bootstrap_interval
+from memlab.evaluate.significance import bootstrap_interval, column_means
 from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.registry import measures as registered
@@ -149,9 +149,9 @@ class Report:
         wanted = [str(m) for m in self.pick(measures)]
         if by not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
-            self._means[by] = pl.concat([self._row(*each) for each in groups.items()]).fill_nan(
-                None
-            )
+            rows = [self._row(*each) for each in groups.items()]
+            nothing = self._row("all", self.per_query.with_row_index("_row").clear()).clear()
+            self._means[by] = pl.concat([nothing, *rows]).fill_nan(None)
         return self._means[by].filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
@@ -169,12 +169,12 @@ class Report:
         values, asked = part.select(names).to_numpy(), part["_row"].to_numpy()
         low, high = bootstrap_interval(values, seed=self.seed)
         bounds = {
-            name: [float(each[asked].mean()) for each in values]
+            name: column_means(np.stack(values, axis=1)[asked]).tolist()
             for name, values in self._bounds.items()
         }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
         return pl.DataFrame(
-            {**columns, "mean": values.mean(axis=0), "low": low, "high": high, **bounds}
+            {**columns, "mean": column_means(values), "low": low, "high": high, **bounds}
         )
 
     @cached_property
@@ -214,8 +214,9 @@ def evaluate(
     :param measures: what to measure; :data:`~memlab.evaluate.measures.DEFAULT_MEASURES` of the
         run's level by default.
     :param seed: of the bootstrap intervals.
-    :raises DataError: when no question has evidence, the run answers none of the dataset's
-        questions, or ranks documents that the dataset does not hold.
+    :returns: a report of no questions where none has evidence.
+    :raises DataError: when the run answers none of the dataset's questions, or ranks documents that
+        the dataset does not hold.
 
     >>> import memlab
     >>> data = memlab.sample(turns=200)

@@ -12,6 +12,7 @@ Miettinen, Biometrics 1968 (power of McNemar's test); Schuirmann 1987 (two one-s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -89,6 +90,24 @@ def _sum_units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarra
     return sums, np.bincount(code).astype(np.float64)
 
 
+def column_means(values: np.ndarray) -> np.ndarray:
+    """Give the mean of each column of values (n, m), NaN where there is no row."""
+    return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)
+
+
+def fewest_questions(tests: int = 1) -> int:
+    """Give the number of questions from which a paired test can be significant at all.
+
+    With n questions that all differ in one direction the exact p is 2 / 2^n; the smallest p of a
+    family must be below ``.05 / tests``.
+
+    >>> from memlab.evaluate.significance import fewest_questions
+    >>> fewest_questions(), fewest_questions(tests=64)
+    (6, 12)
+    """
+    return math.ceil(math.log2(2 * max(tests, 1) / ALPHA))
+
+
 def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
     """Give the two-sided p of paired differences under random flips of their signs.
 
@@ -161,11 +180,12 @@ def compare_paired(
     (mean_low, mean_high), (low, high) = (
         bootstrap_interval(each, scopes=scopes, seed=seed) for each in (values, differences)
     )
-    tested = reference != np.arange(len(reference))
+    # Without a question nothing is tested.
+    tested = (reference != np.arange(len(reference))) & (len(values) > 0)
     p = np.array(
         [randomisation_test(column, seed=seed) for column in _sum_units(differences, scopes)[0].T]
     )
-    rows = {"difference": differences.mean(axis=0), "low": low, "high": high, "p": p}
+    rows = {"difference": column_means(differences), "low": low, "high": high, "p": p}
     rows["p_holm"] = holm(np.where(tested, p, np.nan))
     rows |= {
         "win": (differences > 0).sum(0),
@@ -173,7 +193,7 @@ def compare_paired(
         "loss": (differences < 0).sum(0),
     }
     means = pl.DataFrame(
-        {"mean": values.mean(axis=0), "mean_low": mean_low, "mean_high": mean_high}
+        {"mean": column_means(values), "mean_low": mean_low, "mean_high": mean_high}
     )
     compared = pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all()))
     return (

@@ -12,7 +12,18 @@ import polars as pl
 
 from memlab.datasets.benchmarks.corrections import apply_corrections
 from memlab.errors import DataError, check_at_least
-from memlab.evaluate import Report, Table, compare_reports, evaluate, misses, results_table
+from memlab.evaluate import (
+    Report,
+    Table,
+    compare_reports,
+    conclusions,
+    evaluate,
+    misses,
+    read_measure,
+    results_table,
+)
+from memlab.evaluate.comparison import compare_by_group
+from memlab.evaluate.conclusions import Conclusions
 from memlab.evaluate.measures import MeasureLike
 from memlab.evaluate.report_files import (
     file_names,
@@ -106,6 +117,33 @@ class Experiment:
             table = compare_reports(self[data.name].at(level), measure=measure, **options)
             parts.append(table.select(pl.lit(data.name).alias("dataset"), pl.all()))
         return Table(pl.concat(parts))
+
+    def conclusions(self, measure: MeasureLike = "recall_all@10") -> Conclusions:
+        """Say in sentences what the comparison with the first system found, or what cannot be said.
+
+        Each follows from :func:`memlab.evaluate.comparison.compare_by_group` of the rankings of
+        turns, or of sessions where no turns were ranked.
+
+        >>> import memlab
+        >>> done = memlab.run(["bm25"], memlab.sample(), encoder=None, levels=["turn"])
+        >>> done.conclusions()[0][:45]
+        '`bm25` finds all evidence among the first 10 '
+        """
+        said = list[str]()
+        for data in self.datasets:
+            part = self[data.name]
+            reports = part.at(part.reports[0].level)
+            judged = compare_by_group(reports, measure=measure)
+            found = [*conclusions.recall(judged, measure=str(read_measure(measure)))]
+            found += conclusions.sessions_apart(
+                reports[-1].summary("evidence_sessions", measures=measure),
+                system=reports[-1].name,
+                measure=str(read_measure(measure)),
+            )
+            found += conclusions.of_one_memory(reports[0].per_query["scope"].n_unique())
+            several = len(self.datasets) > 1
+            said += [f"{data.name}: {sentence}" for sentence in found] if several else found
+        return Conclusions(said)
 
     def costs(self, **options: Any) -> Table:
         """Say what the language model behind each pipeline read and wrote; see :func:`memlab.experiments.costs`."""

@@ -15,6 +15,7 @@ from memlab.system_names import short_names
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
 
 
+@style.said_where_empty
 def sweep(
     frame: pl.DataFrame, *, measure: str = "recall_all@10", reference: str = "plain top-k"
 ) -> go.Figure:

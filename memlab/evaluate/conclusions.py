@@ -1,0 +1,424 @@
+"""Sentences that follow from a table: an answer first, then the figures that carry it.
+
+Each function takes frames as the rest of memlab gives them, and gives :class:`Conclusions`. A
+sentence says no more than its table: a share stands with its interval and the number of questions,
+a difference with its interval and corrected p, and where there are too few questions for any test to
+be significant, the sentence says so and gives no number.
+
+Shares are rounded to whole percent and p to two decimals. One question more or less, which is what
+rankings of two processors differ by, then mostly leaves a sentence as it is; the tables have all
+digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from memlab.evaluate.groups import ALL_QUESTIONS, SEVERAL_SESSIONS
+from memlab.evaluate.significance import ALPHA, fewest_questions
+
+CONFIDENCE = 0.95
+"""The level of an interval whose frame does not name one."""
+_PHRASES = {
+    ALL_QUESTIONS: "all {n:,} questions",
+    SEVERAL_SESSIONS: "the {n:,} questions with evidence in two or more sessions",
+}
+_COUNTED = ("better", "worse", "equivalent", "inconclusive")
+
+
+class Conclusions(tuple[str, ...]):
+    """Sentences, the answer first; printed or shown by a notebook, each is a point.
+
+    >>> from memlab.evaluate.conclusions import Conclusions
+    >>> print(Conclusions(["No: nothing is better.", "It costs more."]))
+    - No: nothing is better.
+    - It costs more.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(f"- {sentence}" for sentence in self)
+
+    __repr__ = __str__
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+# How numbers are written.
+
+
+def percent(share: float) -> str:
+    """Write a share in whole percent, and never one that is not quite 0 or 1 as 0 or 1.
+
+    >>> from memlab.evaluate.conclusions import percent
+    >>> percent(0.197), percent(0.001), percent(0.999), percent(1.0)
+    ('20 %', 'under 1 %', 'over 99 %', '100 %')
+    """
+    whole = round(100 * share)
+    if whole == 0 and share > 0:
+        return "under 1 %"
+    if whole == 100 and share < 1:
+        return "over 99 %"
+    return f"{whole} %"
+
+
+def points(difference: float) -> str:
+    """Write a difference of shares in whole points, with its sign.
+
+    >>> from memlab.evaluate.conclusions import points
+    >>> points(0.157), points(-0.093), points(-0.001)
+    ('+16', '−9', '0')
+    """
+    whole = round(100 * difference)
+    return f"{whole:+d}".replace("-", "−") if whole else "0"
+
+
+def share_text(row: Mapping[str, Any], value: str = "mean", prefix: str = "mean_") -> str:
+    """Write a share with its interval and the level of it: ``20 % [95 %: 14 to 26]``.
+
+    :param row: of a table: ``value``, and its ends ``low`` and ``high`` after the prefix.
+    """
+    low, high = row[f"{prefix}low"], row[f"{prefix}high"]
+    if low is None or high is None:
+        return f"{round(row[value] * row['n']):,} of {row['n']:,}"
+    level = _level(row, f"{prefix}level")
+    return f"{percent(row[value])} [{level}: {round(100 * low)} to {round(100 * high)}]"
+
+
+def difference_text(row: Mapping[str, Any]) -> str:
+    """Write a paired difference with its interval and the level of it: ``+16 points [95 %: +11 to +21]``."""
+    low, high = row["low"], row["high"]
+    if low is None or high is None:
+        return f"{row['win']:,} won and {row['loss']:,} lost"
+    ends = f"{_level(row, 'level')}: {points(low)} to {points(high)}"
+    return f"{points(row['difference'])} points [{ends}]"
+
+
+def p_text(p: float, tests: int = 1) -> str:
+    """Write a p value to two decimals, and what it is corrected for.
+
+    >>> from memlab.evaluate.conclusions import p_text
+    >>> p_text(0.0004, 8), p_text(0.0312)
+    ('p < .001, corrected for 8 tests', 'p = .03')
+    """
+    if p < 0.001:
+        text = "p < .001"
+    elif p < 0.01:
+        text = f"p = {p:.3f}".replace("0.", ".")
+    elif p < 0.995:
+        text = f"p = {p:.2f}".replace("0.", ".")
+    else:
+        text = "p = 1"
+    return f"{text}, corrected for {tests} tests" if tests > 1 else text
+
+
+def listed(words: Iterable[str]) -> str:
+    """Join words as a sentence does.
+
+    >>> from memlab.evaluate.conclusions import listed
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def _level(row: Mapping[str, Any], column: str) -> str:
+    level = row.get(column) or row.get("level") or CONFIDENCE
+    over = " over memories" if row.get("unit") == "scope" else ""
+    return f"{100 * level:.3g} %{over}"
+
+
+def _asked(group: str, n: int) -> str:
+    """Name the questions of a group: ``the 178 questions with evidence in two or more sessions``."""
+    if n == 1:
+        phrase = _PHRASES.get(group, "").partition("questions")[2]
+        return f"the one question{phrase}"
+    return _PHRASES.get(group, f"the {{n:,}} questions ({group})").format(n=n)
+
+
+def _code(name: str) -> str:
+    return f"`{name}`"
+
+
+def _found(measure: str) -> str:
+    """Say what a measure counts."""
+    name, _, depth = measure.partition("@")
+    what = {"recall_all": "all evidence", "recall_any": "some evidence"}.get(name)
+    if what is None:
+        return measure
+    if depth.isdigit():
+        return f"{what} among the first {depth}"
+    return f"{what} within {depth}"
+
+
+# What cannot be said.
+
+
+def nothing_measured(n_questions: int = 0) -> str:
+    """Say that no question has evidence, so that nothing can be said."""
+    asked = f"none of the {n_questions:,} questions has" if n_questions else "no question has"
+    return (
+        f"Nothing can be said: {asked} evidence. "
+        "Label some questions with the turns that answer them."
+    )
+
+
+def too_few(n: int, tests: int, what: str, *, group: str = ALL_QUESTIONS) -> str:
+    """Say that so few questions cannot answer, and how many could.
+
+    >>> from memlab.evaluate.conclusions import too_few
+    >>> print(too_few(5, 8, "whether another system finds more"))
+    These 5 questions cannot say whether another system finds more: with 8 tests, no difference is significant below 9 questions.
+    """
+    those = {1: "This one question"}.get(n, f"These {n} questions")
+    if group == SEVERAL_SESSIONS:
+        those = those.replace("These", "The")
+        those += " with evidence in two or more sessions"
+        those = those.replace("This one", "The one")
+    counted = "one test" if tests == 1 else f"{tests} tests"
+    least = fewest_questions(tests)
+    return (
+        f"{those} cannot say {what}: with {counted}, no difference is significant below "
+        f"{least} questions."
+    )
+
+
+def without_several_sessions(groups: Iterable[str]) -> list[str]:
+    """Say that no question has evidence in several sessions, where that is so."""
+    if SEVERAL_SESSIONS in groups:
+        return []
+    return [
+        "No question has evidence in two or more sessions: about such questions nothing can be said."
+    ]
+
+
+def of_one_memory(n_scopes: int) -> list[str]:
+    """Say that all questions are about one memory, where that is so."""
+    if n_scopes != 1:
+        return []
+    return ["All questions are about one memory: what holds for others cannot be said."]
+
+
+# What is found.
+
+
+def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say which system finds all evidence of more questions than the baseline.
+
+    :param judged: what :func:`memlab.evaluate.comparison.compare_by_group` gave.
+
+    >>> import memlab
+    >>> from memlab.evaluate import conclusions
+    >>> from memlab.evaluate.comparison import compare_by_group
+    >>> done = memlab.run(["bm25(b=0)", "bm25"], memlab.sample(), encoder=None, store=None, levels=["turn"])
+    >>> said = conclusions.recall(compare_by_group(done.reports, measure="recall_all@10"), measure="recall_all@10")
+    >>> said[0].partition(":")[0]
+    'No'
+    """
+    said, tests = list[str](), judged["p"].count()
+    if not judged["n"].sum():
+        return Conclusions([nothing_measured()])
+    for (group,), rows in reversed([*judged.group_by("group", maintain_order=True)]):
+        n = rows["n"][0]
+        base = rows.filter(pl.col("p").is_null()).row(0, named=True)
+        others = rows.drop_nulls("p").sort("mean", descending=True, maintain_order=True)
+        if others.is_empty():
+            found = f"{share_text(base)} of {_asked(group, n)}"
+            said.append(f"{_code(base['system'])} finds {_found(measure)} for {found}.")
+        elif n < fewest_questions(tests):
+            what = f"whether another system finds more than {_code(base['system'])}"
+            said.append(too_few(n, tests, what, group=group))
+        else:
+            said.append(_best_of(others.row(0, named=True), base, group, tests, measure))
+            said += _significantly_worse(others, group)
+    return Conclusions([*said, *without_several_sessions(judged["group"])])
+
+
+def _best_of(
+    best: Mapping[str, Any], base: Mapping[str, Any], group: str, tests: int, measure: str
+) -> str:
+    """Answer for one group of questions whether the best of the other systems is better than the baseline."""
+    asked, gain = _asked(group, best["n"]), f"{difference_text(best)}, {p_text(best['p_holm'], tests)}"
+    first, other = _code(base["system"]), _code(best["system"])
+    if best["verdict"] == "better":
+        return (
+            f"Yes: {other} finds {_found(measure)} for {share_text(best)} of {asked}, {first} for "
+            f"{share_text(base)}: {gain}."
+        )
+    return (
+        f"No: of {asked}, {first} finds {_found(measure)} for {share_text(base)}, and no other "
+        f"system significantly more; the highest, {other}: {gain}."
+    )
+
+
+def _significantly_worse(tested: pl.DataFrame, group: str) -> list[str]:
+    worse = tested.filter(verdict="worse").to_dicts()
+    if not worse:
+        return []
+    lost = listed(f"{_code(row['system'])} ({difference_text(row)})" for row in worse)
+    return [f"Significantly less over {_asked(group, worse[0]['n'])}: {lost}."]
+
+
+def sessions_apart(summary: pl.DataFrame, *, system: str, measure: str) -> Conclusions:
+    """Set questions with evidence in one session beside those with evidence in several.
+
+    :param summary: of a report, by ``evidence_sessions``, of one measure; see
+        :meth:`memlab.evaluate.Report.summary`.
+    """
+    rows = {row["group"]: row for row in summary.to_dicts()}
+    one, several = rows.get("1"), rows.get("≥ 2")
+    if one is None or several is None or min(one["n"], several["n"]) < fewest_questions():
+        return Conclusions()
+    texts = [
+        f"{share_text(row, prefix='')} of the {row['n']:,} questions with evidence in {where}"
+        for row, where in ((one, "one session"), (several, "several"))
+    ]
+    return Conclusions(
+        [f"{_code(system)} finds {_found(measure)} for {texts[0]}, and for {texts[1]}."]
+    )
+
+
+def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say which steps of an ablation are significant, and what all of them bring.
+
+    :param judged: what :func:`memlab.evaluate.comparison.compare_by_group` gave, stepwise.
+    :param whole: the same, of the first and the last step alone.
+    """
+    tests, n = judged["p"].count(), judged["n"].max()
+    if not n:
+        return Conclusions([nothing_measured()])
+    said, enough = list[str](), judged.filter(pl.col("n") >= fewest_questions(tests))
+    small = judged.filter(pl.col("n") < fewest_questions(tests))
+    if enough.height:
+        said.append(_significant_steps(enough, tests))
+    for (group, few), _ in small.group_by("group", "n", maintain_order=True):
+        said.append(too_few(few, tests, "which step adds", group=group))
+    for row in reversed(whole.drop_nulls("p").to_dicts()):
+        if row["n"] >= fewest_questions(whole["p"].count()):
+            first = whole.filter(pl.col("p").is_null(), group=row["group"]).row(0, named=True)
+            gain = f"{difference_text(row)}, {p_text(row['p_holm'], whole['p'].count())}"
+            said.append(
+                f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes from "
+                f"{share_text(first)} to {share_text(row)} of {_asked(row['group'], row['n'])}: {gain}."
+            )
+    return Conclusions([*said, *without_several_sessions(judged["group"])])
+
+
+def _significant_steps(judged: pl.DataFrame, tests: int) -> str:
+    significant = judged.filter(pl.col("verdict").is_in(["better", "worse"])).to_dicts()
+    if not significant:
+        return f"No: not one step alone adds significantly ({tests} tests)."
+    texts = [
+        f"{_code(row['system'])} over {_asked(row['group'], row['n'])} ({difference_text(row)}, "
+        f"{p_text(row['p_holm'])})"
+        for row in significant
+    ]
+    answer = "Yes" if any(row["verdict"] == "better" for row in significant) else "No"
+    which = "is" if len(texts) == 1 else "are"
+    return (
+        f"{answer}: of {tests} tests of single steps {len(texts)} {which} significant after "
+        f"correction, {listed(texts)}."
+    )
+
+
+def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Conclusions:
+    """Count what the last pipeline misses, and name the most frequent causes.
+
+    :param missed: what :func:`memlab.evaluate.misses` gave.
+    :param causes: what :func:`memlab.evaluate.count_by_cause` gave of them.
+    """
+    if missed.is_empty():
+        return Conclusions()
+    near = (missed["rank"] <= 2 * k).sum()
+    lost = missed["query_id"].n_unique()
+    first = (
+        f"{missed.height:,} evidence items of {lost:,} questions are not among the first {k}; "
+        f"{near:,} of them rank up to {2 * k}."
+    )
+    counted = causes.filter(pl.col("n") > 0).sort("n", descending=True, maintain_order=True).head(3)
+    names = listed(f"{cause} ({n:,})" for cause, n in counted.select("cause", "n").iter_rows())
+    return Conclusions([first, f"Most frequent causes of these: {names}."])
+
+
+def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say whether choosing otherwise among the candidates completes more, or less.
+
+    :param judged: all tests of one family, as :func:`memlab.evaluate.verdicts` gives them, with the
+        columns ``group`` and ``base`` (the ranking that is chosen from).
+    """
+    tested = judged.drop_nulls("p")
+    tests = tested.height
+    if not judged["n"].sum():
+        return Conclusions([nothing_measured()])
+    if tested["n"].max() < fewest_questions(tests):  # type: ignore[operator]
+        few = too_few(tested["n"].max(), tests, "whether choosing differently completes more")  # type: ignore[arg-type]
+        return Conclusions([few, *without_several_sessions(judged["group"])])
+    said = [_choice_answer(tested, tests)]
+    said += [
+        f"{verdict.capitalize()}: {_tested_text(row, tests)}."
+        for verdict, lowest in (("worse", False), ("better", True))
+        for row in _extreme(tested.filter(verdict=verdict), highest=lowest)
+    ]
+    if tested.filter(verdict="better").is_empty():
+        said += [f"Highest: {_tested_text(row, tests)}." for row in _extreme(tested, highest=True)]
+    for (group, n), _ in tested.group_by("group", "n", maintain_order=True):
+        if n < fewest_questions(tests):
+            said.append(too_few(n, tests, "whether it completes more", group=group))
+    return Conclusions([*said, *without_several_sessions(judged["group"])])
+
+
+def _choice_answer(tested: pl.DataFrame, tests: int) -> str:
+    """Answer in one sentence whether any choice is better or worse than the ranking that it chooses from."""
+    counts = {verdict: (tested["verdict"] == verdict).sum() for verdict in _COUNTED}
+    bases = listed(map(_code, tested["base"].unique(maintain_order=True)))
+    rest = f"{counts['equivalent']} are equivalent and {counts['inconclusive']} inconclusive"
+    harmful = tested.filter(verdict="worse")["system"].unique(maintain_order=True)
+    harm = f" ({listed(map(_code, harmful))})" if len(harmful) else ""
+    better = tested.filter(verdict="better")["system"].unique(maintain_order=True)
+    gain = f" ({listed(map(_code, better))})" if len(better) else ""
+    answer = "Yes" if counts["better"] else "No"
+    return (
+        f"{answer}: of {tests} tests against {bases}, {counts['better'] or 'none'} complete "
+        f"significantly more{gain}, {counts['worse'] or 'none'} significantly less{harm}, {rest}."
+    )
+
+
+def _extreme(tested: pl.DataFrame, *, highest: bool) -> list[dict[str, Any]]:
+    """Give the row with the largest difference or the smallest, if there is one."""
+    ordered = tested.sort("difference", descending=highest, maintain_order=True)
+    return ordered.head(1).to_dicts()
+
+
+def _tested_text(row: Mapping[str, Any], tests: int) -> str:
+    return (
+        f"{_code(row['system'])} on {_code(row['base'])} over {_asked(row['group'], row['n'])}, "
+        f"{difference_text(row)}, {p_text(row['p_holm'], tests)}"
+    )
+
+
+def similarity(pairs: pl.DataFrame) -> Conclusions:
+    """Say whether the evidence items of an answer resemble each other more than other turns do.
+
+    :param pairs: a row a kind of :data:`memlab.cluster.evidence_spread.PAIR_KINDS`: ``kind``, ``n``,
+        ``mean`` (the median cosine), ``low`` and ``high`` (the quartiles).
+    """
+    rows = {row["kind"]: row for row in pairs.to_dicts()}
+    own = rows.get("evidence, other session") or rows.get("evidence, same session")
+    controls = [row for kind, row in rows.items() if "random" in kind]
+    if own is None or not controls:
+        return Conclusions(["How similar evidence items are cannot be said: no answer has two."])
+    higher = all(own["low"] > row["mean"] for row in controls)
+    answer = "resemble" if higher else "do not clearly resemble"
+    texts = [
+        f"{row['mean']:.2f} ({row['kind']}, quartiles {row['low']:.2f} and {row['high']:.2f}, {row['n']:,} pairs)"
+        for row in (own, *controls)
+    ]
+    return Conclusions(
+        [f"Evidence items of one answer {answer} each other more than other turns do: median cosine {listed(texts)}."]
+    )
