@@ -15,10 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from memlab.evaluate.groups import ALL_QUESTIONS, SEVERAL_SESSIONS
-from memlab.evaluate.significance import ALPHA, fewest_questions
+from memlab.evaluate.groups import (
+    ALL_QUESTIONS,
+    MULTI_SESSION,
+    SEVERAL_SESSIONS,
+    multi_session_group,
+)
+from memlab.evaluate.report import Report
+from memlab.evaluate.significance import ALPHA, fewest_questions, wilson_interval
 
 CONFIDENCE = 0.95
 """The level of an interval whose frame does not name one."""
@@ -205,6 +212,19 @@ def of_one_memory(n_scopes: int) -> list[str]:
     return ["All questions are about one memory: what holds for others cannot be said."]
 
 
+def asked_elsewhere(wanted: str, used: str, *, lacking: str) -> list[str]:
+    """Say that the questions are those of other data, where the data that were wanted have none.
+
+    >>> from memlab.evaluate.conclusions import asked_elsewhere
+    >>> asked_elsewhere("mine", "sample", lacking="question about a changed value")
+    ['mine has no question about a changed value, so nothing can be said about it; what follows is of sample.']
+    """
+    if wanted == used:
+        return []
+    line = f"{wanted} has no {lacking}, so nothing can be said about it; what follows is of {used}."
+    return [line]
+
+
 # What is found.
 
 
@@ -224,6 +244,10 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     said, tests = list[str](), judged["p"].count()
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
+    if 0 < tests and judged["n"].max() < fewest_questions(tests):  # type: ignore[operator]
+        what = "whether another system finds more"
+        few = too_few(judged["n"].max(), tests, what)  # type: ignore[arg-type]
+        return Conclusions([few, *without_several_sessions(judged["group"])])
     for (group,), rows in reversed([*judged.group_by("group", maintain_order=True)]):
         n = rows["n"][0]
         base = rows.filter(pl.col("p").is_null()).row(0, named=True)
@@ -265,14 +289,31 @@ def _significantly_worse(tested: pl.DataFrame, group: str) -> list[str]:
     return [f"Significantly less over {_asked(group, worse[0]['n'])}: {lost}."]
 
 
-def sessions_apart(summary: pl.DataFrame, *, system: str, measure: str) -> Conclusions:
-    """Set questions with evidence in one session beside those with evidence in several.
+def some_and_all(report: Report, *, measure: str) -> Conclusions:
+    """Set the questions of which some evidence is found beside those of which all is.
 
-    :param summary: of a report, by ``evidence_sessions``, of one measure; see
-        :meth:`memlab.evaluate.Report.summary`.
+    :param report: one that has ``recall_any`` at the depth of ``measure``, else there is no
+        sentence.
     """
+    some = measure.replace("recall_all", "recall_any")
+    if some == measure or some not in map(str, report.measures):
+        return Conclusions()
+    by, group = multi_session_group(report.per_query)
+    rows = report.summary(by, measures=[some, measure]).filter(group=group).to_dicts()
+    if not rows or rows[0]["n"] < fewest_questions():
+        return Conclusions()
+    found, every = (share_text(row, prefix="") for row in rows)
+    phrase = _asked(SEVERAL_SESSIONS if by != "all" else ALL_QUESTIONS, rows[0]["n"])
+    return Conclusions(
+        [f"{_code(report.name)} finds {_found(some)} for {found} of {phrase}, all for {every}."]
+    )
+
+
+def sessions_apart(report: Report, *, measure: str) -> Conclusions:
+    """Set questions with evidence in one session beside those with evidence in several."""
+    summary = report.summary("evidence_sessions", measures=measure)
     rows = {row["group"]: row for row in summary.to_dicts()}
-    one, several = rows.get("1"), rows.get("≥ 2")
+    one, several = rows.get("1"), rows.get(MULTI_SESSION)
     if one is None or several is None or min(one["n"], several["n"]) < fewest_questions():
         return Conclusions()
     texts = [
@@ -280,7 +321,7 @@ def sessions_apart(summary: pl.DataFrame, *, system: str, measure: str) -> Concl
         for row, where in ((one, "one session"), (several, "several"))
     ]
     return Conclusions(
-        [f"{_code(system)} finds {_found(measure)} for {texts[0]}, and for {texts[1]}."]
+        [f"{_code(report.name)} finds {_found(measure)} for {texts[0]}, and for {texts[1]}."]
     )
 
 
@@ -293,6 +334,9 @@ def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclus
     tests, n = judged["p"].count(), judged["n"].max()
     if not n:
         return Conclusions([nothing_measured()])
+    if n < fewest_questions(tests):  # type: ignore[operator]
+        few = too_few(n, tests, "which step adds")  # type: ignore[arg-type]
+        return Conclusions([few, *without_several_sessions(judged["group"])])
     said, enough = list[str](), judged.filter(pl.col("n") >= fewest_questions(tests))
     small = judged.filter(pl.col("n") < fewest_questions(tests))
     if enough.height:
@@ -331,7 +375,8 @@ def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Concl
     """Count what the last pipeline misses, and name the most frequent causes.
 
     :param missed: what :func:`memlab.evaluate.misses` gave.
-    :param causes: what :func:`memlab.evaluate.count_by_cause` gave of them.
+    :param causes: what :func:`memlab.evaluate.count_by_cause` gave of them, with the ``group`` of
+        questions.
     """
     if missed.is_empty():
         return Conclusions()
@@ -341,7 +386,8 @@ def still_missed(missed: pl.DataFrame, causes: pl.DataFrame, *, k: int) -> Concl
         f"{missed.height:,} evidence items of {lost:,} questions are not among the first {k}; "
         f"{near:,} of them rank up to {2 * k}."
     )
-    counted = causes.filter(pl.col("n") > 0).sort("n", descending=True, maintain_order=True).head(3)
+    of_all = causes.filter(pl.col("n") > 0, group=ALL_QUESTIONS)
+    counted = of_all.sort("n", descending=True, maintain_order=True).head(3)
     names = listed(f"{cause} ({n:,})" for cause, n in counted.select("cause", "n").iter_rows())
     return Conclusions([first, f"Most frequent causes of these: {names}."])
 
@@ -405,20 +451,217 @@ def _tested_text(row: Mapping[str, Any], tests: int) -> str:
 def similarity(pairs: pl.DataFrame) -> Conclusions:
     """Say whether the evidence items of an answer resemble each other more than other turns do.
 
-    :param pairs: a row a kind of :data:`memlab.cluster.evidence_spread.PAIR_KINDS`: ``kind``, ``n``,
-        ``mean`` (the median cosine), ``low`` and ``high`` (the quartiles).
+    :param pairs: a row a kind of :data:`memlab.cluster.evidence_spread.PAIR_KINDS`: ``kind``, ``n``
+        (questions), ``mean`` (the median cosine), ``low`` and ``high`` (the quartiles).
     """
     rows = {row["kind"]: row for row in pairs.to_dicts()}
-    own = rows.get("evidence, other session") or rows.get("evidence, same session")
+    own = rows.get("evidence, other session")
     controls = [row for kind, row in rows.items() if "random" in kind]
-    if own is None or not controls:
-        return Conclusions(["How similar evidence items are cannot be said: no answer has two."])
+    if own is None or not controls or own["n"] < fewest_questions():
+        few = f"{own['n'] if own else 0} questions have evidence in two sessions, and {fewest_questions()} are the fewest."
+        return Conclusions([f"How similar the evidence items of one answer are cannot be said: {few}"])
     higher = all(own["low"] > row["mean"] for row in controls)
     answer = "resemble" if higher else "do not clearly resemble"
     texts = [
-        f"{row['mean']:.2f} ({row['kind']}, quartiles {row['low']:.2f} and {row['high']:.2f}, {row['n']:,} pairs)"
-        for row in (own, *controls)
+        f"{row['mean']:.2f} ({name}; quartiles {row['low']:.2f} and {row['high']:.2f}, {row['n']:,} questions)"
+        for name, row in [("of two items", own), *((row["kind"], row) for row in controls)]
     ]
     return Conclusions(
-        [f"Evidence items of one answer {answer} each other more than other turns do: median cosine {listed(texts)}."]
+        [
+            f"Evidence items of different sessions {answer} each other more than other turns do: "
+            f"median cosine {listed(texts)}."
+        ]
+    )
+
+
+def conditions(compared: pl.DataFrame, *, asked: str, what: str) -> Conclusions:
+    """Say which conditions hold for more questions than the first one.
+
+    :param compared: what :func:`memlab.evaluate.comparison.compare_outcomes` gave.
+    :param asked: of what questions, such as ``questions about a changed value``.
+    :param what: what holds, such as ``the current value ranks first``.
+    """
+    if compared.is_empty():
+        return Conclusions([f"Whether {what} cannot be said: there are no {asked}."])
+    tested, n = compared.drop_nulls("p").to_dicts(), compared["n"][0]
+    base = compared.filter(pl.col("p").is_null()).row(0, named=True)
+    if n < fewest_questions(len(tested)):
+        few = too_few(n, len(tested), f"when {what}")
+        return Conclusions([few.replace("questions cannot", f"{asked} cannot", 1)])
+    significant = [row for row in tested if row["p_holm"] < ALPHA]
+    answer = "Yes" if any(row["difference"] > 0 for row in significant) else "No"
+    head = f"{answer}: with {_code(base['system'])} {what} for {share_text(base)} of {n:,} {asked}"
+    texts = [
+        f"with {_code(row['system'])} for {share_text(row)} ({difference_text(row)}, {p_text(row['p_holm'])})"
+        for row in tested
+    ]
+    return Conclusions([f"{head}; {listed(texts)}."])
+
+
+def decay_curves(losses: pl.DataFrame, half: Mapping[str, Any] | None) -> Conclusions:
+    """Say which family of decay curves predicts held-out facts best, and after how long half no longer hold.
+
+    :param losses: what :func:`memlab.knowledge.decay_fitting.compare_curves` gave.
+    :param half: the row of the half-life in the intervals of an exponential fit: ``estimate``, ``low``
+        and ``high`` in days.
+    """
+    if losses.is_empty() or half is None:
+        return Conclusions(["How fast facts stop to hold cannot be said: there are too few labels."])
+    ordered = losses.sort("log_loss", maintain_order=True)
+    fitted = ordered.filter(~pl.col("family").is_in(["constant", "default"]))
+    best, n = fitted["family"][0], losses["n"][0]
+    beyond = ordered.filter(pl.col("difference_low") > 0)["family"].to_list()
+    worse = [family for family in fitted["family"] if family in beyond]
+    text = f"significantly worse {'is' if len(worse) == 1 else 'are'} {listed(worse)}" if worse else "no other is significantly worse"
+    said = [f"On {n:,} facts, of the fitted families `{best}` has the lowest log-loss; {text}."]
+    controls = [family for family in ("default", "constant") if family in beyond]
+    if controls:
+        said.append(f"It predicts significantly better than {listed(map(_code, controls))}.")
+    ends = f"[{_level(half, 'level')}: {half['low']:.2g} to {half['high']:.2g}]"
+    said.append(f"Half of the facts no longer hold after {half['estimate']:.2g} days {ends} (exponential).")
+    return Conclusions(said)
+
+
+def cited(kept: pl.DataFrame) -> Conclusions:
+    """Say how much of the evidence summaries still cite.
+
+    :param kept: ``kind`` (of summary), ``form`` (``questions`` or ``turns``), ``n``, ``mean``,
+        ``low`` and ``high``.
+    """
+    texts = []
+    for (kind,), rows in kept.group_by("kind", maintain_order=True):
+        of = {row["form"]: row for row in rows.to_dicts()}
+        if of["questions"]["n"]:
+            asked, turns = (share_text(of[form], prefix="") for form in ("questions", "turns"))
+            texts.append(f"{kind}: {asked} of {of['questions']['n']:,} questions ({turns} of the turns)")
+    if not texts:
+        return Conclusions(["What summaries keep cannot be said: no question has evidence."])
+    return Conclusions([f"Every evidence item is cited by summaries of a {'; '.join(texts)}."])
+
+
+def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
+    """Say whether rankings that are fused with a baseline find more than it.
+
+    :param judged: what :func:`memlab.evaluate.verdicts` gave, of one or several data sets beside
+        each other: ``over`` names each.
+    """
+    tested = judged.drop_nulls("p")
+    tests = tested.height
+    if not judged["n"].sum():
+        return Conclusions([nothing_measured()])
+    if tested["n"].max() < fewest_questions(tests):  # type: ignore[operator]
+        return Conclusions([too_few(tested["n"].max(), tests, "whether a search through summaries finds more")])  # type: ignore[arg-type]
+    better = tested.filter(verdict="better").to_dicts()
+    texts = [f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)" for row in better]
+    head = f"Yes: {listed(texts)}" if better else f"No: of {tests} tests none"
+    many = "find" if len(better) > 1 else "finds"
+    said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
+    for row in tested.filter(pl.col("system").str.contains("best")).to_dicts():
+        if row["n"] >= fewest_questions(tests):
+            said.append(f"{_code(row['system'])}: {difference_text(row)} of {row['n']:,} questions, {p_text(row['p_holm'], tests)}.")
+    return Conclusions(said)
+
+
+def follow_ups(table: pl.DataFrame, *, k: int) -> Conclusions:
+    """Say what follow-up questions lose as they are asked, and what brings it back.
+
+    :param table: of one depth, as :func:`memlab.experiments.follow_up_forms_table` gives it.
+    """
+    overall = {row["form"]: row for row in table.filter(kind="all").to_dicts()}
+    if not overall:
+        return Conclusions(["Nothing can be said: there is no follow-up question."])
+    alone, n = overall["standalone"], overall["standalone"]["n"]
+    others = {form: row for form, row in overall.items() if form != "standalone"}
+    if n < fewest_questions(len(others)):
+        few = too_few(n, len(others), "what a follow-up loses")
+        return Conclusions([few.replace("question", "follow-up")])
+    asked = others.pop("as asked")
+    lost = asked["p_holm"] < ALPHA and asked["difference"] < 0
+    said = [
+        f"{'Yes, it loses' if lost else 'No significant loss'}: as asked, all evidence is among the first {k} "
+        f"for {share_text(asked)} of {n:,} follow-ups, in the form that stands alone for "
+        f"{share_text(alone)}: {difference_text(asked)}, {p_text(asked['p_holm'])}."
+    ]
+    for form, row in others.items():
+        same = "significantly less than" if row["p_holm"] < ALPHA and row["difference"] < 0 else "not significantly different from"
+        said.append(
+            f"Rewritten by `{form}`: {share_text(row)}, {same} the form that stands alone ({difference_text(row)}, "
+            f"{p_text(row['p_holm'])})."
+        )
+    return Conclusions([*said, *_worst_kind(table)])
+
+
+def _worst_kind(table: pl.DataFrame) -> list[str]:
+    """Name the kind of follow-up that loses most as asked, of those with enough questions."""
+    enough = table.filter(pl.col("kind") != "all", pl.col("n") >= fewest_questions(), form="as asked")
+    worst = enough.sort("difference", maintain_order=True).head(1).to_dicts()
+    return [
+        f"The kind that loses most as asked is `{row['kind']}`: {share_text(row)} of {row['n']:,}, "
+        f"{difference_text(row)}."
+        for row in worst
+    ]
+
+
+def won_and_lost(won: int, lost: int, n: int, *, p: float, what: str) -> Conclusions:
+    """Say whether a change that wins some questions and loses others is significant."""
+    answer = "significantly" if p < ALPHA else "not significantly"
+    return Conclusions([f"{what} wins {won:,} and loses {lost:,} of {n:,}: {answer} ({p_text(p)})."])
+
+
+def memories(systems: pl.DataFrame, tests: pl.DataFrame, *, baseline: str) -> Conclusions:
+    """Say which memories find all evidence of more questions than the baseline, and which of fewer.
+
+    :param systems: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
+    :param tests: :attr:`memlab.experiments.compare_systems.Comparison.tests`.
+    """
+    base = systems.row(by_predicate=pl.col("system") == baseline, named=True)
+    n, measure = base["n"], "recall_all@10"
+    if not n:
+        return Conclusions([nothing_measured()])
+    rows = tests.filter(measure=measure).to_dicts() if tests.height else []
+    if n < fewest_questions(len(rows)):
+        return Conclusions([too_few(n, len(rows), f"whether another system finds more than {_code(baseline)}")])
+    better = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] > 0]
+    worse = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] < 0]
+    level = [row for row in rows if row["p_holm"] >= ALPHA]
+    found = share_text(base, measure, f"{measure}_")
+    answer = "Yes: some system finds" if better else "No: no system finds"
+    said = [
+        f"{answer} {_found(measure)} for significantly more of {n:,} questions than {_code(baseline)} ({found})."
+    ]
+    for which, part in (("more", better), ("fewer", worse), ("neither more nor fewer", level)):
+        if part:
+            texts = [f"{_code(row['system'])} ({difference_text(row)})" for row in part]
+            said.append(f"Significantly {which}: {listed(texts)}; {len(rows)} tests.")
+    return Conclusions(said)
+
+
+def budgets(systems: pl.DataFrame, *, system: str) -> Conclusions:
+    """Say what a memory finds in few tokens and in many.
+
+    :param systems: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
+    """
+    row = systems.row(by_predicate=pl.col("system") == system, named=True)
+    names = [name for name in row if name.startswith("recall_all@") and name.endswith("tokens")]
+    if row["n"] < fewest_questions():
+        return Conclusions()
+    texts = []
+    for name in (names[0], names[-1]):
+        (low,), (high,) = wilson_interval(np.array([row[name] * row["n"]]), np.array([row["n"]]))
+        ends = {"n": row["n"], "mean": row[name], "low": low, "high": high}
+        budget = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
+        texts.append(f"in {budget:,} tokens for {share_text(ends, prefix='')}")
+    return Conclusions([f"{_code(system)} finds all evidence {texts[0]} of the questions, {texts[1]}."])
+
+
+def missed_by(missed: pl.DataFrame, *, system: str) -> Conclusions:
+    """Count how much of what a memory misses is not among its texts at all.
+
+    :param missed: what :func:`memlab.evaluate.misses` gave.
+    """
+    if missed.is_empty():
+        return Conclusions()
+    absent = missed["rank"].null_count()
+    return Conclusions(
+        [f"{_code(system)} misses {missed.height:,} evidence items; {absent:,} of them are in none of its texts."]
     )

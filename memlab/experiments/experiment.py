@@ -35,7 +35,7 @@ from memlab.evaluate.report_files import (
 from memlab.evaluate.tables import tables_to_markdown
 from memlab.evaluate.trec import write_qrels, write_run
 from memlab.experiments.costs import costs
-from memlab.explanation import Explanation, explain
+from memlab.explanation import Explanation, explain, explain_nothing
 from memlab.records import LEVELS, Dataset, Level, Run, qrels
 from memlab.retrieve import Bench
 
@@ -134,12 +134,10 @@ class Experiment:
             part = self[data.name]
             reports = part.at(part.reports[0].level)
             judged = compare_by_group(reports, measure=measure)
-            found = [*conclusions.recall(judged, measure=str(read_measure(measure)))]
-            found += conclusions.sessions_apart(
-                reports[-1].summary("evidence_sessions", measures=measure),
-                system=reports[-1].name,
-                measure=str(read_measure(measure)),
-            )
+            name = str(read_measure(measure))
+            found = [*conclusions.recall(judged, measure=name)]
+            found += conclusions.some_and_all(reports[-1], measure=name)
+            found += conclusions.sessions_apart(reports[-1], measure=name)
             found += conclusions.of_one_memory(reports[0].per_query["scope"].n_unique())
             several = len(self.datasets) > 1
             said += [f"{data.name}: {sentence}" for sentence in found] if several else found
@@ -168,13 +166,22 @@ class Experiment:
         )
         return Table(rows.select("query_id", "question", "answer", wanted, n_evidence="n_relevant"))
 
-    def why(self, query_id: str, *, system: str | None = None, k: int = 10) -> Explanation | str:
+    def why(
+        self, query_id: str | None = None, *, system: str | None = None, k: int = 10
+    ) -> Explanation | str:
         """Follow the evidence of one question through a pipeline; see :func:`memlab.explanation.explain`.
 
+        :param query_id: of the question; by default that which :meth:`worst` names first. Where no
+            question has evidence, an explanation without rows says so.
         :param system: the pipeline; the last by default.
         :raises DataError: when there is no such question, or it has no evidence.
         """
         row, data = self._index(system), self.data
+        if query_id is None:
+            lowest = self.worst(1, system=system)
+            if lowest.is_empty():
+                return explain_nothing()
+            query_id = lowest["query_id"][0]
         # What ranked: a system may have a name of its own.
         stages = self.runs[row].provenance.get("pipeline", self.cells["pipeline"][row])
         return explain(query_id, stages, self.benches[data.name](), data, k=k)

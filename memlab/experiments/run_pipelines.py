@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,7 @@ def run(
     for part in data:
         for level in at[part.name]:
             if qrels(part.questions, level).frame.is_empty():
-                _log.warning(unmeasurable_line(part, level))
+                _warn_once(unmeasurable_line(part, level))
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, bench, engine) for part in data]
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed)
@@ -290,6 +290,12 @@ def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
     for level in levels:
         describe_questions(dataset, level)
     return levels
+
+
+@cache
+def _warn_once(line: str) -> None:
+    """Log a warning the first time, since a notebook measures the same data again and again."""
+    _log.warning(line)
 
 
 def unmeasurable_line(dataset: Dataset, level: Level) -> str:

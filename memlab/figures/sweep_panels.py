@@ -34,9 +34,10 @@ def sweep(
     >>> [trace.name for trace in sweep_panels.sweep(rows).data]
     ['plain top-k', 'with the parameter']
     """
-    style.check_columns(
-        frame, ("parameter", "value", "mean", "low", "high", "baseline", "system"), "sweep"
-    )
+    columns = ("parameter", "value", "mean", "low", "high", "baseline", "system")
+    style.check_columns(frame, columns, "sweep")
+    frame = frame.drop_nulls("mean")
+    style.check_columns(frame, columns, "sweep (where something was measured)")
     names = ["with the parameter", reference]
     traces, heads = list[Any](), list[tuple[str, str]]()
     for p, (head, rows) in enumerate(
