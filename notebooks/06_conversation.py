@@ -77,7 +77,7 @@ about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": ser
 compared, table = (rows.filter(pl.col("k") == k).drop("k") for rows in (every_depth, deeper))
 leaning = table.filter(~pl.col("kind").is_in(["complete", "topic"]))
 fig = intervals.mean_intervals(
-    leaning.with_columns(low="mean_low", high="mean_high"), measure=f"recall_all@{k}", between=" → "
+    leaning.with_columns(low="mean_low", high="mean_high", level="mean_level"), measure=f"recall_all@{k}", between=" → "
 )
 n = compared["query_id"].n_unique()
 caption = f"Complete recall in the first {k} turns by kind of follow-up (n = {n}; 95 % bootstrap intervals)."
@@ -90,7 +90,7 @@ table.filter(kind="all").drop("kind", "win", "tie", "loss")
 # ## At every cut-off
 
 # %%
-deeper = deeper.filter(kind="all").with_columns(system="form", low="mean_low", high="mean_high")
+deeper = deeper.filter(kind="all").with_columns(system="form", low="mean_low", high="mean_high", level="mean_level")
 fig = curves.recall_curves(deeper)
 caption = f"Complete recall of {n} follow-ups over k by form of the question ({data.name}; 95 % bootstrap intervals)."
 export(fig, "follow-up-curves", data=deeper, caption=caption, **about)

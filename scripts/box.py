@@ -14,6 +14,7 @@ import polars as pl
 
 import memlab
 from memlab.evaluate import compare_reports
+from memlab.interval_labels import interval_labels
 from memlab.rerank import train, training_lists
 from memlab.rerank.learned import BUNDLED_MODEL
 
@@ -47,12 +48,12 @@ def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
         else "best | learned",
     )
     done = memlab.run(texts, data, encoder="minilm", store=store)
-    unit = "scope" if len(data.scopes) > 4 else "query"
-    rows = []
+    rows, labels = [], []
     for level, measures in MEASURES.items():
         for measure in measures:
             for group, where in GROUPS.items():
-                table = compare_reports(done.at(level), measure=measure, where=where, unit=unit)
+                table = compare_reports(done.at(level), measure=measure, where=where)
+                labels += [label for label in interval_labels(table, "difference") if label]
                 first, last = table.row(0, named=True), table.row(-1, named=True)
                 change = f"{last['difference']:+.3f} [{last['low']:+.3f}, {last['high']:+.3f}]"
                 rows.append(
@@ -66,9 +67,9 @@ def measured(data: memlab.Dataset, model: Path, store: str) -> pl.DataFrame:
                         last["p"],
                     )
                 )
-    return pl.DataFrame(
-        rows, schema=["what", "measure", "n", "best", "learned", "change [95 %]", "p"], orient="row"
-    )
+    change = f"change [{' or '.join(dict.fromkeys(labels))}]"
+    names = ["what", "measure", "n", "best", "learned", change, "p"]
+    return pl.DataFrame(rows, schema=names, orient="row")
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import polars as pl
 import memlab
 from memlab.evaluate import Report, Table
 from memlab.figures import curves, export
+from memlab.interval_labels import describe_intervals
 
 ROOT = Path(__file__).parents[1]
 TALK = {
@@ -24,6 +25,7 @@ TALK = {
     "messengers": "heldout/messages.jsonl",
 }
 MEASURES = ["recall_all@5", "recall_all@10", "recall_all@20", "precision_returned"]
+COMPARED = ("difference", "low", "high", "level", "unit", "units", "p_holm")
 PRICED = "1,000 questions at 3/15"
 
 
@@ -65,12 +67,13 @@ def main() -> None:
     fig = curves.recall_curves(
         pl.concat(points), measure="recall_all@10", axis="price of 1,000 questions", log_x=False
     )
-    caption = "Complete recall against the price of a language model, three kinds of talk (95 % intervals)."
+    drawn = describe_intervals(pl.concat(points))
+    caption = "Complete recall against the price of a language model, three kinds of talk"
     export(
         fig,
         "language-model",
         data=pl.concat(points),
-        caption=caption,
+        caption=f"{caption} ({drawn}).",
         provenance={},
         directory=given.picture,
     )
@@ -84,7 +87,7 @@ def _row(
     row |= {f"@{k}": turns.per_query[f"recall_all@{k}"].mean() for k in (10, 20)}
     row |= {f"multi @{k}": several[f"recall_all@{k}"].mean() for k in (10, 20)}
     row |= {"sessions @5": sessions.per_query["recall_all@5"].mean()}
-    row |= {name: tested[name] for name in ("difference", "low", "high", "p_holm")}
+    row |= {name: tested[name] for name in COMPARED}
     row |= {name: turns.per_query[name].mean() for name in ("n_retrieved", "precision_returned")}
     return row | {name: value for name, value in cost.items() if name != "system"}
 

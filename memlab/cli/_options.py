@@ -97,6 +97,12 @@ Language = Annotated[
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of everything that draws.")]
+Unit = Annotated[
+    str,
+    typer.Option(
+        help="What intervals and tests take as independent: question, scope, or auto: scopes where there are five."
+    ),
+]
 DatasetName = Annotated[
     str | None, typer.Option(help="A dataset of the store; by default the last ingested.")
 ]

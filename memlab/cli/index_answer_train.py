@@ -89,7 +89,7 @@ def answer(
         bool, typer.Option("--show-prompts", help="Show what would be asked, and ask nothing.")
     ] = False,
     out: opt.Out = None, format: opt.Format = None, pool: opt.Pool = None, scope: opt.Scopes = None,
-    timeout: opt.Timeout = 600.0, store: opt.Store = None,
+    timeout: opt.Timeout = 600.0, unit: opt.Unit = "auto", store: opt.Store = None,
     encoder: opt.EncoderName = None, on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
     """Have questions answered from what systems return, and the answers judged by rubric.
@@ -119,6 +119,7 @@ def answer(
         "folder": (out or Path(chosen.results) / data.name / "systems") / "returned",
         "timeout": timeout,
         "seed": chosen.seed,
+        "unit": unit,
     }
     if show_prompts:
         echo(prompt_examples(system_contexts(systems, data, **options)))

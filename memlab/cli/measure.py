@@ -36,6 +36,7 @@ def evaluate(
         typer.Option(help="A file of errors in LoCoMo's evidence, as its audit has it; reported beside the original."),
     ] = None,
     dry_run: opt.DryRun = False,
+    unit: opt.Unit = "auto",
     engine: opt.Engine = "local", store: opt.Store = None, encoder: opt.EncoderName = None,
     on_error: opt.OnError = None, language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
@@ -82,7 +83,7 @@ def evaluate(
         return
     done = memlab.run(
         stages, data, store=chosen.store, encoder=model, name=name,
-        seed=chosen.seed, engine=engine,
+        seed=chosen.seed, engine=engine, unit=unit,
     )  # fmt: skip
     done.export(directory)
     echo(f"{done}\n")
@@ -128,7 +129,7 @@ def compare(
     fail_below: Annotated[
         float | None, typer.Option(help="Exit with 1 where recall_all@10 lies this far below the baseline's.", min=0)
     ] = None,
-    timeout: opt.Timeout = 600.0, engine: opt.Engine = "local",
+    timeout: opt.Timeout = 600.0, unit: opt.Unit = "auto", engine: opt.Engine = "local",
     store: opt.Store = None, encoder: opt.EncoderName = None, on_error: opt.OnError = None,
     language: opt.Language = None, seed: opt.Seed = None,
 ) -> None:  # fmt: skip
@@ -150,7 +151,7 @@ def compare(
     done = memlab.compare(
         system or ([] if runs else ["bm25", "best"]), data, runs=runs, baseline=baseline,
         encoder=opt.load_encoder(chosen, engine), store=chosen.store, folder=directory / "returned",
-        timeout=timeout, seed=chosen.seed,
+        timeout=timeout, seed=chosen.seed, unit=unit,
     )  # fmt: skip
     done.export(directory)
     echo(done)

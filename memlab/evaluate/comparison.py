@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from memlab.errors import DataError
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, sum_units
 from memlab.evaluate.groups import (
     ALL_QUESTIONS,
     SEVERAL_SESSIONS,
@@ -17,7 +18,7 @@ from memlab.evaluate.groups import (
     split_by,
 )
 from memlab.evaluate.measures import Measure, MeasureLike, read_measures
-from memlab.evaluate.report import Report
+from memlab.evaluate.report import Report, are_shares
 from memlab.evaluate.significance import (
     ALPHA,
     compare_paired,
@@ -36,7 +37,7 @@ def compare_reports(
     baseline: str | None = None,
     stepwise: bool = False,
     where: pl.Expr | str | None = None,
-    unit: Literal["query", "scope"] = "query",
+    unit: Unit | None = None,
 ) -> Table:
     """Compare systems with a baseline on the same questions: paired tests, intervals, wins and losses.
 
@@ -46,7 +47,9 @@ def compare_reports(
         add?
     :param where: keeps some questions, as a predicate over ``per_query``:
         ``"n_evidence_sessions >= 2"`` or ``pl.col("n_evidence_sessions") >= 2``.
-    :param unit: what the bootstrap draws and the test flips: questions or whole scopes.
+    :param unit: what is independent, and flipped by the test: ``question``, ``scope``, or ``auto``:
+        whole scopes where there are five or more and one has several questions; that of the reports
+        by default.
     :returns: a row a system: ``system`` and the columns of
         :func:`~memlab.evaluate.significance.compare_paired`; what compares a baseline with itself
         is null.
@@ -61,8 +64,6 @@ def compare_reports(
     names = _check_comparable(reports)
     if baseline is not None and baseline not in names:
         raise DataError(f"no report is called {baseline!r}; there are {', '.join(names)}")
-    if unit not in ("query", "scope"):
-        raise DataError(f"unit is {unit!r}; expected 'query' or 'scope'")
     if len(read_measures(measure)) > 1 or (stepwise and baseline is not None):
         raise DataError(
             "one measure is compared at a time, stepwise or with a baseline; call compare for each"
@@ -70,14 +71,13 @@ def compare_reports(
     asked = _filter_questions(reports[0].per_query, where)
     ((column,),) = {tuple(map(str, report.pick(measure))) for report in reports}
     values = _align_values(asked["query_id"], [report.per_query for report in reports], column)
-    seed, scopes = reports[0].seed, asked["scope"].to_numpy() if unit == "scope" else None
+    seed, scopes = reports[0].seed, clustering_scopes(asked["scope"], unit or reports[0].unit)
     base = names.index(baseline) if baseline is not None else 0
     reference = np.maximum(np.arange(len(names)) - 1, 0) if stepwise else np.full(len(names), base)
-    return Table(
-        pl.DataFrame({"system": names}).hstack(
-            compare_paired(values, reference, scopes=scopes, seed=seed)
-        )
-    )
+    # Of one measure all columns are shares, or none is.
+    shares = are_shares(reports[0].pick(measure), values.reshape(-1, 1)).repeat(len(names))
+    compared = compare_paired(values, reference, scopes=scopes, shares=shares, seed=seed)
+    return Table(pl.DataFrame({"system": names}).hstack(compared))
 
 
 def compare_by_group(
@@ -166,8 +166,8 @@ def results_table(
     :param by: what the group is a group of, as in :meth:`Report.summary`.
     :param group: which group, such as ``"≥ 2"`` by ``evidence_sessions``; not needed for ``all``.
     :returns: ``system (n = …)`` and a column a measure; full precision. Printed, a system is bold
-        where it is significantly the best: against each other one a paired randomisation test,
-        corrected by Holm, with p < .05.
+        where it is significantly the best: against each other one a paired randomisation test over
+        questions, or scopes where there are five or more, corrected by Holm, with p < .05.
     :raises DataError: when there is no such group, or the reports do not belong in one table.
     """
     _check_comparable(reports)
@@ -198,7 +198,8 @@ def cutoff_curve(
     :param reports: measured at several k.
     :param name: the measure's, without a cut-off.
     :param by: how questions are grouped, and which ``group`` is wanted.
-    :returns: ``system``, ``k``, ``mean``, ``low``, ``high``, ``ceiling``, ``chance``, ``n``.
+    :returns: ``system``, ``k``, ``mean``, ``low``, ``high``, ``level``, ``unit``, ``units``,
+        ``ceiling``, ``chance``, ``n``.
     :raises DataError: when the measure was not taken at any k, or the group is empty.
     """
     parts = []
@@ -214,7 +215,8 @@ def cutoff_curve(
             )
         cutoff = pl.col("measure").str.extract(r"@(\d+)$").cast(pl.Int64)
         parts.append(rows.with_columns(system=pl.lit(report.name), k=cutoff))
-    return pl.concat(parts).select("system", "k", "mean", "low", "high", "ceiling", "chance", "n")
+    interval = ("mean", "low", "high", "level", "unit", "units")
+    return pl.concat(parts).select("system", "k", *interval, "ceiling", "chance", "n")
 
 
 def _wide_table(
@@ -231,16 +233,16 @@ def _wide_table(
         ]
         cells[name] = [*(row["mean"] for row in rows), *(rows[0][bound] for bound in BOUNDS)]
         of_group = [part[group] for part in parts]
-        winner = _find_significant_best(
-            _align_values(of_group[0]["query_id"], of_group, str(measure)), reports[0].seed
-        )
+        values = _align_values(of_group[0]["query_id"], of_group, str(measure))
+        scopes = clustering_scopes(of_group[0]["scope"], reports[0].unit)
+        winner = _find_significant_best(sum_units(values, scopes)[0], reports[0].seed)
         if winner is not None:
             best[name] = reports[winner].name
     return Table(cells, best=best, strict=False)
 
 
 def _find_significant_best(values: np.ndarray, seed: int) -> int | None:
-    """Find the system (a column) that tests find better than every other on these questions, if one is."""
+    """Find the system (a column) that tests find better than every other one, if one is; each row is a unit."""
     if not len(values):
         return None
     first, *others = np.argsort(-values.mean(axis=0), kind="stable")

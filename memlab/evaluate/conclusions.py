@@ -25,10 +25,9 @@ from memlab.evaluate.groups import (
     multi_session_group,
 )
 from memlab.evaluate.report import Report
-from memlab.evaluate.significance import ALPHA, fewest_questions, wilson_interval
+from memlab.evaluate.significance import ALPHA, LEVEL, fewest_units, wilson_interval
+from memlab.interval_labels import format_level
 
-CONFIDENCE = 0.95
-"""The level of an interval whose frame does not name one."""
 _PHRASES = {
     ALL_QUESTIONS: "all {n:,} questions",
     SEVERAL_SESSIONS: "the {n:,} questions with evidence in two or more sessions",
@@ -136,9 +135,19 @@ def listed(words: Iterable[str]) -> str:
 
 
 def _level(row: Mapping[str, Any], column: str) -> str:
-    level = row.get(column) or row.get("level") or CONFIDENCE
-    over = " over memories" if row.get("unit") == "scope" else ""
-    return f"{100 * level:.3g} %{over}"
+    level = row[column] if column in row else row["level"]
+    if row.get("unit") != "scope":
+        return format_level(level)
+    return f"{format_level(level)} over {row['units']} memories"
+
+
+def _units(row: Mapping[str, Any]) -> int:
+    """Count what was taken as independent: questions, or the memories that they are about."""
+    return int(row["units"] if row.get("unit") == "scope" else row["n"])
+
+
+def _enough(row: Mapping[str, Any], tests: int = 1) -> bool:
+    return _units(row) >= fewest_units(tests)
 
 
 def _asked(group: str, n: int) -> str:
@@ -176,23 +185,33 @@ def nothing_measured(n_questions: int = 0) -> str:
     )
 
 
-def too_few(n: int, tests: int, what: str, *, group: str = ALL_QUESTIONS) -> str:
+def too_few(
+    row: Mapping[str, Any],
+    tests: int,
+    what: str,
+    *,
+    group: str = ALL_QUESTIONS,
+    noun: str = "question",
+) -> str:
     """Say that so few questions cannot answer, and how many could.
 
+    :param row: of a comparison: ``n``, and where scopes are the unit, ``unit`` and ``units``.
+
     >>> from memlab.evaluate.conclusions import too_few
-    >>> print(too_few(5, 8, "whether another system finds more"))
+    >>> print(too_few({"n": 5}, 8, "whether another system finds more"))
     These 5 questions cannot say whether another system finds more: with 8 tests, no difference is significant below 9 questions.
     """
-    those = {1: "This one question"}.get(n, f"These {n} questions")
-    if group == SEVERAL_SESSIONS:
-        those = those.replace("These", "The")
-        those += " with evidence in two or more sessions"
-        those = those.replace("This one", "The one")
     counted = "one test" if tests == 1 else f"{tests} tests"
-    least = fewest_questions(tests)
+    n, plural = row["n"], f"{noun}s"
+    those = f"This one {noun}" if n == 1 else f"These {n:,} {plural}"
+    if group == SEVERAL_SESSIONS:
+        phrase = f"{noun if n == 1 else plural} with evidence in two or more sessions"
+        those = f"The one {phrase}" if n == 1 else f"The {n:,} {phrase}"
+    if row.get("unit") == "scope":
+        those, plural = f"{those}, about {row['units']} memories,", "memories"
     return (
         f"{those} cannot say {what}: with {counted}, no difference is significant below "
-        f"{least} questions."
+        f"{fewest_units(tests)} {plural}."
     )
 
 
@@ -244,9 +263,9 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     said, tests = list[str](), judged["p"].count()
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    if 0 < tests and judged["n"].max() < fewest_questions(tests):  # type: ignore[operator]
-        what = "whether another system finds more"
-        few = too_few(judged["n"].max(), tests, what)  # type: ignore[arg-type]
+    largest = judged.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if tests and not _enough(largest, tests):
+        few = too_few(largest, tests, "whether another system finds more")
         return Conclusions([few, *without_several_sessions(judged["group"])])
     for (group,), rows in reversed([*judged.group_by("group", maintain_order=True)]):
         n = rows["n"][0]
@@ -255,9 +274,9 @@ def recall(judged: pl.DataFrame, *, measure: str) -> Conclusions:
         if others.is_empty():
             found = f"{share_text(base)} of {_asked(group, n)}"
             said.append(f"{_code(base['system'])} finds {_found(measure)} for {found}.")
-        elif n < fewest_questions(tests):
+        elif not _enough(base, tests):
             what = f"whether another system finds more than {_code(base['system'])}"
-            said.append(too_few(n, tests, what, group=group))
+            said.append(too_few(base, tests, what, group=group))
         else:
             said.append(_best_of(others.row(0, named=True), base, group, tests, measure))
             said += _significantly_worse(others, group)
@@ -300,12 +319,12 @@ def some_and_all(report: Report, *, measure: str) -> Conclusions:
         return Conclusions()
     by, group = multi_session_group(report.per_query)
     rows = report.summary(by, measures=[some, measure]).filter(group=group).to_dicts()
-    if not rows or rows[0]["n"] < fewest_questions():
+    if not rows or not _enough(rows[0]):
         return Conclusions()
     found, every = (share_text(row, prefix="") for row in rows)
     phrase = _asked(SEVERAL_SESSIONS if by != "all" else ALL_QUESTIONS, rows[0]["n"])
     return Conclusions(
-        [f"{_code(report.name)} finds {_found(some)} for {found} of {phrase}, all for {every}."]
+        [f"{_code(report.name)} finds {_found(some)} for {found} of {phrase}, and all of it for {every}."]
     )
 
 
@@ -314,7 +333,7 @@ def sessions_apart(report: Report, *, measure: str) -> Conclusions:
     summary = report.summary("evidence_sessions", measures=measure)
     rows = {row["group"]: row for row in summary.to_dicts()}
     one, several = rows.get("1"), rows.get(MULTI_SESSION)
-    if one is None or several is None or min(one["n"], several["n"]) < fewest_questions():
+    if one is None or several is None or not (_enough(one) and _enough(several)):
         return Conclusions()
     texts = [
         f"{share_text(row, prefix='')} of the {row['n']:,} questions with evidence in {where}"
@@ -331,22 +350,22 @@ def steps(judged: pl.DataFrame, whole: pl.DataFrame, *, measure: str) -> Conclus
     :param judged: what :func:`memlab.evaluate.comparison.compare_by_group` gave, stepwise.
     :param whole: the same, of the first and the last step alone.
     """
-    tests, n = judged["p"].count(), judged["n"].max()
-    if not n:
+    tests = judged["p"].count()
+    if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    if n < fewest_questions(tests):  # type: ignore[operator]
-        few = too_few(n, tests, "which step adds")  # type: ignore[arg-type]
-        return Conclusions([few, *without_several_sessions(judged["group"])])
-    said, enough = list[str](), judged.filter(pl.col("n") >= fewest_questions(tests))
-    small = judged.filter(pl.col("n") < fewest_questions(tests))
-    if enough.height:
-        said.append(_significant_steps(enough, tests))
-    for (group, few), _ in small.group_by("group", "n", maintain_order=True):
-        said.append(too_few(few, tests, "which step adds", group=group))
+    said, able = list[str](), list[pl.DataFrame]()
+    for (group,), rows in judged.group_by("group", maintain_order=True):
+        if _enough(rows.row(0, named=True), tests):
+            able.append(rows)
+        else:
+            said.append(too_few(rows.row(0, named=True), tests, "which step adds", group=group))
+    if able:
+        said.insert(0, _significant_steps(pl.concat(able), tests))
+    ends = whole["p"].count()
     for row in reversed(whole.drop_nulls("p").to_dicts()):
-        if row["n"] >= fewest_questions(whole["p"].count()):
+        if _enough(row, ends):
             first = whole.filter(pl.col("p").is_null(), group=row["group"]).row(0, named=True)
-            gain = f"{difference_text(row)}, {p_text(row['p_holm'], whole['p'].count())}"
+            gain = f"{difference_text(row)}, {p_text(row['p_holm'], ends)}"
             said.append(
                 f"From {_code(first['system'])} to {_code(row['system'])}, {_found(measure)} goes from "
                 f"{share_text(first)} to {share_text(row)} of {_asked(row['group'], row['n'])}: {gain}."
@@ -402,8 +421,9 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     tests = tested.height
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    if tested["n"].max() < fewest_questions(tests):  # type: ignore[operator]
-        few = too_few(tested["n"].max(), tests, "whether choosing differently completes more")  # type: ignore[arg-type]
+    largest = tested.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if not _enough(largest, tests):
+        few = too_few(largest, tests, "whether choosing differently completes more")
         return Conclusions([few, *without_several_sessions(judged["group"])])
     said = [_choice_answer(tested, tests)]
     said += [
@@ -413,9 +433,10 @@ def selection(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     ]
     if tested.filter(verdict="better").is_empty():
         said += [f"Highest: {_tested_text(row, tests)}." for row in _extreme(tested, highest=True)]
-    for (group, n), _ in tested.group_by("group", "n", maintain_order=True):
-        if n < fewest_questions(tests):
-            said.append(too_few(n, tests, "whether it completes more", group=group))
+    for (group,), rows in tested.group_by("group", maintain_order=True):
+        first = rows.row(0, named=True)
+        if not _enough(first, tests):
+            said.append(too_few(first, tests, "whether it completes more", group=group))
     return Conclusions([*said, *without_several_sessions(judged["group"])])
 
 
@@ -457,8 +478,8 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
     rows = {row["kind"]: row for row in pairs.to_dicts()}
     own = rows.get("evidence, other session")
     controls = [row for kind, row in rows.items() if "random" in kind]
-    if own is None or not controls or own["n"] < fewest_questions():
-        few = f"{own['n'] if own else 0} questions have evidence in two sessions, and {fewest_questions()} are the fewest."
+    if own is None or not controls or own["n"] < fewest_units():
+        few = f"{own['n'] if own else 0} questions have evidence in two sessions, and {fewest_units()} are the fewest."
         return Conclusions([f"How similar the evidence items of one answer are cannot be said: {few}"])
     higher = all(own["low"] > row["mean"] for row in controls)
     answer = "resemble" if higher else "do not clearly resemble"
@@ -485,9 +506,8 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str) -> Conclusions:
         return Conclusions([f"Whether {what} cannot be said: there are no {asked}."])
     tested, n = compared.drop_nulls("p").to_dicts(), compared["n"][0]
     base = compared.filter(pl.col("p").is_null()).row(0, named=True)
-    if n < fewest_questions(len(tested)):
-        few = too_few(n, len(tested), f"when {what}")
-        return Conclusions([few.replace("questions cannot", f"{asked} cannot", 1)])
+    if not _enough(base, len(tested)):
+        return Conclusions([too_few(base, len(tested), f"when {what}")])
     significant = [row for row in tested if row["p_holm"] < ALPHA]
     answer = "Yes" if any(row["difference"] > 0 for row in significant) else "No"
     head = f"{answer}: with {_code(base['system'])} {what} for {share_text(base)} of {n:,} {asked}"
@@ -549,15 +569,17 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     tests = tested.height
     if not judged["n"].sum():
         return Conclusions([nothing_measured()])
-    if tested["n"].max() < fewest_questions(tests):  # type: ignore[operator]
-        return Conclusions([too_few(tested["n"].max(), tests, "whether a search through summaries finds more")])  # type: ignore[arg-type]
+    largest = tested.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if not _enough(largest, tests):
+        few = too_few(largest, tests, "whether a search through summaries finds more")
+        return Conclusions([few])
     better = tested.filter(verdict="better").to_dicts()
     texts = [f"{_code(row['system'])} ({difference_text(row)} of {row['n']:,} questions)" for row in better]
     head = f"Yes: {listed(texts)}" if better else f"No: of {tests} tests none"
     many = "find" if len(better) > 1 else "finds"
     said = [f"{head} {many} {_found(measure)} for significantly more questions than `best`."]
     for row in tested.filter(pl.col("system").str.contains("best")).to_dicts():
-        if row["n"] >= fewest_questions(tests):
+        if _enough(row, tests):
             said.append(f"{_code(row['system'])}: {difference_text(row)} of {row['n']:,} questions, {p_text(row['p_holm'], tests)}.")
     return Conclusions(said)
 
@@ -572,9 +594,9 @@ def follow_ups(table: pl.DataFrame, *, k: int) -> Conclusions:
         return Conclusions(["Nothing can be said: there is no follow-up question."])
     alone, n = overall["standalone"], overall["standalone"]["n"]
     others = {form: row for form, row in overall.items() if form != "standalone"}
-    if n < fewest_questions(len(others)):
-        few = too_few(n, len(others), "what a follow-up loses")
-        return Conclusions([few.replace("question", "follow-up")])
+    if not _enough(alone, len(others)):
+        few = too_few(alone, len(others), "what a follow-up loses", noun="follow-up")
+        return Conclusions([few])
     asked = others.pop("as asked")
     lost = asked["p_holm"] < ALPHA and asked["difference"] < 0
     said = [
@@ -593,7 +615,7 @@ def follow_ups(table: pl.DataFrame, *, k: int) -> Conclusions:
 
 def _worst_kind(table: pl.DataFrame) -> list[str]:
     """Name the kind of follow-up that loses most as asked, of those with enough questions."""
-    enough = table.filter(pl.col("kind") != "all", pl.col("n") >= fewest_questions(), form="as asked")
+    enough = table.filter(pl.col("kind") != "all", pl.col("n") >= fewest_units(), form="as asked")
     worst = enough.sort("difference", maintain_order=True).head(1).to_dicts()
     return [
         f"The kind that loses most as asked is `{row['kind']}`: {share_text(row)} of {row['n']:,}, "
@@ -619,8 +641,9 @@ def memories(systems: pl.DataFrame, tests: pl.DataFrame, *, baseline: str) -> Co
     if not n:
         return Conclusions([nothing_measured()])
     rows = tests.filter(measure=measure).to_dicts() if tests.height else []
-    if n < fewest_questions(len(rows)):
-        return Conclusions([too_few(n, len(rows), f"whether another system finds more than {_code(baseline)}")])
+    if rows and not _enough(rows[0], len(rows)):
+        what = f"whether another system finds more than {_code(baseline)}"
+        return Conclusions([too_few(rows[0], len(rows), what)])
     better = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] > 0]
     worse = [row for row in rows if row["p_holm"] < ALPHA and row["difference"] < 0]
     level = [row for row in rows if row["p_holm"] >= ALPHA]
@@ -643,12 +666,12 @@ def budgets(systems: pl.DataFrame, *, system: str) -> Conclusions:
     """
     row = systems.row(by_predicate=pl.col("system") == system, named=True)
     names = [name for name in row if name.startswith("recall_all@") and name.endswith("tokens")]
-    if row["n"] < fewest_questions():
+    if not _enough(row):
         return Conclusions()
     texts = []
     for name in (names[0], names[-1]):
         (low,), (high,) = wilson_interval(np.array([row[name] * row["n"]]), np.array([row["n"]]))
-        ends = {"n": row["n"], "mean": row[name], "low": low, "high": high}
+        ends = {"n": row["n"], "mean": row[name], "low": low, "high": high, "level": LEVEL}
         budget = int(name.removeprefix("recall_all@").removesuffix(" tokens"))
         texts.append(f"in {budget:,} tokens for {share_text(ends, prefix='')}")
     return Conclusions([f"{_code(system)} finds all evidence {texts[0]} of the questions, {texts[1]}."])

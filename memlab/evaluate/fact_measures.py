@@ -16,6 +16,7 @@ from memlab import indexing
 from memlab.config import IndexSettings
 from memlab.embed import Encoder
 from memlab.errors import DataError
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
 from memlab.evaluate.gold_facts import (
     Annotations,
     Entry,
@@ -23,7 +24,6 @@ from memlab.evaluate.gold_facts import (
     read_gold,
     read_json_lines,
 )
-from memlab.evaluate.significance import wilson_interval
 from memlab.evaluate.tables import Table
 from memlab.knowledge import Resolved, active_facts, resolve
 from memlab.knowledge.extraction import make_fact
@@ -188,23 +188,25 @@ def measure_chat(gold: Annotations, known: Callable[..., Resolved]) -> pl.DataFr
     return pl.DataFrame(about, schema=_OUTCOMES, orient="row")
 
 
-def outcome_totals(outcomes: pl.DataFrame) -> Table:
-    """Put shares with Wilson's 95 % intervals beside each measure, in its order.
+def outcome_totals(outcomes: pl.DataFrame, *, unit: Unit = "auto") -> Table:
+    """Put shares with their intervals beside each measure, in its order.
 
     :param outcomes: of :func:`measure_folder`.
-    :returns: ``measure``, ``n``, ``share``, ``low`` and ``high`` (null where ``n`` is 0).
+    :param unit: what is independent: ``question``, here each thing counted, ``scope``, or ``auto``:
+        scopes where there are five or more.
+    :returns: ``measure``, ``n``, ``share``, ``low`` and ``high`` (null where there is nothing to
+        say), ``level``, ``unit`` and ``units``.
     """
-    counted = outcomes.group_by("measure").agg(
-        n=pl.len().cast(pl.Int64), share=pl.col("hit").mean()
-    )
-    table = pl.DataFrame({"measure": MEASURES}).join(
-        counted, on="measure", how="left", maintain_order="left"
-    )
-    n = table["n"].fill_null(0).to_numpy()
-    low, high = wilson_interval(table["share"].fill_null(0).to_numpy() * n, n)
-    return Table(
-        table.with_columns(n=pl.Series(n), low=pl.Series(low), high=pl.Series(high)).fill_nan(None)
-    )
+    rows = []
+    for measure in MEASURES:
+        counted = outcomes.filter(measure=measure)
+        hits = counted["hit"].cast(pl.Float64).to_numpy()[:, None]
+        scopes = clustering_scopes(counted["scope"], unit)
+        span = mean_intervals(hits, scopes=scopes).select("low", "high", "level", "unit", "units")
+        row = {"measure": measure, "n": counted.height, "share": counted["hit"].mean()}
+        rows.append(row | span.row(0, named=True))
+    table = pl.DataFrame(rows, schema_overrides=dict.fromkeys(("share", "low", "high"), pl.Float64))
+    return Table(table.with_columns(pl.col("unit").replace("question", "outcome")))
 
 
 def format_outcomes(outcomes: pl.DataFrame, *, errors: int = 20) -> str:

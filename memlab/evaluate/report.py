@@ -8,7 +8,7 @@ evidence.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,13 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
+from memlab.evaluate.confidence_intervals import (
+    Unit,
+    clustering_scopes,
+    column_means,
+    mean_intervals,
+    only_zeros_and_ones,
+)
 from memlab.evaluate.groups import MULTI_SESSION, describe_questions, split_by
 from memlab.evaluate.measures import (
     DEFAULT_MEASURES,
@@ -30,10 +37,12 @@ from memlab.evaluate.measures import (
     read_measures,
     score,
 )
-from memlab.evaluate.significance import bootstrap_interval, column_means
 from memlab.evaluate.tables import BOUNDS, to_notebook_html
 from memlab.records import Dataset, Level, Run, qrels
 from memlab.registry import measures as registered
+
+YES_NO = ("recall_any", "recall_all")
+"""Measures that are 1 or 0 for a question, so that their means are shares of questions."""
 
 
 def ceiling(n_docs: ArrayLike, n_relevant: ArrayLike, measure: MeasureLike) -> np.ndarray:
@@ -115,6 +124,17 @@ def _read_sizes(
     return n, m, read_measure(measure)
 
 
+def are_shares(measures: Sequence[Measure], values: np.ndarray) -> np.ndarray:
+    """Say of each column of values (q, m) whether its mean is a share of questions.
+
+    It is for measures that say yes or no, and for others where these questions, as those with one
+    evidence item, have made them so: 0 and 1 occur, and nothing else.
+    """
+    named = np.array([measure.name in YES_NO for measure in measures], dtype=bool)
+    varied = np.ptp(values, axis=0) > 0 if len(values) else np.zeros(len(named), dtype=bool)
+    return np.asarray(only_zeros_and_ones(values) & (named | varied))
+
+
 @dataclass(frozen=True, eq=False)
 class Report:
     """Measures of a run on a dataset: a row per question, means, ceiling and chance.
@@ -123,6 +143,8 @@ class Report:
         :func:`~memlab.evaluate.groups.describe_questions`, ``n_retrieved``, and a column a measure.
     :param provenance: the run's provenance, with ``dataset``, ``fingerprint`` and ``seed``.
     :param seed: of the bootstrap.
+    :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
+        scopes where there are five or more and one has several questions.
     """
 
     name: str
@@ -131,28 +153,38 @@ class Report:
     per_query: pl.DataFrame
     provenance: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
-    _means: dict[str, pl.DataFrame] = field(default_factory=dict, init=False, repr=False)
+    unit: Unit = "auto"
+    _means: dict[tuple[str, str], pl.DataFrame] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def summary(
-        self, by: str = "all", *, measures: MeasureLike | Iterable[MeasureLike] | None = None
+        self,
+        by: str = "all",
+        *,
+        measures: MeasureLike | Iterable[MeasureLike] | None = None,
+        unit: Unit | None = None,
     ) -> pl.DataFrame:
-        """Give means with bootstrap intervals, the ceiling and the level of chance.
+        """Give means with intervals, the ceiling and the level of chance.
 
         :param by: ``all``, or a column of ``per_query`` such as ``question_type``,
             ``evidence_sessions`` (which adds the group ``≥ 2``), ``form``, ``aggregation`` or
             ``scope``.
         :param measures: some of the report's measures; all by default.
-        :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high`` (95 %), ``ceiling``,
+        :param unit: the report's by default, decided for each group by its own questions.
+        :returns: ``group``, ``measure``, ``n``, ``mean``, ``low``, ``high``, ``level``, ``unit``,
+            ``units``, ``method`` (see :mod:`memlab.evaluate.confidence_intervals`), ``ceiling``,
             ``chance``; null where an interval or a chance level does not exist.
         :raises DataError: when there is no such column or measure.
         """
         wanted = [str(m) for m in self.pick(measures)]
-        if by not in self._means:
+        unit = unit or self.unit
+        if (by, unit) not in self._means:
             groups = split_by(self.per_query.with_row_index("_row"), by)
-            rows = [self._row(*each) for each in groups.items()]
-            nothing = self._row("all", self.per_query.with_row_index("_row").clear()).clear()
-            self._means[by] = pl.concat([nothing, *rows]).fill_nan(None)
-        return self._means[by].filter(pl.col("measure").is_in(wanted))
+            rows = [self._row(*each, unit) for each in groups.items()]
+            nothing = self._row("all", self.per_query.with_row_index("_row").clear(), unit).clear()
+            self._means[by, unit] = pl.concat([nothing, *rows]).fill_nan(None)
+        return self._means[by, unit].filter(pl.col("measure").is_in(wanted))
 
     def pick(self, measures: MeasureLike | Iterable[MeasureLike] | None) -> tuple[Measure, ...]:
         """Give the named measures, all of them by default; a measure that was not taken is an error."""
@@ -164,18 +196,19 @@ class Report:
             )
         return wanted
 
-    def _row(self, group: str, part: pl.DataFrame) -> pl.DataFrame:
+    def _row(self, group: str, part: pl.DataFrame, unit: Unit) -> pl.DataFrame:
         names = [str(m) for m in self.measures]
         values, asked = part.select(names).to_numpy(), part["_row"].to_numpy()
-        low, high = bootstrap_interval(values, seed=self.seed)
+        scopes = clustering_scopes(part["scope"], unit)
+        shares = are_shares(self.measures, values)
+        spans = mean_intervals(values, scopes=scopes, shares=shares, seed=self.seed)
         bounds = {
             name: column_means(np.stack(values, axis=1)[asked]).tolist()
             for name, values in self._bounds.items()
         }
         columns = {"group": [group] * len(names), "measure": names, "n": [part.height] * len(names)}
-        return pl.DataFrame(
-            {**columns, "mean": column_means(values), "low": low, "high": high, **bounds}
-        )
+        means = pl.DataFrame({**columns, "mean": column_means(values)}).hstack(spans)
+        return means.with_columns(**{name: pl.Series(each) for name, each in bounds.items()})
 
     @cached_property
     def _bounds(self) -> dict[str, list[np.ndarray]]:
@@ -205,6 +238,7 @@ def evaluate(
     *,
     measures: MeasureLike | Iterable[MeasureLike] | None = None,
     seed: int = 0,
+    unit: Unit = "auto",
 ) -> Report:
     """Evaluate a run on the questions of a dataset.
 
@@ -214,6 +248,7 @@ def evaluate(
     :param measures: what to measure; :data:`~memlab.evaluate.measures.DEFAULT_MEASURES` of the
         run's level by default.
     :param seed: of the bootstrap intervals.
+    :param unit: see :class:`Report`.
     :returns: a report of no questions where none has evidence.
     :raises DataError: when the run answers none of the dataset's questions, or ranks documents that
         the dataset does not hold.
@@ -229,6 +264,7 @@ def evaluate(
         raise DataError(
             f"evaluate takes one run and its dataset, not {given}; of several: [evaluate(r, data) for …]"
         )
+    clustering_scopes([], unit)  # refuses another unit
     wanted = read_measures(DEFAULT_MEASURES[run.level] if measures is None else measures)
     questions = describe_questions(dataset, run.level)
     _check_ids(run, dataset)
@@ -244,7 +280,7 @@ def evaluate(
         "fingerprint": run.provenance.get("fingerprint") or dataset.fingerprint(),
     }
     about |= {"ties": _count_ties(run), "seed": seed}
-    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed)
+    return Report(run.name, run.level, wanted, per_query, {**run.provenance, **about}, seed, unit)
 
 
 def _count_ties(run: Run, *, k: int = 10) -> int:

@@ -23,7 +23,10 @@ from memlab.terminal import escape_markdown
 _NOTE = (
     "Bold is significantly the best: better than each other system by a paired randomisation test with Holm's "
     "correction, p < .05. The ceiling is what a perfect ranking reaches, chance what a blind one is expected to; – "
-    "where no closed form exists. Intervals are 95 % bootstraps over questions."
+    "where no closed form exists. Beside an interval stand its level and what was taken as independent: questions, or "
+    "scopes where there are five or more. Intervals of shares are Wilson's, of differences of shares Newcombe's, "
+    "others bootstraps; over scopes they are t intervals. Those of differences hold together: beside m tests each has "
+    "the level 1 − .05 / m."
 )
 _LATEX_NOTE = (
     r"% \usepackage{booktabs}; letters beyond Latin need xelatex; full precision is in the JSON. Bold is the"

@@ -1,111 +1,73 @@
-"""Every interval and test of memlab: is a difference real, is it none, and what could have been seen?
+"""Every test of memlab: is a difference real, is it none, and what could have been seen?
 
-Intervals are percentile bootstraps, tests are paired randomisation tests, corrected by Holm;
-equivalence is two one-sided tests. All work on *units*: a unit is a question, or a whole
-conversation where the questions about one chat are not independent of each other.
+Tests are paired randomisation tests, corrected by Holm; equivalence is two one-sided tests. All work
+on *units*: a unit is a question, or a whole scope where the questions about one memory are not
+independent of each other. Beside a corrected p stands an interval of the corrected level
+(:mod:`memlab.evaluate.confidence_intervals`).
 
 Sources: Smucker, Allan & Carterette, CIKM 2007 (randomisation test for retrieval); Phipson & Smyth
-2010 (the (b + 1) / (m + 1) rule); Holm 1979; Efron & Tibshirani 1993, ch. 13 (percentile interval);
-Miettinen, Biometrics 1968 (power of McNemar's test); Schuirmann 1987 (two one-sided tests); Bonett
-& Price 2012 (interval of paired proportions).
+2010 (the (b + 1) / (m + 1) rule); Holm 1979; Miettinen, Biometrics 1968 (power of McNemar's test);
+Schuirmann 1987 (two one-sided tests); Bonett & Price 2012 (variance of paired proportions).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from memlab.errors import DataError
+from memlab.evaluate.confidence_intervals import (
+    LEVEL,
+    bootstrap_interval,
+    change_levels,
+    column_means,
+    difference_intervals,
+    mean_intervals,
+    split_draws,
+    sum_units,
+    t_quantile,
+    wilson_interval,
+)
 from memlab.evaluate.tables import Table
+from memlab.interval_labels import ABOUT, smallest_p
+
+__all__ = [
+    "bootstrap_interval",
+    "compare_paired",
+    "compare_with_null",
+    "equivalence_p",
+    "holm",
+    "randomisation_test",
+    "smallest_detectable_difference",
+    "verdicts",
+    "wilson_interval",
+]
 
 ALPHA, POWER = 0.05, 0.8
-MARGIN = 0.05
-"""A difference in the share of questions that is too small to matter, where no other margin is stated."""
-RESAMPLES = 2_000
+MARGIN, MARGIN_OF_BASE = 0.05, 0.25
+"""A difference that is too small to matter, where no other margin is stated: the smaller of so many points and that
+share of what the baseline reaches."""
 PERMUTATIONS = 10_000
 EXACT_UP_TO = 14
-CELLS = 4_000_000
 
 
-def bootstrap_interval(
-    values: np.ndarray, *, scopes: np.ndarray | None = None, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Give 95 % percentile intervals of means by resampling units with replacement.
+def fewest_units(tests: int = 1) -> int:
+    """Give the number of questions, or of scopes, from which a paired test can be significant at all.
 
-    :param values: (n, m), m columns over the questions.
-    :param scopes: (n,) the conversation of each question, where conversations are resampled and not
-        questions. With fewer than twenty of them intervals are too narrow (Cameron, Gelbach &
-        Miller 2008).
-    :returns: low (m,) and high (m,); NaN with fewer than two units, where nothing can be said.
+    What :func:`memlab.interval_labels.smallest_p` says of so many must be below ``.05 / tests``.
 
-    >>> import numpy as np
-    >>> from memlab.evaluate.significance import bootstrap_interval
-    >>> low, high = bootstrap_interval(np.array([[0.0], [1.0]] * 50), seed=1)
-    >>> bool(0.38 < low[0] < 0.42 and 0.58 < high[0] < 0.62)
-    True
-    """
-    sums, sizes = _sum_units(values, scopes)
-    units, columns = sums.shape
-    if units < 2:
-        return np.full(columns, np.nan), np.full(columns, np.nan)
-    drawn = _resample_counts if RESAMPLES * units <= CELLS else _resample_counts.__wrapped__
-    means = [counts.astype(np.float64) for counts in drawn(units, seed)]
-    means = [(weights @ sums) / (weights @ sizes)[:, None] for weights in means]
-    low, high = np.quantile(np.concatenate(means), [0.025, 0.975], axis=0)
-    return low, high
-
-
-@lru_cache(maxsize=32)
-def _resample_counts(units: int, seed: int) -> list[np.ndarray]:
-    """Count how often each unit stands in each resample; the same for every run on the same questions."""
-    rng = np.random.default_rng(seed)
-    counts = []
-    for rows in split_draws(RESAMPLES, units):
-        drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
-        counts.append(
-            np.bincount(drawn.ravel(), minlength=rows * units)
-            .reshape(rows, units)
-            .astype(np.uint16)
-        )
-    return counts
-
-
-def split_draws(draws: int, width: int) -> list[int]:
-    """Split a number of draws of so many values each into sizes that fit into memory."""
-    step = max(1, CELLS // width)
-    return [min(step, draws - start) for start in range(0, draws, step)]
-
-
-def _sum_units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Sum values (n, m) by unit: sums (u, m) and the number of questions of each unit (u,)."""
-    if scopes is None:
-        return values, np.ones(len(values))
-    names, code = np.unique(scopes, return_inverse=True)
-    sums = np.zeros((len(names), values.shape[1]))
-    np.add.at(sums, code, values)
-    return sums, np.bincount(code).astype(np.float64)
-
-
-def column_means(values: np.ndarray) -> np.ndarray:
-    """Give the mean of each column of values (n, m), NaN where there is no row."""
-    return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)
-
-
-def fewest_questions(tests: int = 1) -> int:
-    """Give the number of questions from which a paired test can be significant at all.
-
-    With n questions that all differ in one direction the exact p is 2 / 2^n; the smallest p of a
-    family must be below ``.05 / tests``.
-
-    >>> from memlab.evaluate.significance import fewest_questions
-    >>> fewest_questions(), fewest_questions(tests=64)
+    >>> from memlab.evaluate.significance import fewest_units
+    >>> fewest_units(), fewest_units(tests=64)
     (6, 12)
     """
-    return math.ceil(math.log2(2 * max(tests, 1) / ALPHA))
+    units = 1
+    while smallest_p(units) >= ALPHA / max(tests, 1):
+        units += 1
+    return units
 
 
 def randomisation_test(differences: np.ndarray, *, seed: int = 0) -> float:
@@ -156,61 +118,84 @@ def holm(p: np.ndarray) -> np.ndarray:
     return adjusted
 
 
+def family_level(tests: int) -> float:
+    """Give the level of intervals of which all hold together in 95 of 100 cases (Bonferroni).
+
+    >>> from memlab.evaluate.significance import family_level
+    >>> family_level(1), family_level(5)
+    (0.95, 0.99)
+    """
+    return 1 - ALPHA / max(1, tests)
+
+
 def compare_paired(
-    values: np.ndarray, reference: np.ndarray, *, scopes: np.ndarray | None = None, seed: int = 0
+    values: np.ndarray,
+    reference: np.ndarray,
+    *,
+    scopes: np.ndarray | None = None,
+    shares: ArrayLike | None = None,
+    seed: int = 0,
 ) -> pl.DataFrame:
     """Test each column of values against another one: the one paired test that every comparison uses.
 
     :param values: (n, m) what each of m systems reached on n questions.
     :param reference: (m,) the column that each is compared with; a column that is its own is not
         tested.
-    :param scopes: (n,) as in :func:`bootstrap_interval`.
-    :returns: m rows: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, and, null
-        where nothing is tested, ``difference`` with its 95 % interval ``low``, ``high``; ``p``;
-        ``p_holm`` over all columns that are tested; questions won, tied and lost: ``win``, ``tie``,
-        ``loss``.
+    :param scopes: (n,) the scope of each question where scopes are the unit, of
+        :func:`memlab.evaluate.confidence_intervals.clustering_scopes`: they are flipped as wholes.
+    :param shares: (m,) which columns say yes or no, as in
+        :func:`memlab.evaluate.confidence_intervals.mean_intervals`.
+    :returns: m rows: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high`` and
+        ``mean_level``, and, null where nothing is tested, ``difference`` with its interval ``low``,
+        ``high`` at ``level`` (Bonferroni's over all columns that are tested), ``unit`` and
+        ``units``, ``method``; ``p``, not corrected; ``p_holm`` over all columns that are tested;
+        questions won, tied and lost: ``win``, ``tie``, ``loss``.
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import compare_paired
-    >>> compare_paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1)[4:]
-    (1.0, 1.0, 1.0, 0.0078125, 0.0078125, 8, 0, 0)
+    >>> row = compare_paired(np.array([[0.0, 1.0]] * 8), np.array([0, 0])).row(1, named=True)
+    >>> row["difference"], round(row["low"], 3), row["level"], row["p"], row["win"]
+    (1.0, 0.541, 0.95, 0.0078125, 8)
     """
     differences = values - values[:, reference]
     differences[np.abs(differences) < 1e-12] = 0.0
-    (mean_low, mean_high), (low, high) = (
-        bootstrap_interval(each, scopes=scopes, seed=seed) for each in (values, differences)
-    )
     # Without a question nothing is tested.
     tested = (reference != np.arange(len(reference))) & (len(values) > 0)
-    p = np.array(
-        [randomisation_test(column, seed=seed) for column in _sum_units(differences, scopes)[0].T]
+    level = family_level(int(tested.sum()))
+    sums, _ = sum_units(differences, scopes)
+    p = np.array([randomisation_test(column, seed=seed) for column in sums.T])
+    how: dict[str, Any] = {"scopes": scopes, "shares": shares, "seed": seed}
+    spans = difference_intervals(values, reference, level=level, **how)
+    compared = pl.DataFrame({"difference": column_means(differences)}).hstack(spans)
+    compared = compared.with_columns(
+        p=pl.Series(p, dtype=pl.Float64),
+        p_holm=holm(np.where(tested, p, np.nan)),
+        win=(differences > 0).sum(axis=0),
+        tie=(differences == 0).sum(axis=0),
+        loss=(differences < 0).sum(axis=0),
     )
-    rows = {"difference": column_means(differences), "low": low, "high": high, "p": p}
-    rows["p_holm"] = holm(np.where(tested, p, np.nan))
-    rows |= {
-        "win": (differences > 0).sum(0),
-        "tie": (differences == 0).sum(0),
-        "loss": (differences < 0).sum(0),
-    }
-    means = pl.DataFrame(
-        {"mean": column_means(values), "mean_low": mean_low, "mean_high": mean_high}
-    )
-    compared = pl.DataFrame(rows).with_columns(pl.when(pl.Series(tested)).then(pl.all()))
-    return (
-        means.select(pl.lit(len(values), pl.Int64).alias("n"), pl.all())
-        .hstack(compared)
-        .fill_nan(None)
-    )
+    # The unit is that of the mean's interval too.
+    of_pair = pl.all().exclude("unit", "units")
+    compared = compared.with_columns(pl.when(pl.Series(tested)).then(of_pair))
+    own = mean_intervals(values, **how)
+    about = own.select(mean_low="low", mean_high="high", mean_level="level")
+    means = pl.DataFrame({"mean": column_means(values)}).hstack(about)
+    count = pl.lit(len(values), pl.Int64).alias("n")
+    return means.select(count, pl.all()).hstack(compared).fill_nan(None)
 
 
-def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) -> dict[str, float]:
+def compare_with_null(
+    observed: np.ndarray, null: np.ndarray, *, scopes: np.ndarray | None = None, seed: int = 0
+) -> dict[str, Any]:
     """Set a mean over questions beside its null distribution.
 
     :param observed: (n,) a value a question; NaN where it has none.
     :param null: (draws, n) the same under the null hypothesis.
-    :returns: ``n``, ``mean`` with its 95 % bootstrap interval over questions ``low``, ``high``;
-        mean and middle 95 % of the draws, ``chance``, ``chance_low`` and ``chance_high``, and the
-        two-sided ``p``, (b + 1) / (draws + 1).
+    :param scopes: (n,) the scope of each question where scopes are the unit.
+    :returns: ``n``, ``mean`` with its interval ``low``, ``high`` at ``level`` over ``units`` of
+        ``unit`` (NaN where there is none); mean and middle 95 % of the draws, ``chance``,
+        ``chance_low`` and ``chance_high``, and the two-sided ``p``, (b + 1) / (draws + 1), not
+        corrected.
 
     >>> import numpy as np
     >>> from memlab.evaluate.significance import compare_with_null
@@ -219,41 +204,16 @@ def compare_with_null(observed: np.ndarray, null: np.ndarray, *, seed: int = 0) 
     """
     those = ~np.isnan(observed)
     values, draws = observed[those], null[:, those].mean(axis=1)
-    (low,), (high,) = bootstrap_interval(values[:, None], seed=seed)
+    own = None if scopes is None else scopes[those]
+    span = mean_intervals(values[:, None], scopes=own, seed=seed).row(0, named=True)
     mean, chance = float(values.mean()), float(draws.mean())
-    chance_low, chance_high = np.quantile(draws, [0.025, 0.975]).tolist()
+    chance_low, chance_high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
     extreme = int((np.abs(draws - chance) >= abs(mean - chance) - 1e-9).sum())
-    about = {
-        "n": len(values),
-        "mean": mean,
-        "low": float(low),
-        "high": float(high),
-        "chance": chance,
-    }
-    return about | {
-        "chance_low": chance_low,
-        "chance_high": chance_high,
-        "p": (extreme + 1) / (len(draws) + 1),
-    }
-
-
-def wilson_interval(hits: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Give Wilson's 95 % intervals of shares: low and high (m,) of m counts; NaN where n is 0.
-
-    >>> import numpy as np
-    >>> from memlab.evaluate.significance import wilson_interval
-    >>> [end.round(3).tolist() for end in wilson_interval(np.array([5]), np.array([10]))]
-    [[0.237], [0.763]]
-    """
-    from scipy.stats import binomtest
-
-    cases = zip(hits.tolist(), n.tolist(), strict=True)
-    ends = [
-        binomtest(round(k), int(of)).proportion_ci(method="wilson") if of else (np.nan, np.nan)
-        for k, of in cases
-    ]
-    low, high = np.array(ends).reshape(-1, 2).T
-    return low, high
+    ends = {end: np.nan if span[end] is None else span[end] for end in ("low", "high")}
+    about = {"n": len(values), "mean": mean, **ends}
+    about |= {name: span[name] for name in ("level", "unit", "units")}
+    about |= {"chance": chance, "chance_low": chance_low, "chance_high": chance_high}
+    return about | {"p": (extreme + 1) / (len(draws) + 1)}
 
 
 def smallest_detectable_difference(n: int, discordant: float, *, tests: int = 1) -> float | None:
@@ -311,16 +271,23 @@ def equivalence_p(
     return float(norm.sf((margin - abs(mean)) / np.sqrt(variance)))
 
 
-def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = MARGIN) -> Table:
+def verdicts(
+    tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float | None = None
+) -> Table:
     """Judge all the comparisons behind one claim as one family: superiority, equivalence, or inconclusive.
 
     :param tables: what :func:`memlab.evaluate.compare_reports` gave, one or several, of measures that are
         shares of questions.
-    :param margin: differences within it do not matter.
-    :returns: their rows with ``p_holm`` over all of them, ``detectable`` (the difference that this
-        comparison would have seen in four of five cases, at the corrected level), ``p_equal``
-        (:func:`equivalence_p`, corrected for all of them) and ``verdict``: ``better``, ``worse``,
-        ``equivalent`` (within the margin) or ``inconclusive``. Rows of a baseline have none.
+    :param margin: differences within it do not matter; by default the smaller of .05 and a quarter
+        of what the baseline reaches.
+    :returns: their rows with ``p_holm`` and intervals at Bonferroni's level over all of them,
+        ``detectable`` (the difference that this comparison would have seen in four of five cases,
+        at the corrected level; null where none would be significant), ``margin`` and
+        ``margin_of_base`` (as a share of what the baseline reaches), ``p_equal`` (two one-sided
+        tests, corrected for all of them; null where the margin is not smaller than the base, so
+        that no loss could show) and ``verdict``: ``better``, ``worse`` (harmful), ``equivalent``
+        (within the margin) or ``inconclusive``. Rows of a baseline have none.
+    :raises DataError: for another table, or a margin that is not positive.
 
     >>> import polars as pl
     >>> from memlab.evaluate import verdicts
@@ -330,24 +297,21 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
     """
     listed = [tables] if isinstance(tables, pl.DataFrame) else [*tables, pl.DataFrame()]
     frame = pl.concat(listed, how="diagonal_relaxed")
-    if "p" not in frame.columns:
+    if not {"p", "difference", "n", "win", "loss"} <= {*frame.columns}:
         raise DataError("verdicts takes what compare gave: one table or several")
-    tests, detectable, equal = frame["p"].count(), [], []
-    for p, difference, n, win, loss in frame.select(
-        "p", "difference", "n", "win", "loss"
-    ).iter_rows():
-        size = (
-            None if p is None else smallest_detectable_difference(n, (win + loss) / n, tests=tests)
-        )
-        detectable.append(size)
-        equal.append(
-            np.nan if p is None else equivalence_p(difference, n, win, loss, margin=margin)
-        )
-    frame = frame.with_columns(
+    if margin is not None and margin <= 0:
+        raise DataError(f"the margin is {margin}; expected a difference of shares above 0")
+    tests = frame["p"].count()
+    if {"mean", "low", "high", *ABOUT} <= {*frame.columns}:
+        frame = change_levels(frame, family_level(tests))
+    judged = [_judge_row(row, tests, margin) for row in frame.iter_rows(named=True)]
+    names = ("detectable", "margin", "margin_of_base", "p_equal")
+    added = pl.DataFrame(judged, schema=dict.fromkeys(names, pl.Float64), orient="row")
+    frame = frame.with_columns(added).with_columns(
         p_holm=holm(frame["p"].to_numpy()),
-        detectable=pl.Series(detectable, dtype=pl.Float64),
-        p_equal=holm(np.array(equal)),
-    ).fill_nan(None)
+        p_equal=holm(added["p_equal"].cast(pl.Float64).to_numpy()),
+    )
+    frame = frame.fill_nan(None)
     verdict = (
         pl.when(pl.col("p").is_null()).then(None)
         .when((pl.col("p_holm") < ALPHA) & (pl.col("difference") > 0)).then(pl.lit("better"))
@@ -356,3 +320,53 @@ def verdicts(tables: pl.DataFrame | Iterable[pl.DataFrame], *, margin: float = M
         .otherwise(pl.lit("inconclusive"))
     )  # fmt: skip
     return Table(frame.with_columns(verdict=verdict))
+
+
+def _judge_row(
+    row: dict[str, Any], tests: int, margin: float | None
+) -> tuple[float | None, float | None, float | None, float | None]:
+    """Give what one comparison could have seen, its margin, that as a share of its base, and p of equivalence."""
+    if row["p"] is None:
+        return None, None, None, None
+    mean = row.get("mean")
+    base = None if mean is None else max(0.0, mean - row["difference"])
+    if margin is None:
+        margin = MARGIN if base is None else min(MARGIN, MARGIN_OF_BASE * base)
+    of_base = margin / base if base else None
+    could_lose = base is not None and 0 < margin < base
+    n, win, loss = row["n"], row["win"], row["loss"]
+    if row.get("unit") == "scope":
+        units, error = row["units"], _error_over_scopes(row)
+        detectable = _detectable_over_scopes(units, error, tests)
+        equal = _equivalence_over_scopes(row["difference"], units, error, margin)
+    else:
+        detectable = smallest_detectable_difference(n, (win + loss) / n, tests=tests)
+        equal = None
+        if could_lose:
+            equal = equivalence_p(row["difference"], n, win, loss, margin=margin)
+    return detectable, margin, of_base, equal if could_lose else None
+
+
+def _error_over_scopes(row: dict[str, Any]) -> float | None:
+    """Give the standard error that an interval over scopes was made of; null where no variance was seen."""
+    if row["low"] is None:
+        return None
+    return float((row["high"] - row["low"]) / 2 / t_quantile(row["level"], row["units"]))
+
+
+def _detectable_over_scopes(units: int, error: float | None, tests: int) -> float | None:
+    """Give what a t test over scopes would show in four of five cases; null where flips of them cannot show any."""
+    if error is None or smallest_p(units) >= ALPHA / tests:
+        return None
+    reach = t_quantile(family_level(tests), units) + t_quantile(2 * POWER - 1, units)
+    return round(error * reach, 3)
+
+
+def _equivalence_over_scopes(
+    difference: float, units: int, error: float | None, margin: float
+) -> float | None:
+    from scipy.stats import t
+
+    if error is None:
+        return None
+    return float(t.sf((margin - abs(difference)) / error, units - 1))

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from memlab.interval_labels import interval_columns, interval_labels, scope_note
 from memlab.system_names import short_names
 from memlab.terminal import escape_markdown
 
@@ -31,8 +32,8 @@ class Table(pl.DataFrame):
         printed, it is bold. A frame derived from this one prints without bold.
 
     >>> from memlab.evaluate import Table
-    >>> print(Table({"system": ["mine"], "difference": [0.1], "low": [0.02], "high": [0.18]}))
-    | system | difference [95 %] |
+    >>> print(Table({"system": ["mine"], "difference": [0.1], "low": [0.02], "high": [0.18], "level": [0.9]}))
+    | system | difference [90 %] |
     |:---|---:|
     | mine | 0.100 [0.020, 0.180] |
     """
@@ -79,7 +80,9 @@ def to_markdown(frame: pl.DataFrame) -> str:
     names, numeric, rows = _format_cells(frame, "**{}**", escape_markdown)
     head, *lines = ["| " + " | ".join(row) + " |" for row in [names, *rows]]
     rule = "|" + "|".join("---:" if right else ":---" for right in numeric) + "|"
-    return "\n".join([head, rule, *lines])
+    note = scope_note(frame)
+    below = ["", escape_markdown(note)] if note else []
+    return "\n".join([head, rule, *lines, *below])
 
 
 def tables_to_markdown(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -95,7 +98,9 @@ def to_html(frame: pl.DataFrame) -> str:
     )
     body = "".join(f"<tr>{tags.format(*row)}</tr>" for row in rows)
     head = "".join(f"<th>{name}</th>" for name in names)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    note = scope_note(frame)
+    return f"{table}<p>{html.escape(note)}</p>" if note else table
 
 
 def to_notebook_html(frame: pl.DataFrame) -> str:
@@ -108,6 +113,8 @@ def to_notebook_html(frame: pl.DataFrame) -> str:
     rest = (
         f"<p>… and {frame.height - MOST_ROWS:,} more rows</p>" if frame.height > MOST_ROWS else ""
     )
+    if note := scope_note(frame):
+        rest += f"<p>{html.escape(note)}</p>"
     return to_html(shown) + rest
 
 
@@ -132,6 +139,7 @@ def to_latex(frame: pl.DataFrame, *, caption: str, label: str) -> str:
       \\caption{$\\geq$ 2 \\& 5 \\%}     how\\_many & 12 \\\\
     """
     names, numeric, cells = _format_cells(frame, r"\textbf{{{}}}", latex_escape)
+    caption = f"{caption} {scope_note(frame)}".rstrip()
     # An empty group, lest what begins with [ or * be read as the argument of the command of the
     # line before.
     head, *rows = [re.sub(r"^(?=[\[*])", "{}", " & ".join(row)) for row in [names, *cells]]
@@ -175,20 +183,30 @@ def format_number(value: float | None) -> str:
 
 
 def _fold_intervals(frame: pl.DataFrame) -> pl.DataFrame:
-    """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its column."""
-    names, folded, skipped = frame.columns, list[pl.Expr](), set[str]()
-    for i, name in enumerate(names):
-        low, high = (
-            ("low", "high")
-            if names[i + 1 : i + 3] == ["low", "high"]
-            else (f"{name}_low", f"{name}_high")
-        )
-        if {low, high} <= set(names):
-            skipped |= {low, high}
-            folded.append(pl.struct(mean=name, low=low, high=high).alias(f"{name} [95 %]"))
+    """Put an interval, ``low`` and ``high`` or ``NAME_low`` and ``NAME_high``, into the cell of its column.
+
+    Its level and unit stand in the name of the column, or in the cells where rows differ. A p
+    beside an interval or a corrected one is called what it is.
+    """
+    folded, skipped = list[pl.Expr | pl.Series](), set[str]()
+    for name in frame.columns:
+        if found := interval_columns(frame, name):
+            skipped |= {found.low, found.high, *found.about.values()}
+            folded.append(_fold_column(frame, name, found.low, found.high))
         elif name not in skipped:
             folded.append(pl.col(name))
-    return frame.select(folded)
+    uncorrected = frame.schema.get("p") == pl.Float64 and (skipped or "p_holm" in frame.columns)
+    shown = frame.select(folded).drop(skipped, strict=False)
+    return shown.rename({"p": "p, uncorrected"} if uncorrected else {})
+
+
+def _fold_column(frame: pl.DataFrame, name: str, low: str, high: str) -> pl.Expr:
+    labels = interval_labels(frame, name)
+    different = dict.fromkeys(filter(None, labels))
+    shared = next(iter(different), "low, high") if len(different) < 2 else "level in the row"
+    own = [f"; {label}" if label and len(different) > 1 else "" for label in labels]
+    about = pl.lit(pl.Series(own, dtype=pl.String))
+    return pl.struct(mean=name, low=low, high=high, about=about).alias(f"{name} [{shared}]")
 
 
 def _format_cells(
@@ -214,17 +232,21 @@ def _format_cells(
 
 def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        interval = (
-            ""
-            if value["low"] is None
-            else f" [{format_number(value['low'])}, {format_number(value['high'])}]"
-        )
-        return format_number(value["mean"]) + interval
+        return _format_interval(**value)
     if isinstance(value, list):
         return ", ".join(map(_format_value, value))
     if value is None or isinstance(value, float):
         return format_number(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def _format_interval(mean: float | None, low: float | None, high: float | None, about: str) -> str:
+    """Write a number with its interval, and a dash where it has none: of one unit nothing can be said."""
+    if mean is None or isnan(mean):
+        return format_number(mean)
+    if low is None or high is None or isnan(low):
+        return f"{format_number(mean)} [–]"
+    return f"{format_number(mean)} [{format_number(low)}, {format_number(high)}{about}]"
 
 
 _MATHS = {

@@ -15,8 +15,8 @@ from memlab.conversation import answer, answer_presence, judge
 from memlab.conversation.answers_and_judge import PROMPTS, VERSION, read_orders, rubrics
 from memlab.errors import DataError
 from memlab.evaluate import kendall_tau
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
 from memlab.evaluate.report_files import write_files
-from memlab.evaluate.significance import wilson_interval
 from memlab.evaluate.tables import tables_to_markdown
 from memlab.experiments.context_bounds import system_contexts
 from memlab.experiments.costs import token_cost
@@ -30,9 +30,9 @@ SCHEMA_VERSION = 3
 class Answers:
     """What systems' contexts are worth as answers.
 
-    :param table: a row a system: shares of right answers by the judge (with ``low`` and ``high``,
-        Wilson 95 %), and the mean Kendall's tau of orders of events; without a service, shares of
-        contexts that hold the answer.
+    :param table: a row a system: shares of right answers by the judge, without a service of
+        contexts that hold the answer, with ``low``, ``high``, ``level``, ``unit`` and ``units``;
+        and the mean Kendall's tau of orders of events.
     :param kinds: the same by the rubric of the questions.
     :param costs: a row a system and task (answer, judge, order): requests without an answer,
         tokens, price, and p50 and p95 of what was sent (null where all answers are recorded).
@@ -121,10 +121,10 @@ def answer_questions(
     for each in (service, judging):
         llm.check_service(each)  # what it lacks is said before contexts are made
     made = system_contexts(systems, data, **options)
-    kinds = made.questions.select("query_id", rubrics(made.questions).alias("kind"))
+    kinds = made.questions.select("query_id", "scope", rubrics(made.questions).alias("kind"))
     parts = []
     for name, texts in made.texts.items():
-        own = kinds.select(pl.lit(name).alias("system"), "query_id", "kind")
+        own = kinds.select(pl.lit(name).alias("system"), "query_id", "scope", "kind")
         own = own.join(
             texts.select("query_id", context_tokens="n_tokens"),
             on="query_id",
@@ -152,7 +152,9 @@ def answer_questions(
         if service is None
         else _costs_table(rows, {"answer": service, "judge": judging})
     )
-    return Answers(_accuracy_table(rows), _accuracy_table(rows, "kind"), costs, rows, about)
+    unit = made.about["unit"]
+    whole, kinds = _accuracy_table(rows, unit=unit), _accuracy_table(rows, "kind", unit=unit)
+    return Answers(whole, kinds, costs, rows, about)
 
 
 def _configured_service(service: Service | str | None) -> Service | str | None:
@@ -202,26 +204,32 @@ def _answer_and_judge(
     return rows.with_columns(correct=pl.when(misfit).then(False).otherwise("correct"))
 
 
-def _accuracy_table(rows: pl.DataFrame, *by: str) -> pl.DataFrame:
-    """Give shares by system, and by what else is named."""
-    tokens = [] if by else [pl.col("context_tokens").mean().alias("context tokens")]
-    grouped, right = rows.group_by("system", *by, maintain_order=True), pl.col("correct")
-    if "holds" in rows.columns:
-        # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not
-        # there.
-        return grouped.agg(pl.col("holds").count().alias("n"), pl.col("holds").mean(), *tokens)
-    tau = [] if by or rows["kendall_tau"].is_null().all() else [pl.col("kendall_tau").mean()]
-    table = grouped.agg(
-        pl.len().alias("n"), right.mean(), *tau, *tokens, judged=right.count(), hits=right.sum()
-    )
-    ends = zip(
-        ("low", "high"),
-        wilson_interval(table["hits"].to_numpy(), table["judged"].to_numpy()),
-        strict=True,
-    )
-    for place, (name, end) in enumerate(ends, table.columns.index("correct") + 1):
-        table.insert_column(place, pl.Series(name, end).fill_nan(None))
-    return table.drop("hits")
+def _accuracy_table(rows: pl.DataFrame, *by: str, unit: Unit) -> pl.DataFrame:
+    """Give shares with their intervals by system, and by what else is named."""
+    # Yes or no, and what is told in one's own words, cannot be looked for; nor what is not there.
+    share = "holds" if "holds" in rows.columns else "correct"
+    table = []
+    for key, own in rows.group_by("system", *by, maintain_order=True):
+        judged = own.drop_nulls(share)
+        n = judged.height if share == "holds" else own.height
+        row = dict(zip(("system", *by), key, strict=True)) | {"n": n}
+        row |= _share_with_interval(judged, share, unit)
+        if not by and "kendall_tau" in rows.columns and not rows["kendall_tau"].is_null().all():
+            row["kendall_tau"] = own["kendall_tau"].mean()
+        if not by:
+            row["context tokens"] = own["context_tokens"].mean()
+        if share == "correct":
+            row["judged"] = judged.height
+        table.append(row)
+    floats = dict.fromkeys((share, "low", "high"), pl.Float64)
+    return pl.DataFrame(table, schema_overrides=floats, infer_schema_length=None)
+
+
+def _share_with_interval(judged: pl.DataFrame, share: str, unit: Unit) -> dict[str, Any]:
+    values = judged[share].cast(pl.Float64).to_numpy()[:, None]
+    spans = mean_intervals(values, scopes=clustering_scopes(judged["scope"], unit))
+    span = spans.select("low", "high", "level", "unit", "units").row(0, named=True)
+    return {share: judged[share].mean(), **span}
 
 
 def _costs_table(rows: pl.DataFrame, services: Mapping[str, Service | str | None]) -> pl.DataFrame:

@@ -14,6 +14,7 @@ import polars as pl
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import Table, misses, stale_table
 from memlab.evaluate.comparison import STALE_COLUMNS
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
 from memlab.evaluate.misses import CAUSES
 from memlab.evaluate.report_files import latex_tables, write_files
 from memlab.evaluate.significance import compare_paired
@@ -43,7 +44,8 @@ class Comparison(Experiment):
 
     :param systems: a row a system: means over the questions with evidence, tokens, times and
         failures.
-    :param tests: each system against the baseline: measure, difference, interval, p and Holm's p.
+    :param tests: each system against the baseline: measure, mean, difference with its interval, p
+        and Holm's p.
     :param per_query: a row for each system and question.
     :param returned: what each system returned, attributed: ``system``, ``query_id``, ``rank``,
         ``text``, ``n_tokens``, ``how`` and ``turn_ids``.
@@ -211,7 +213,7 @@ def compare(
         )
     bench = asked.bench(data)
     found = [*asked.returned(named, bench, data, timed=True)]
-    measured = [measure_system(*each, data, bench.encoder, asked.seed) for each in found]
+    measured = [measure_system(*each, data, bench.encoder, asked) for each in found]
     per_query = pl.concat([each.per_query for each in measured])
     table = pl.DataFrame([each.row for each in measured])
     rankings = [each.ranking for each in measured]
@@ -227,7 +229,7 @@ def compare(
         ),
         {data.name: lambda: bench},
         systems=Table(table),
-        tests=_compare_with_baseline(per_query, first, asked.seed),
+        tests=_compare_with_baseline(per_query, first, asked.unit, asked.seed),
         per_query=per_query,
         returned=pl.concat([each.texts for each in measured]),
         problems=pl.concat(
@@ -240,25 +242,30 @@ def compare(
             "k": asked.k,
             "budgets": [*BUDGETS],
             "seed": asked.seed,
+            "unit": asked.unit,
             "encoder": bench.provenance.get("encoder"),
             "systems": {each.name: dict(each.provenance) for each, _ in found},
         },
     )
 
 
-def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, seed: int) -> Table:
+def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, seed: int) -> Table:
     """Compare every system with one, on each of :data:`TESTED_MEASURES`; Holm's correction within a measure."""
     parts = []
     for measure in TESTED_MEASURES:
         wide = per_query.pivot(
-            "system", index="query_id", values=measure, maintain_order=True
+            "system", index=["query_id", "scope"], values=measure, maintain_order=True
         ).drop_nulls()
-        names = wide.columns[1:]
+        names = wide.columns[2:]
         if wide.height and len(names) > 1:
             reference = np.full(len(names), names.index(baseline))
-            tested = compare_paired(wide.drop("query_id").to_numpy(), reference, seed=seed)
+            scopes = clustering_scopes(wide["scope"], unit)
+            values = wide.drop("query_id", "scope").to_numpy()
+            tested = compare_paired(values, reference, scopes=scopes, seed=seed)
             rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
             parts.append(
-                rows.drop("mean", "mean_low", "mean_high").filter(pl.col("system") != baseline)
+                rows.drop("mean_low", "mean_high", "mean_level").filter(
+                    pl.col("system") != baseline
+                )
             )
     return Table(pl.concat(parts) if parts else pl.DataFrame())

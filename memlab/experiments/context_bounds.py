@@ -81,6 +81,7 @@ def system_contexts(
         "fingerprint": data.fingerprint(),
         "budget": budget,
         "seed": asked.seed,
+        "unit": asked.unit,
         "questions": questions.height,
         "systems": {each.name: dict(each.provenance) for each in parts},
     }

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from memlab.conversation import rewrite
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
 from memlab.evaluate.significance import compare_paired
 from memlab.llm import RECORDED, Service
 from memlab.pipelines import pipeline as read
@@ -30,7 +31,7 @@ def compare_follow_up_forms(
     :param service: what rewrites, see :func:`memlab.llm.ask`; where it has no answer for any
         question, or is ``None``, there is no form ``model``.
     :param k: depths, all of the same ranking.
-    :returns: a row a depth, question and form: ``k``, ``query_id``, ``kind``, ``form``
+    :returns: a row a depth, question and form: ``k``, ``query_id``, ``scope``, ``kind``, ``form``
         (``as asked``, ``fallback``, ``model`` or ``standalone``), ``question`` (the text searched
         for), ``method`` (see :func:`memlab.conversation.rewrite`) and ``complete`` (whether all
         evidence is in the first k).
@@ -70,6 +71,7 @@ def compare_follow_up_forms(
         each.select(
             pl.lit(n).alias("k"),
             "query_id",
+            "scope",
             "kind",
             "form",
             "question",
@@ -80,10 +82,14 @@ def compare_follow_up_forms(
     )
 
 
-def follow_up_forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFrame:
+def follow_up_forms_table(
+    compared: pl.DataFrame, *, unit: Unit = "auto", seed: int = 0
+) -> pl.DataFrame:
     """Sum up forms of follow-ups by kind and over all.
 
     :param compared: what :func:`compare_follow_up_forms` gave.
+    :param unit: what is independent: ``question``, ``scope``, or ``auto``: scopes where there are
+        five or more.
     :returns: ``k``, ``kind``, ``form``, and the columns of
         :func:`memlab.evaluate.significance.compare_paired` for the share that is complete, against
         the form that stands alone.
@@ -92,10 +98,12 @@ def follow_up_forms_table(compared: pl.DataFrame, *, seed: int = 0) -> pl.DataFr
     for (k,), deep in compared.group_by("k", maintain_order=True):
         whole = pl.concat([deep.with_columns(kind=pl.lit("all")), deep])
         for (kind,), rows in whole.group_by("kind", maintain_order=True):
-            wide = rows.pivot(
-                "form", index="query_id", values="complete", maintain_order=True
-            ).drop("query_id")
+            paired = rows.pivot(
+                "form", index=["query_id", "scope"], values="complete", maintain_order=True
+            )
+            wide = paired.drop("query_id", "scope").cast(pl.Float64)
             reference = np.full(wide.width, wide.columns.index("standalone"))
-            tested = compare_paired(wide.cast(pl.Float64).to_numpy(), reference, seed=seed)
+            scopes = clustering_scopes(paired["scope"], unit)
+            tested = compare_paired(wide.to_numpy(), reference, scopes=scopes, seed=seed)
             parts.append(pl.DataFrame({"k": k, "kind": kind, "form": wide.columns}).hstack(tested))
     return pl.concat(parts)

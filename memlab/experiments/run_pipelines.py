@@ -20,6 +20,7 @@ from memlab.embed import load as load_encoder
 from memlab.embed.ray_workers import NamedEncoder, load_worker_model
 from memlab.errors import DataError, check_at_least
 from memlab.evaluate import evaluate
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes
 from memlab.evaluate.groups import describe_questions
 from memlab.evaluate.measures import MeasureLike
 from memlab.experiments import replaying
@@ -47,6 +48,7 @@ def run(
     name: str | None = None,
     seed: int = 0,
     engine: str = "local",
+    unit: Unit = "auto",
 ) -> Experiment:
     """Run pipelines on datasets and evaluate them at turn and session level; runs in the store are read back.
 
@@ -72,6 +74,8 @@ def run(
     :param engine: ``ray``: texts are encoded and pipelines run by the workers of a cluster, see
         :func:`memlab.distributed.parallel_map`. It takes the name of an encoder, and a store that
         all of them reach.
+    :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
+        scopes where there are five or more and one has several questions.
     :raises PipelineError: before anything runs, when a pipeline cannot be read.
     :raises DataError: before anything runs, for no or twice the same pipeline or dataset, or,
         where no level is named, one without evidence.
@@ -87,6 +91,7 @@ def run(
     """
     data = distinct_datasets(datasets)
     check_at_least(0, seed=seed)
+    clustering_scopes([], unit)  # refuses another unit before anything runs
     levels = [levels] if isinstance(levels, str) else levels
     if bench is not None and (store is not None or len(data) > 1):
         raise DataError(
@@ -119,10 +124,10 @@ def run(
                 _warn_once(unmeasurable_line(part, level))
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, bench, engine) for part in data]
-    done = _rank_cells(stages, sources, at, measures=measures, seed=seed)
+    done = _rank_cells(stages, sources, at, measures=measures, seed=seed, unit=unit)
     title = name or "+".join(part.name for part in data)
     if memory:
-        content: dict[str, Any] = {"seed": seed, "cells": done.cells.drop("read").to_dicts()}
+        content: dict[str, Any] = {"seed": seed, "unit": unit, "cells": done.cells.drop("read").to_dicts()}
         memory.grids.save(
             title, content | ({"measures": [str(m) for m in measures]} if measures else {})
         )
@@ -136,6 +141,7 @@ def _rank_cells(
     *,
     measures: Sequence[MeasureLike] | None,
     seed: int,
+    unit: Unit,
 ) -> Experiment:
     """Read or make each run, measure it, and save it as soon as it is there."""
     from tqdm.auto import tqdm
@@ -152,7 +158,7 @@ def _rank_cells(
             new = source.runs([pair for pair, run_id in zip(pairs, ids, strict=True) if not run_id])
             for (each, level), run_id in zip(pairs, ids, strict=True):
                 made = memory.runs.load(run_id) if memory and run_id else next(new)
-                report = evaluate(made, source.data, measures=measures, seed=seed)
+                report = evaluate(made, source.data, measures=measures, seed=seed, unit=unit)
                 means = dict(report.summary().select("measure", "mean").iter_rows())
                 saved_as = memory.runs.save(made, measures=means) if memory else None
                 cells.append((source.data.name, str(each), level, saved_as, run_id is not None))
@@ -270,7 +276,7 @@ def reopen(store: MemoryStore | str | Path, name: str) -> Experiment:
     benches = {
         name: partial(replaying.load_run_bench, memory, about) for name, about in seen.items()
     }
-    asked = {"measures": content.get("measures"), "seed": content["seed"]}
+    asked = {name: content[name] for name in ("measures", "seed", "unit") if name in content}
     reports = tuple(
         evaluate(each, data[of], **asked) for each, of in zip(runs, cells["dataset"], strict=True)
     )

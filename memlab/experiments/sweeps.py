@@ -36,10 +36,10 @@ def sweep(
         value.
     :param measure: what is drawn, such as ``recall_all@10``, over the hard questions (evidence in
         two or more sessions, or all where there are none).
-    :returns: a row a value: ``n``, ``mean`` with its 95 % interval ``mean_low``, ``mean_high``, the
-        paired ``difference`` with its interval ``low``, ``high``, ``p``, not corrected for the
-        number of values, questions won and lost, ``measure``, ``baseline``, ``value``,
-        ``group`` (which questions), ``parameter`` and ``system``.
+    :returns: a row a value: the columns of
+        :func:`memlab.evaluate.significance.compare_paired`, ties aside, corrected for the number of
+        values (:func:`memlab.evaluate.verdicts` corrects for those of several sweeps), ``measure``,
+        ``baseline``, ``value``, ``group`` (which questions), ``parameter`` and ``system``.
     :raises DataError: when the template does not name exactly one parameter.
     """
     try:
@@ -59,7 +59,7 @@ def sweep(
         [baseline, *swept.reports], measure=measure, where=HAS_SEVERAL_SESSIONS if several else None
     )
     system = swept.runs[0].name.split(" | ")[-1].split("(")[0]
-    rows = compared[1:].drop("system", "p_holm", "tie").with_columns(
+    rows = compared[1:].drop("system", "tie").with_columns(
         measure=pl.lit(measure), baseline=pl.lit(compared["mean"][0]), value=pl.Series(values, strict=False)
     )  # fmt: skip
     rows = rows.with_columns(group=pl.lit(SEVERAL_SESSIONS if several else ALL_QUESTIONS))

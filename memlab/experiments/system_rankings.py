@@ -15,7 +15,7 @@ from memlab.conversation import answer_presence
 from memlab.embed import Encoder
 from memlab.errors import DataError, PipelineError, check_at_least
 from memlab.evaluate import Report, evaluate, read_run
-from memlab.evaluate.significance import wilson_interval
+from memlab.evaluate.confidence_intervals import Unit, clustering_scopes, mean_intervals
 from memlab.experiments.sweeps import time_run
 from memlab.memories import Memory, ReturnedTexts
 from memlab.memories.collecting import problem_row
@@ -41,6 +41,8 @@ class AskingOptions:
         on.
     :param k: texts that a system gives at most.
     :param timeout: seconds of one request to a memory.
+    :param unit: what intervals and tests take as independent: ``question``, ``scope``, or ``auto``:
+        scopes where there are five or more.
     """
 
     runs: Sequence[str | Path] = ()
@@ -50,8 +52,10 @@ class AskingOptions:
     k: int = DEFAULT_DEPTH
     timeout: float = 600.0
     seed: int = 0
+    unit: Unit = "auto"
 
     def __post_init__(self) -> None:
+        clustering_scopes([], self.unit)  # refuses another unit before anything runs
         check_at_least(1, k=self.k)
         check_at_least(0, seed=self.seed, timeout=self.timeout)
 
@@ -169,29 +173,34 @@ class SystemOutcome(NamedTuple):
 
 
 def measure_system(
-    found: ReturnedTexts, times: np.ndarray, data: Dataset, encoder: Encoder | None, seed: int
+    found: ReturnedTexts,
+    times: np.ndarray,
+    data: Dataset,
+    encoder: Encoder | None,
+    asked: AskingOptions,
 ) -> SystemOutcome:
     """Measure one system: its values by question, its row of the table, and the sources of its texts.
 
     :param times: of single searches, in milliseconds.
+    :param asked: gives the seed and the unit.
     """
     sources = memories.attribute(found, data, encoder)
     rows = memories.dated_lines(found).join(
         sources, on=["query_id", "rank"], how="left", maintain_order="left"
     )
     ranking = memories.rank_source_turns(found, sources)
-    report = evaluate(ranking, data, seed=seed)
+    report = evaluate(ranking, data, seed=asked.seed, unit=asked.unit)
     values = _measure_questions(rows, data, report)
     means = values.select(pl.col(r"^.*@.*$").mean()).row(0, named=True)
-    complete = values["recall_all@10"].sum()
-    ((low,), (high,)) = wilson_interval(np.array([complete]), np.array([values.height]))
+    scopes = clustering_scopes(values["scope"], asked.unit)
+    spans = mean_intervals(values.select("recall_all@10").to_numpy(), scopes=scopes)
+    span = spans.select("low", "high", "level", "unit", "units").row(0, named=True)
     ways = {how: n / max(1, rows.height) for how, n in rows["how"].value_counts().iter_rows()}
     row = {
         "system": found.name,
         "n": values.height,
         **{name: means[name] for name in ("recall_any@10", "recall_all@10")},
-        "recall_all@10_low": low,
-        "recall_all@10_high": high,
+        **{f"recall_all@10_{name}": value for name, value in span.items()},
         "recall_all@10, ≥ 2 sessions": values.filter(pl.col("n_sessions") >= 2)[
             "recall_all@10"
         ].mean(),

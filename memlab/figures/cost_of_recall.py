@@ -12,17 +12,24 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._text_measuring import cut_to_width, drawable_text, escape, printable_line
+from memlab.interval_labels import interval_labels
 
 _BUDGET = re.compile(r"recall_all@(\d+) tokens")
 _INTERVAL = ("recall_all@10_low", "recall_all@10_high")
+
+
+def _describe_bars(table: pl.DataFrame) -> str:
+    """Say what the bars are; nothing where the table does not."""
+    labels = [label for label in interval_labels(table, "recall_all@10") if label]
+    return f"; bars: {labels[0]}" if labels else ""
 
 
 @style.said_where_empty
 def trade_off(table: pl.DataFrame) -> go.Figure:
     """Draw complete recall against the tokens that are given to a model, and against the time of one search.
 
-    On the right each system's mark carries the 95 % interval of its share; the dotted line joins
-    those that no other system beats in both. A ranking that was only read has no time, and stands
+    On the right each system's mark carries the interval of its share, whose level is said below; the
+    dotted line joins those that no other system beats in both. A ranking that was only read has no time, and stands
     on the left alone.
 
     :param table: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
@@ -57,11 +64,12 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     for row in timed.iter_rows(named=True):
         share, tint = row["recall_all@10"], style.colour(row["i"])
         low, high = (row[end] for end in _INTERVAL)
+        span = "" if low is None else f" [{low:.3f}, {high:.3f}]"
         traces.append(go.Scatter(
             x=[row["p50 ms"]], y=[share], mode="markers", name=drawable_text(row["system"]), showlegend=False,
             marker={"color": tint, "size": 8, "symbol": style.SYMBOLS[row["i"] % len(style.SYMBOLS)]},
             error_y=style.error_bar(share, low, high, color=tint),
-            hovertemplate=f"%{{y:.3f}} [{low:.3f}, {high:.3f}], %{{x:,.1f}} ms", **style.panel_axes(1),
+            hovertemplate=f"%{{y:.3f}}{span}, %{{x:,.1f}} ms", **style.panel_axes(1),
         ))  # fmt: skip
     n, untimed = (
         max(table["n"].to_list()),
@@ -70,6 +78,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
     timeless = f"(no time: {', '.join(map(printable_line, untimed))})" if untimed else ""
     ends = np.log10(timed["p50 ms"].to_numpy()) if timed.height else np.array([0.0, 3.0])
     lowest, highest = math.floor(ends.min() - 0.15), math.ceil(ends.max() + 0.15)
+    under = f"median time of a search, ms{_describe_bars(table)}"
     decades = [10.0**power for power in range(lowest, highest + 1)]
 
     def layout_for(px: int) -> dict[str, Any]:
@@ -90,7 +99,7 @@ def trade_off(table: pl.DataFrame) -> go.Figure:
             {
                 "head": f"<b>in the first ten turns</b> {escape(cut_to_width(timeless, 150, style.SMALL))}",
                 "xaxis": {"type": "log", "range": [lowest, highest], "tickvals": decades,
-                          "ticktext": [f"{t:,g}" for t in decades], "title": {"text": "median time of a search, ms"}},
+                          "ticktext": [f"{t:,g}" for t in decades], "title": {"text": under}},
                 "yaxis": {**recall, "title": {"text": "" if beside else "recall_all@10"}},
             },
         ]  # fmt: skip

@@ -18,6 +18,7 @@ from memlab.figures._text_measuring import (
     spread_labels,
     text_px,
 )
+from memlab.interval_labels import describe_intervals
 
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 _NICE_K = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)
@@ -33,7 +34,7 @@ def recall_curves(
     beside their lines.
 
     :param frame: ``system``, ``k``, ``mean``, ``low``, ``high``; also ``chance`` and ``ceiling``,
-        drawn in grey.
+        drawn in grey, and ``level``, ``unit`` and ``units``, said beside the x axis.
     :param measure: the name of the measure, on the y axis.
     :param axis: what the column ``k`` holds, on the x axis.
 
@@ -82,9 +83,17 @@ def recall_curves(
     return _name_line_ends(
         [*traces, *limits], ends, names=[t.legendgroup or t.name for t in sorted(shown, key=lambda t: t.legendrank)],
         tall=(250, 190), measure=measure, y_top=y_top,
-        xaxis={"title": {"text": drawable_text(axis) + " (log scale)" * log_x}, "type": "log" if log_x else "linear",
+        xaxis={"title": {"text": _axis_title(frame, axis, log_x)}, "type": "log" if log_x else "linear",
                "tickvals": ticks if axis == "k" else None, "range": [low - pad, high + pad]},
     )  # fmt: skip
+
+
+def _axis_title(frame: pl.DataFrame, axis: str, log_x: bool) -> str:
+    """Name the x axis, and what the bands are where the frame says it."""
+    title = drawable_text(axis)
+    if log_x:
+        title += " (log scale)"
+    return f"{title}; bands: {describe_intervals(frame)}" if "level" in frame.columns else title
 
 
 def _draw_bound(frame: pl.DataFrame, column: str, top: float, rank: int) -> list[go.Scatter]:

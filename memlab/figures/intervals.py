@@ -17,6 +17,7 @@ from memlab.figures._text_measuring import (
     text_px,
     wrap,
 )
+from memlab.interval_labels import describe_intervals
 
 _ROW_PX, _SECOND_LINE_PX, _FURTHER_PX, _LANE_PX, _LIFT_PX = 32, 13, 10, 15, 5
 _NAMES_PX = 160
@@ -175,7 +176,8 @@ def mean_intervals(
 
     :param frame: ``n``, ``mean``, ``low``, ``high`` and the columns named by ``rows`` and
         ``series``, in the order to draw from the top. Where a row has one ``n`` and rows have
-        different ones, its name says it.
+        different ones, its name says it. What the intervals are (``level``, ``unit``, ``units``)
+        is said below.
     :param series: each of its values has a colour and a shape.
     :param measure: what the values are, under the axis.
     :param digits: decimals of the numbers; shares are written as percent, on an axis from 0 to 1,
@@ -226,6 +228,8 @@ def mean_intervals(
         if len(symbols) > 1 or not of_rows
         else ""
     )
+    if "level" in frame.columns:
+        key = "; ".join(filter(None, [key, f"bars: {describe_intervals(frame)}"]))
     return marked_rows(marks, span=span, between=between, xlabel=measure, key=key,
                        xaxis={"zeroline": False, "nticks": 6})  # fmt: skip
 
@@ -235,7 +239,8 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     """Draw paired differences to a baseline with their intervals.
 
     A filled mark is significant after Holm's correction (none where ``p_holm`` is null: not tested
-    here); blue is better than the baseline, vermilion worse, grey neither.
+    here); blue is better than the baseline, vermilion worse, open and grey neither. What the
+    intervals are, and whether they hold together, is said below.
 
     :param frame: a row a system: ``system``, ``difference``, ``low``, ``high``, ``p_holm``, ``n``
         and ``baseline`` (the baseline's name), in the order to draw from the top. The baseline's
@@ -262,7 +267,7 @@ def forest(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figure:
     xlabel = f"difference in {measure} to {baseline} (n = {counts})"
     key = (
         f"{style.shape_legend(symbols)}; " * (len(symbols) > 1)
-        + f"filled: p < {_ALPHA:g} after Holm's correction"
+        + f"filled: p < {_ALPHA:g} after Holm's correction; {_describe_bars(frame)}"
     )
     return marked_rows(marks, xlabel=xlabel, key=key)
 
@@ -272,8 +277,9 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     """Draw a measure step by step, each with what it gains on the step before, in each group of questions.
 
     A mark is the mean of a step with its interval; each group has a mark of its own shape. On the
-    right stand the mean and the gain with the paired interval and p. Filled: significant after
-    Holm's correction; blue better, vermilion worse, grey neither.
+    right stand the mean and the gain with the paired interval and p after Holm's correction.
+    Filled: significant; blue better, vermilion worse, open and grey neither. What the intervals
+    are is said below.
 
     :param frame: a row a step and group, in the order to draw from the top: ``group``, ``system``,
         ``n``, ``mean``, ``mean_low``, ``mean_high``, ``difference``, ``low``, ``high`` and
@@ -319,7 +325,24 @@ def ablation(frame: pl.DataFrame, *, measure: str = "recall_all@10") -> go.Figur
     key = f"{style.shape_legend(about)}; right: mean, and gain on the step before; "
     key += "ms: median time of one question; " * ("ms" in frame.columns)
     key += f"filled: p < {_ALPHA:g} against the step before, after Holm's correction"
+    if "mean_level" in frame.columns:
+        key += f"; bars: {describe_intervals(frame)}, each alone"
+    if "level" in frame.columns:
+        key += f"; of gains: {_describe_bars(frame).removeprefix('bars: ')}"
     return marked_rows(marks, xlabel=measure, key=key, xaxis={"zeroline": False})
+
+
+def _describe_bars(frame: pl.DataFrame) -> str:
+    """Say what the intervals of differences are, and whether they are as careful as p after its correction."""
+    said, tests = describe_intervals(frame, "difference"), frame["p_holm"].count()
+    if "level" not in frame.columns or tests < 2:
+        return f"bars: {said}"
+    levels = frame.drop_nulls("p_holm")["level"].drop_nulls()
+    # Intervals that miss 1 in 20 divided by the number of tests are all right together in 19 of 20.
+    corrected = len(levels) and 1 - levels.min() <= _ALPHA / tests + 1e-9
+    return (
+        f"bars: {said}, corrected for {tests} tests" if corrected else f"bars: {said}, uncorrected"
+    )
 
 
 def _verdict_colours(row: dict[str, Any]) -> dict[str, str]:

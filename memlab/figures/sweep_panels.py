@@ -10,8 +10,10 @@ import polars as pl
 
 from memlab.figures import style
 from memlab.figures._text_measuring import cut_to_width, drawable_text, escape, printable_line, wrap
+from memlab.interval_labels import describe_intervals
 from memlab.system_names import short_names
 
+_ALPHA = 0.05
 _HEADER_PX, _SECOND_LINE_PX, _FOOT_PX, _GAP_PX = 16, 12, 38, 16
 
 
@@ -21,10 +23,12 @@ def sweep(
 ) -> go.Figure:
     """Draw a measure over a parameter, a panel a system, with the plain ranking as a grey line to beat.
 
-    All panels have the same y axis.
+    All panels have the same y axis. Where there is ``p_holm``, a mark is filled where p is below .05
+    after Holm's correction, and open elsewhere.
 
     :param frame: ``system`` (of a panel), ``parameter`` (its name, on the x axis), ``value``,
-        ``mean``, ``low``, ``high`` and ``baseline`` (what the plain ranking reaches).
+        ``mean``, ``low``, ``high`` and ``baseline`` (what the plain ranking reaches); ``level`` and
+        ``unit`` are said in the legend.
     :param reference: what the baseline is called.
 
     >>> import polars as pl
@@ -38,7 +42,7 @@ def sweep(
     style.check_columns(frame, columns, "sweep")
     frame = frame.drop_nulls("mean")
     style.check_columns(frame, columns, "sweep (where something was measured)")
-    names = ["with the parameter", reference]
+    names = [_name_marks(frame), reference]
     traces, heads = list[Any](), list[tuple[str, str]]()
     for p, (head, rows) in enumerate(
         style.rows_by_value(frame.sort("value", maintain_order=True), "system")
@@ -49,7 +53,7 @@ def sweep(
             style.line(rows["value"], rows["baseline"], style.legend_name(reference), width=1.2, dash="dash",
                        legendgroup=reference, legendrank=1001, **own),
             style.marked_line(rows["value"], rows["mean"], names[0], 0, error_y=error,
-                                   legendgroup=names[0], **own),
+                                   legendgroup=names[0], marker=_marks(rows), **own),
         ]  # fmt: skip
         heads.append((printable_line(head), drawable_text(rows["parameter"][0])))
     most = frame.select(pl.max_horizontal("high", "mean", "baseline").max()).item() * 1.08 or 1.0
@@ -79,3 +83,30 @@ def sweep(
                             names=names, head_px=header, bottom=_FOOT_PX)  # fmt: skip
 
     return style.make_figure(traces, layout_for)
+
+
+def _name_marks(frame: pl.DataFrame) -> str:
+    """Name the marks in the legend, with what their bars and their filling say."""
+    parts = ["with the parameter"]
+    if "p_holm" in frame.columns:
+        parts.append(f"filled: p < {_ALPHA:g}, corrected")
+    if "level" in frame.columns:
+        # Of the difference to the plain ranking, drawn about the mean.
+        told = "difference" if "difference" in frame.columns else "mean"
+        parts.append(f"bars: {describe_intervals(frame, told)}")
+    return "; ".join(parts)
+
+
+def _marks(rows: pl.DataFrame) -> dict[str, Any]:
+    """Give the look of a panel's marks: open where the difference is not significant."""
+    tint = style.colour(0)
+    fill = [tint] * rows.height
+    if "p_holm" in rows.columns:
+        significant = (rows["p_holm"] < _ALPHA).fill_null(False)
+        fill = [tint if each else "white" for each in significant]
+    return {
+        "symbol": style.SYMBOLS[0],
+        "size": 5,
+        "color": fill,
+        "line": {"color": tint, "width": 1},
+    }

@@ -27,7 +27,7 @@ _INTERVAL_LEVEL = 0.9
 
 
 class Fit(NamedTuple):
-    """A fitted curve; ``intervals``: ``parameter``, ``estimate``, ``low`` and ``high``, if they were asked for."""
+    """A fitted curve and, if asked for, ``intervals``: ``parameter``, ``estimate``, ``low``, ``high``, ``level``."""
 
     curve: AnyCurve
     intervals: pl.DataFrame
@@ -108,12 +108,14 @@ def fit(labels: pl.DataFrame, name: str, *, intervals: bool = True, seed: int = 
     rows = []
     for i, each in enumerate(names if intervals else ()):
         ends = (best[i], *_profile_interval(loss, best, bounds, i, limit))
-        rows.append((each, *(float(end if linear[i] else np.exp(end)) for end in ends)))
+        values = (float(end if linear[i] else np.exp(end)) for end in ends)
+        rows.append((each, *values, _INTERVAL_LEVEL))
     columns = {
         "parameter": pl.String(),
         "estimate": pl.Float64(),
         "low": pl.Float64(),
         "high": pl.Float64(),
+        "level": pl.Float64(),
     }
     return Fit(curve(best), pl.DataFrame(rows, schema=columns, orient="row"))
 
@@ -198,7 +200,8 @@ def compare_curves(
         carry over to other people.
     :returns: ``family``, ``n``, ``log_loss`` with ``low`` and ``high``, and the paired
         ``difference`` of log-loss to the best family with ``difference_low`` and
-        ``difference_high`` (90 %, groups taken as independent).
+        ``difference_high``; ``level`` (.9), ``unit`` (what ``group`` names) and ``units`` of all
+        intervals.
     :raises DataError: for a missing column, fewer groups than folds or than 25 labels, or a fold of
         one kind.
     """
@@ -226,7 +229,12 @@ def compare_curves(
         means = (_mean_with_interval(each, labels[group]) for each in (loss, loss - losses[best]))
         rows.append((name, len(true), *chain(*means)))
     measures = ["log_loss", "low", "high", "difference", "difference_low", "difference_high"]
-    return pl.DataFrame(rows, schema=["family", "n", *measures], orient="row")
+    table = pl.DataFrame(rows, schema=["family", "n", *measures], orient="row")
+    return table.with_columns(
+        level=pl.lit(_INTERVAL_LEVEL),
+        unit=pl.lit(group.removesuffix("_id")),
+        units=pl.lit(labels[group].n_unique(), pl.Int64),
+    )
 
 
 def _mean_with_interval(values: np.ndarray, groups: pl.Series) -> tuple[float, float, float]:

@@ -56,14 +56,15 @@ def test_summary_groups_and_curves(made, run_on, reports):
     rows = deep.summary("evidence_sessions").filter(group=MULTI_SESSION)
     assert points["k"].to_list() == [1, 3, 10]
     assert points.drop("system", "k").equals(
-        rows.select("mean", "low", "high", "ceiling", "chance", "n")
+        rows.select("mean", "low", "high", "level", "unit", "units", "ceiling", "chance", "n")
     )
 
 
 def test_compare_reports(reports):
     table = compare_reports(reports, measure="recall_all@5")
     assert table["system"].to_list() == [report.name for report in reports]
-    assert table.row(0)[5:] == (None,) * 8
+    tested = ("difference", "low", "high", "level", "method", "p", "p_holm", "win", "tie", "loss")
+    assert table.select(tested).row(0) == (None,) * len(tested)
     base = reports[0].per_query["recall_all@5"].to_numpy()
     for row, report in zip(table[1:].iter_rows(named=True), reports[1:], strict=True):
         mine = report.per_query["recall_all@5"].to_numpy()
@@ -128,7 +129,7 @@ def test_refusals(made, run_on, reports):
         ),
         (
             lambda: compare_reports(reports, measure="mrr", unit="word"),
-            "expected 'query' or 'scope'",
+            "expected 'auto', 'question' or 'scope'",
         ),
         (lambda: compare_reports([reports[0], turns], measure="mrr"), "one level"),
         (lambda: compare_reports([reports[0], fewer], measure="mrr"), "same questions"),

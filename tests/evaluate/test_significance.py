@@ -68,7 +68,7 @@ def test_holm(p):
     np.testing.assert_allclose(holm(given_p)[order], np.minimum(1, rejected), rtol=1e-12)
 
 
-def test_intervals_are_those_of_scipy_cover_the_truth_and_are_wider_by_conversation():
+def test_bootstrap_intervals_are_those_of_scipy_and_cover_the_truth():
     values = np.random.default_rng(3).exponential(1.0, 120)
     low, high = bootstrap_interval(values[:, None], seed=0)
     theirs = stats.bootstrap(
@@ -79,16 +79,6 @@ def test_intervals_are_those_of_scipy_cover_the_truth_and_are_wider_by_conversat
     low, high = bootstrap_interval((np.random.default_rng(4).random((200, 100)) < 0.3) * 1.0)
     covered = int(((low <= 0.3) & (high >= 0.3)).sum())
     assert stats.binomtest(covered, len(low), 0.95).pvalue > 0.01
-    scopes, values = (
-        np.repeat(each, 40) for each in (["a", "b", "c", "d", "e"], [0.1, 0.9, 0.5, 0.2, 0.8])
-    )
-    (by_query,), (by_scope,) = (
-        (high - low)
-        for low, high in (
-            bootstrap_interval(values[:, None], scopes=each) for each in (None, scopes)
-        )
-    )
-    assert by_scope > 3 * by_query
 
 
 @pytest.mark.parametrize(("n", "discordant", "tests"), [(78, 0.2, 64), (300, 0.1, 5), (40, 0.0, 3)])

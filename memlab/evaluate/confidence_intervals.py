@@ -1,0 +1,389 @@
+"""Intervals of means over questions, each by the method that its values and their independence ask for.
+
+Shares (values of 0 and 1) have Wilson's interval, paired differences of shares Newcombe's, other
+means a percentile bootstrap. Where questions of one scope (the conversations of one memory) are
+asked, and there are five scopes or more, the scope is the unit: a question of a scope says something
+of the next one. Then means and differences have a t interval from the variance between scopes, and
+shares Wilson's with the number of questions that are worth as much. What was chosen stands beside
+each interval: ``level``, ``unit``, ``units`` and ``method``.
+
+Sources: Wilson, JASA 1927; Newcombe, Statistics in Medicine 17, 1998, 2635–2650 (method 10); Efron &
+Tibshirani 1993, ch. 13 (percentile interval); Cameron & Miller, J. Human Resources 2015 (variance by
+cluster, t with clusters − 1 degrees of freedom); Korn & Graubard, Survey Methodology 1998, and Dean &
+Pagano, J. Survey Statistics and Methodology 2015 (effective sample size).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike
+
+from memlab.errors import DataError
+
+LEVEL = 0.95
+FEWEST_SCOPES = 5
+"""From how many scopes on they are the unit, where some scope has more than one question."""
+RESAMPLES = 2_000
+CELLS = 4_000_000
+WILSON, NEWCOMBE, BOOTSTRAP, CLUSTERED = "Wilson", "Newcombe", "bootstrap", "t over scopes"
+Unit = Literal["auto", "question", "scope"]
+
+
+def clustering_scopes(scopes: ArrayLike, unit: Unit | str = "auto") -> np.ndarray | None:
+    """Give the scope of each question where scopes are the unit, and ``None`` where questions are.
+
+    :param scopes: (n,) the scope of each question.
+    :param unit: ``question`` (also ``query``), ``scope``, or ``auto``: scopes where there are five
+        or more and one of them has several questions.
+    :raises DataError: for another unit.
+
+    >>> from memlab.evaluate.confidence_intervals import clustering_scopes
+    >>> clustering_scopes(["a", "a", "b"]) is None, clustering_scopes(["a", "a", "b"], "scope").tolist()
+    (True, ['a', 'a', 'b'])
+    """
+    if unit not in ("auto", "question", "query", "scope"):
+        raise DataError(f"unit is {unit!r}; expected 'auto', 'question' or 'scope'")
+    named = np.asarray(scopes)
+    different = len(np.unique(named))
+    if unit == "scope" or (unit == "auto" and FEWEST_SCOPES <= different < len(named)):
+        return named
+    return None
+
+
+def column_means(values: np.ndarray) -> np.ndarray:
+    """Give the mean of each column of values (n, m), NaN where there is no row."""
+    return values.mean(axis=0) if len(values) else np.full(values.shape[1], np.nan)
+
+
+def mean_intervals(
+    values: np.ndarray,
+    *,
+    scopes: np.ndarray | None = None,
+    shares: ArrayLike | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Give the interval of the mean of each column.
+
+    :param values: (n, m), m columns over n questions.
+    :param scopes: (n,) the scope of each question where it is the unit, of :func:`clustering_scopes`.
+    :param shares: (m,) which columns say yes or no, by 1 and 0; by default those that hold nothing
+        else.
+    :param seed: of the bootstrap.
+    :returns: m rows: ``low`` and ``high`` (null with fewer than two units, and where all values are
+        equal and no shares), ``level``, ``unit``, ``units`` (their number) and ``method``.
+
+    >>> import numpy as np
+    >>> from memlab.evaluate.confidence_intervals import mean_intervals
+    >>> low, high, method = mean_intervals(np.ones((5, 1))).select("low", "high", "method").row(0)
+    >>> round(low, 3), high, method
+    (0.566, 1.0, 'Wilson')
+    """
+    shares = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
+    low, high = np.full((2, values.shape[1]), np.nan)
+    if scopes is not None:
+        low, high = clustered_interval(values, scopes, level=level)
+        low[shares], high[shares] = clustered_share_interval(values[:, shares], scopes, level=level)
+    elif len(values) > 1:
+        hits = values[:, shares].sum(axis=0)
+        low[shares], high[shares] = wilson_interval(hits, len(values), level=level)
+        others = values[:, ~shares]
+        low[~shares], high[~shares] = bootstrap_interval(others, level=level, seed=seed)
+    return _describe(low, high, shares, (WILSON, BOOTSTRAP), (values, scopes, level))
+
+
+def difference_intervals(
+    values: np.ndarray,
+    reference: np.ndarray,
+    *,
+    scopes: np.ndarray | None = None,
+    shares: ArrayLike | None = None,
+    level: float = LEVEL,
+    seed: int = 0,
+) -> pl.DataFrame:
+    """Give the interval of the mean difference of each column to another one, question by question.
+
+    :param values: (n, m), m columns over n questions.
+    :param reference: (m,) the column that each is compared with.
+    :param scopes: as in :func:`mean_intervals`, whose columns these rows have; differences that are
+        all equal have an interval where both columns are shares and questions are the unit.
+    """
+    ours, theirs = values, values[:, reference]
+    differences = ours - theirs
+    said = only_zeros_and_ones(values) if shares is None else np.asarray(shares, bool)
+    shares = said & said[reference]
+    low, high = np.full((2, values.shape[1]), np.nan)
+    if scopes is not None:
+        low, high = clustered_interval(differences, scopes, level=level)
+    elif len(values) > 1:
+        ours, theirs = ours[:, shares] == 1, theirs[:, shares] == 1
+        counts = [each.sum(axis=0) for each in (ours & theirs, ours & ~theirs, ~ours & theirs)]
+        low[shares], high[shares] = newcombe_interval(*counts, len(values), level=level)
+        others = differences[:, ~shares]
+        low[~shares], high[~shares] = bootstrap_interval(others, level=level, seed=seed)
+    if scopes is not None:
+        shares = np.zeros(len(shares), dtype=bool)  # a difference is no share
+    return _describe(low, high, shares, (NEWCOMBE, BOOTSTRAP), (values, scopes, level))
+
+
+def only_zeros_and_ones(values: np.ndarray) -> np.ndarray:
+    """Say of each column of (n, m) whether it holds nothing but 0 and 1."""
+    return np.asarray(((values == 0) | (values == 1)).all(axis=0))
+
+
+def _describe(
+    low: np.ndarray,
+    high: np.ndarray,
+    shares: np.ndarray,
+    methods: tuple[str, str],
+    about: tuple[np.ndarray, np.ndarray | None, float],
+) -> pl.DataFrame:
+    """Put the ends of intervals beside what they are."""
+    values, scopes, level = about
+    of_shares, of_others = methods
+    named = np.where(shares, of_shares, of_others)
+    unit, units = "question", len(values)
+    if scopes is not None:
+        unit, units = "scope", len(np.unique(scopes))
+        named = np.where(shares, f"{WILSON}, {CLUSTERED}", CLUSTERED)
+    frame = pl.DataFrame({"low": low, "high": high, "method": named.tolist()}).fill_nan(None)
+    said = [
+        pl.lit(level, pl.Float64).alias("level"),
+        pl.lit(unit).alias("unit"),
+        pl.lit(units, pl.Int64).alias("units"),
+    ]
+    return frame.select("low", "high", *said, pl.col("method").cast(pl.String))
+
+
+def normal_quantile(level: float) -> float:
+    """Give how many standard errors a two-sided normal interval reaches to each side."""
+    from scipy.stats import norm
+
+    return float(norm.ppf((1 + level) / 2))
+
+
+def t_quantile(level: float, units: int) -> float:
+    """Give the same for Student's t with ``units`` − 1 degrees of freedom."""
+    from scipy.stats import t
+
+    return float(t.ppf((1 + level) / 2, units - 1))
+
+
+def wilson_interval(
+    hits: ArrayLike, n: ArrayLike, *, level: float = LEVEL, quantile: float | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give Wilson's intervals of shares: low and high (m,) of m counts; NaN where n is 0.
+
+    :param hits: (m,) counts, of ``n`` each; neither need be whole.
+    :param quantile: taken in place of the normal one of the level.
+
+    >>> from memlab.evaluate.confidence_intervals import wilson_interval
+    >>> [end.round(3).tolist() for end in wilson_interval([5, 5], [10, 5])]
+    [[0.237, 0.566], [0.763, 1.0]]
+    """
+    hits, n = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(n, np.float64))
+    z = normal_quantile(level) if quantile is None else quantile
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = hits / n
+        middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    # At 0 and 1 the ends are exact, whatever the last bits of a square root.
+    low = np.where(hits == 0, 0.0, middle - half)
+    high = np.where(hits == n, 1.0, middle + half)
+    return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+
+
+def newcombe_interval(
+    both: ArrayLike, win: ArrayLike, loss: ArrayLike, n: ArrayLike, *, level: float = LEVEL
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give Newcombe's interval of a difference of paired shares, (win − loss) / n: his method 10.
+
+    Wilson's intervals of the two shares are squared and added, less what their correlation φ takes
+    away; φ is lowered by n / 2 where it is positive. Two systems that never differ have an interval
+    as wide as few questions ask for.
+
+    :param both: (m,) questions that both systems answer; ``win``, ``loss``: that the first alone,
+        and the second alone; of ``n`` each.
+
+    >>> from memlab.evaluate.confidence_intervals import newcombe_interval
+    >>> [end.round(4).item() for end in newcombe_interval(36, 12, 2, 50)]
+    [0.0569, 0.3404]
+    """
+    both, win, loss, n = (np.asarray(each, np.float64) for each in (both, win, loss, n))
+    neither = n - both - win - loss
+    first, second = both + win, both + loss
+    low_1, high_1 = wilson_interval(first, n, level=level)
+    low_2, high_2 = wilson_interval(second, n, level=level)
+    product = first * (n - first) * second * (n - second)
+    agreement = both * neither - win * loss
+    corrected = np.where(agreement > 0, np.maximum(agreement - n / 2, 0), agreement)
+    phi = np.where(product > 0, corrected / np.sqrt(np.where(product > 0, product, 1)), 0.0)
+    below = _square_and_add(first / n - low_1, high_2 - second / n, phi)
+    above = _square_and_add(high_1 - first / n, second / n - low_2, phi)
+    difference = (win - loss) / n
+    return np.maximum(difference - below, -1.0), np.minimum(difference + above, 1.0)
+
+
+def _square_and_add(first: np.ndarray, second: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    squared = first**2 + second**2 - 2 * phi * first * second
+    return np.asarray(np.sqrt(np.maximum(squared, 0)))
+
+
+def clustered_error(values: np.ndarray, scopes: np.ndarray) -> np.ndarray:
+    """Give the standard error of the mean of each column (m,), scopes being independent and questions not.
+
+    The mean is a ratio of totals over scopes, and this its linearised error with the factor
+    scopes / (scopes − 1).
+    """
+    sums, sizes = sum_units(values, scopes)
+    left = sums - sizes[:, None] * values.mean(axis=0)
+    # Equal values leave rounding behind, which is no variance.
+    left[np.abs(left) < 1e-12 * len(values)] = 0.0
+    units = len(sizes)
+    return np.asarray(np.sqrt((left**2).sum(axis=0) * units / (units - 1)) / len(values))
+
+
+def clustered_interval(
+    values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give t intervals of the mean of each column over scopes: low and high (m,).
+
+    NaN with one scope, and where all scopes have the same mean: a variance that was not seen.
+
+    >>> import numpy as np
+    >>> from memlab.evaluate.confidence_intervals import clustered_interval
+    >>> low, high = clustered_interval(np.array([[0.1], [0.2], [0.3], [0.8]]), np.array(["a", "a", "b", "b"]))
+    >>> round(float(low[0]), 2), round(float(high[0]), 2)
+    (-2.19, 2.89)
+    """
+    units, columns = len(np.unique(scopes)), values.shape[1]
+    if units < 2:
+        return np.full(columns, np.nan), np.full(columns, np.nan)
+    error = clustered_error(values, scopes)
+    half = t_quantile(level, units) * np.where(error > 0, error, np.nan)
+    mean = values.mean(axis=0)
+    return mean - half, mean + half
+
+
+def clustered_share_interval(
+    values: np.ndarray, scopes: np.ndarray, *, level: float = LEVEL
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give Wilson's intervals of shares whose questions come in scopes: low and high (m,).
+
+    The effective number of questions is the one whose binomial variance is the variance between
+    scopes, at most the number asked; where no question or every question is a hit, that variance is
+    not seen, and each scope counts once. The quantile is that of t with scopes − 1 degrees of
+    freedom.
+    """
+    units, columns = len(np.unique(scopes)), values.shape[1]
+    if units < 2:
+        return np.full(columns, np.nan), np.full(columns, np.nan)
+    share, variance = values.mean(axis=0), clustered_error(values, scopes) ** 2
+    binomial = share * (1 - share)
+    effective = np.full(columns, float(len(values)))
+    seen = variance * len(values) > binomial
+    effective[seen] = binomial[seen] / variance[seen]
+    effective[binomial == 0] = units
+    quantile = t_quantile(level, units)
+    return wilson_interval(share * effective, effective, quantile=quantile)
+
+
+def bootstrap_interval(
+    values: np.ndarray, *, level: float = LEVEL, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Give percentile intervals of means by resampling questions with replacement.
+
+    Two thousand resamples show the ends of a 95 % interval; at another level each side is scaled as
+    that of a normal interval would be.
+
+    :param values: (n, m), m columns over the questions.
+    :returns: low (m,) and high (m,); NaN with fewer than two questions, and where all values of a
+        column are equal, of which nothing can be said.
+
+    >>> import numpy as np
+    >>> from memlab.evaluate.confidence_intervals import bootstrap_interval
+    >>> low, high = bootstrap_interval(np.array([[0.0], [1.0]] * 50), seed=1)
+    >>> bool(0.38 < low[0] < 0.42 and 0.58 < high[0] < 0.62)
+    True
+    """
+    n, columns = values.shape
+    low, high = np.full((2, columns), np.nan)
+    if n < 2 or not columns:
+        return low, high
+    varied = np.ptp(values, axis=0) > 1e-12
+    drawn = _resample_counts if RESAMPLES * n <= CELLS else _resample_counts.__wrapped__
+    means = [counts.astype(np.float64) @ values[:, varied] / n for counts in drawn(n, seed)]
+    ends = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    if level != LEVEL:
+        mean = values[:, varied].mean(axis=0)
+        ends = mean + (ends - mean) * normal_quantile(level) / normal_quantile(LEVEL)
+    low[varied], high[varied] = ends
+    return low, high
+
+
+@lru_cache(maxsize=32)
+def _resample_counts(units: int, seed: int) -> list[np.ndarray]:
+    """Count how often each unit stands in each resample; the same for every run on the same questions."""
+    rng = np.random.default_rng(seed)
+    counts = []
+    for rows in split_draws(RESAMPLES, units):
+        drawn = rng.integers(0, units, size=(rows, units)) + units * np.arange(rows)[:, None]
+        counts.append(
+            np.bincount(drawn.ravel(), minlength=rows * units)
+            .reshape(rows, units)
+            .astype(np.uint16)
+        )
+    return counts
+
+
+def split_draws(draws: int, width: int) -> list[int]:
+    """Split a number of draws of so many values each into sizes that fit into memory."""
+    step = max(1, CELLS // width)
+    return [min(step, draws - start) for start in range(0, draws, step)]
+
+
+def sum_units(values: np.ndarray, scopes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Sum values (n, m) by unit: sums (u, m) and the number of questions of each unit (u,)."""
+    if scopes is None:
+        return values, np.ones(len(values))
+    names, code = np.unique(scopes, return_inverse=True)
+    sums = np.zeros((len(names), values.shape[1]))
+    np.add.at(sums, code, values)
+    return sums, np.bincount(code).astype(np.float64)
+
+
+def change_levels(compared: pl.DataFrame, level: float) -> pl.DataFrame:
+    """Give the intervals of paired differences at another level, from what the rows say.
+
+    Newcombe's are made again from the counts; those over scopes are scaled by the quantiles of t,
+    each side of a bootstrap by those of the normal distribution.
+
+    :param compared: rows of :func:`memlab.evaluate.significance.compare_paired`; a row without an
+        interval stays as it is.
+    """
+    rows = []
+    for row in compared.iter_rows(named=True):
+        if row["low"] is not None:
+            row["low"], row["high"] = _ends_at_level(row, level)
+        if row["level"] is not None:
+            row["level"] = level
+        rows.append((row["low"], row["high"], row["level"]))
+    ends = dict.fromkeys(("low", "high", "level"), pl.Float64)
+    return compared.with_columns(pl.DataFrame(rows, schema=ends, orient="row"))
+
+
+def _ends_at_level(row: dict[str, float], level: float) -> tuple[float, float]:
+    if row["method"] == NEWCOMBE:
+        both = round(row["n"] * row["mean"]) - row["win"]
+        low, high = newcombe_interval(both, row["win"], row["loss"], row["n"], level=level)
+        return float(low), float(high)
+    if row["unit"] == "scope":
+        new, old = (t_quantile(each, int(row["units"])) for each in (level, row["level"]))
+    else:
+        new, old = normal_quantile(level), normal_quantile(row["level"])
+    difference, ratio = row["difference"], new / old
+    return tuple(difference + (row[end] - difference) * ratio for end in ("low", "high"))  # type: ignore[return-value]

@@ -1,0 +1,149 @@
+"""What is said beside an interval, in tables as in figures: its level, and over what it was taken.
+
+A frame with ``low`` and ``high`` says in ``level`` how sure the interval is, in ``unit`` what was
+taken as independent (``question`` or ``scope``), and in ``units`` of how many. ``NAME_low`` and
+``NAME_high`` have ``NAME_level``, or else share the one ``level``; so do units.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+ABOUT = ("level", "unit", "units", "method")
+"""Columns that say of an interval what it is."""
+_DTYPES = {"level": pl.Float64, "unit": pl.String, "units": pl.Int64, "method": pl.String}
+
+
+class IntervalColumns(NamedTuple):
+    """The columns of an interval: ends, and of :data:`ABOUT` what the frame has."""
+
+    low: str
+    high: str
+    about: dict[str, str]
+
+
+def interval_columns(frame: pl.DataFrame, name: str) -> IntervalColumns | None:
+    """Find the interval of a column: ``low`` and ``high`` right behind it, or ``NAME_low`` and ``NAME_high``.
+
+    >>> import polars as pl
+    >>> from memlab.interval_labels import interval_columns
+    >>> frame = pl.DataFrame({"mean": [0.5], "low": [0.4], "high": [0.6], "level": [0.9]})
+    >>> interval_columns(frame, "mean")
+    IntervalColumns(low='low', high='high', about={'level': 'level'})
+    """
+    behind = frame.columns.index(name) + 1
+    ends = f"{name}_low", f"{name}_high"
+    if frame.columns[behind : behind + 2] == ["low", "high"]:
+        ends = "low", "high"
+    if not {*ends} <= {*frame.columns}:
+        return None
+    about = {}
+    for what in ABOUT:
+        for column in (f"{name}_{what}", what):
+            if what not in about and frame.schema.get(column) == _DTYPES[what]:
+                about[what] = column
+    return IntervalColumns(*ends, about)
+
+
+def format_level(level: float) -> str:
+    """Write a level as a percentage that is never rounded up to 100.
+
+    >>> from memlab.interval_labels import format_level
+    >>> format_level(0.9), format_level(1 - 0.05 / 19), format_level(1 - 0.05 / 1000)
+    ('90 %', '99.7 %', '99.995 %')
+    """
+    for digits in (1, 2, 3, 4, 5):
+        text = f"{100 * level:.{digits}f}"
+        if float(text) < 100:
+            break
+    return f"{text.rstrip('0').rstrip('.')} %"
+
+
+def format_interval_label(level: float | None, unit: str | None, units: int | None) -> str:
+    """Say what an interval is, as it stands in a column's name; questions are counted in a column of their own.
+
+    >>> from memlab.interval_labels import format_interval_label
+    >>> format_interval_label(0.95, "scope", 6), format_interval_label(0.95, "question", 40)
+    ('95 %, 6 scopes', '95 %, questions')
+    >>> format_interval_label(0.9, None, None), format_interval_label(None, None, None)
+    ('90 %', '')
+    """
+    parts = []
+    if level is not None:
+        parts.append(format_level(level))
+    if unit is not None:
+        counted = unit != "question" and units is not None
+        parts.append(f"{units:,} {unit}s" if counted else f"{unit}s")
+    return ", ".join(parts)
+
+
+def interval_labels(frame: pl.DataFrame, name: str) -> list[str]:
+    """Give the label of each row's interval around a column; empty where there is none.
+
+    :raises ValueError: when the column has no interval.
+    """
+    found = interval_columns(frame, name)
+    if found is None:
+        raise ValueError(f"{name} has no interval")
+    columns = [
+        frame[found.about[what]].to_list() if what in found.about else [None] * frame.height
+        for what in ("level", "unit", "units")
+    ]
+    labels = []
+    for low, value, *about in zip(frame[found.low], frame[name], *columns, strict=True):
+        there = low is not None or value is not None
+        labels.append(format_interval_label(*about) if there else "")
+    return labels
+
+
+def describe_intervals(frame: pl.DataFrame, name: str = "mean") -> str:
+    """Say of a frame what its intervals are, for a caption or a key.
+
+    >>> import polars as pl
+    >>> from memlab.interval_labels import describe_intervals
+    >>> frame = pl.DataFrame({"mean": [0.5], "low": [0.4], "high": [0.6], "level": [0.95], "unit": ["question"]})
+    >>> describe_intervals(frame), describe_intervals(frame.drop("level", "unit"))
+    ('95 % intervals over questions', 'intervals')
+    """
+    if interval_columns(frame, name) is None:
+        name = next((each for each in frame.columns if interval_columns(frame, each)), "")
+    if not name:
+        return "no intervals"
+    said = []
+    for label in dict.fromkeys(filter(None, interval_labels(frame, name))):
+        level, _, unit = label.rpartition(", ") if ", " in label else (label, "", "")
+        said.append(f"{level} intervals over {unit}" if unit else f"{level} intervals")
+    return " and ".join(said) or "intervals"
+
+
+def smallest_p(units: int) -> float:
+    """Give the smallest p of a test that flips the signs of so many units: both ways in which all agree.
+
+    >>> from memlab.interval_labels import smallest_p
+    >>> smallest_p(6)
+    0.03125
+    """
+    return 2.0 ** (1 - units)
+
+
+def scope_note(frame: pl.DataFrame) -> str:
+    """Say of tests whose units are few scopes how small their p can be; empty where that binds nobody.
+
+    >>> import polars as pl
+    >>> from memlab.interval_labels import scope_note
+    >>> scope_note(pl.DataFrame({"p": [0.5], "unit": ["scope"], "units": [6]}))
+    '6 scopes: no p below .031; unit="question" takes questions as independent.'
+    """
+    if not {"p", "unit", "units"} <= {*frame.columns}:
+        return ""
+    tested = frame.filter(pl.col("p").is_not_null(), unit="scope")
+    notes = []
+    for units in tested["units"].unique(maintain_order=True):
+        if smallest_p(units) >= 0.001:
+            text = f"{smallest_p(units):.3f}".lstrip("0")
+            notes.append(f"{units:,} scopes: no p below {text}")
+    if not notes:
+        return ""
+    return f'{"; ".join(notes)}; unit="question" takes questions as independent.'
