@@ -102,7 +102,9 @@ def difference_text(row: Mapping[str, Any]) -> str:
     if low is None or high is None:
         return f"{row['win']:,} won and {row['loss']:,} lost"
     ends = f"{_level(row, 'level')}: {points(low)} to {points(high)}"
-    return f"{points(row['difference'])} points [{ends}]"
+    gain = points(row["difference"])
+    unit = "point" if gain.strip("+−") == "1" else "points"
+    return f"{gain} {unit} [{ends}]"
 
 
 def p_text(p: float, tests: int = 1) -> str:
@@ -507,12 +509,15 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str) -> Conclusions:
     tested, n = compared.drop_nulls("p").to_dicts(), compared["n"][0]
     base = compared.filter(pl.col("p").is_null()).row(0, named=True)
     if not _enough(base, len(tested)):
-        return Conclusions([too_few(base, len(tested), f"when {what}")])
+        others = listed(f"with {row['system']}" for row in tested)
+        question = f"whether {what} for more of them {others}"
+        noun = asked.partition(" ")[0].removesuffix("s")
+        return Conclusions([too_few(base, len(tested), question, noun=noun)])
     significant = [row for row in tested if row["p_holm"] < ALPHA]
     answer = "Yes" if any(row["difference"] > 0 for row in significant) else "No"
-    head = f"{answer}: with {_code(base['system'])} {what} for {share_text(base)} of {n:,} {asked}"
+    head = f"{answer}: with {base['system']} {what} for {share_text(base)} of {n:,} {asked}"
     texts = [
-        f"with {_code(row['system'])} for {share_text(row)} ({difference_text(row)}, {p_text(row['p_holm'])})"
+        f"with {row['system']} for {share_text(row)} ({difference_text(row)}, {p_text(row['p_holm'])})"
         for row in tested
     ]
     return Conclusions([f"{head}; {listed(texts)}."])
@@ -551,12 +556,28 @@ def cited(kept: pl.DataFrame) -> Conclusions:
     texts = []
     for (kind,), rows in kept.group_by("kind", maintain_order=True):
         of = {row["form"]: row for row in rows.to_dicts()}
-        if of["questions"]["n"]:
-            asked, turns = (share_text(of[form], prefix="") for form in ("questions", "turns"))
-            texts.append(f"{kind}: {asked} of {of['questions']['n']:,} questions ({turns} of the turns)")
+        if _enough(of["questions"]):
+            asked, turns = share_text(of["questions"], prefix=""), of["turns"]["mean"]
+            counted = f"{of['questions']['n']:,} questions"
+            texts.append(f"{kind}, for {asked} of {counted} ({percent(turns)} of the turns)")
     if not texts:
-        return Conclusions(["What summaries keep cannot be said: no question has evidence."])
+        least = f"fewer than {fewest_units()} questions have evidence"
+        return Conclusions([f"What summaries keep cannot be said: {least}."])
     return Conclusions([f"Every evidence item is cited by summaries of a {'; '.join(texts)}."])
+
+
+def sizes(made: pl.DataFrame, *, turns: int, words: int) -> Conclusions:
+    """Say how much shorter summaries are than what was said.
+
+    :param made: ``kind`` (of summary), ``n`` and ``words``.
+    """
+    if not words:
+        return Conclusions()
+    texts = [
+        f"{n:,} of a {kind} ({percent(length / words)} of the words)"
+        for kind, n, length in made.select("kind", "n", "words").iter_rows()
+    ]
+    return Conclusions([f"{turns:,} turns became these summaries: {listed(texts)}."])
 
 
 def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
@@ -584,14 +605,15 @@ def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:
     return Conclusions(said)
 
 
-def follow_ups(table: pl.DataFrame, *, k: int) -> Conclusions:
+def follow_ups(table: pl.DataFrame, *, k: int, data: str) -> Conclusions:
     """Say what follow-up questions lose as they are asked, and what brings it back.
 
     :param table: of one depth, as :func:`memlab.experiments.follow_up_forms_table` gives it.
+    :param data: the name of the conversations.
     """
     overall = {row["form"]: row for row in table.filter(kind="all").to_dicts()}
     if not overall:
-        return Conclusions(["Nothing can be said: there is no follow-up question."])
+        return Conclusions([f"Nothing can be said: {data} has no follow-up question."])
     alone, n = overall["standalone"], overall["standalone"]["n"]
     others = {form: row for form, row in overall.items() if form != "standalone"}
     if not _enough(alone, len(others)):
@@ -601,7 +623,7 @@ def follow_ups(table: pl.DataFrame, *, k: int) -> Conclusions:
     lost = asked["p_holm"] < ALPHA and asked["difference"] < 0
     said = [
         f"{'Yes, it loses' if lost else 'No significant loss'}: as asked, all evidence is among the first {k} "
-        f"for {share_text(asked)} of {n:,} follow-ups, in the form that stands alone for "
+        f"for {share_text(asked)} of {n:,} follow-ups in {data}, in the form that stands alone for "
         f"{share_text(alone)}: {difference_text(asked)}, {p_text(asked['p_holm'])}."
     ]
     for form, row in others.items():
@@ -630,14 +652,16 @@ def won_and_lost(won: int, lost: int, n: int, *, p: float, what: str) -> Conclus
     return Conclusions([f"{what} wins {won:,} and loses {lost:,} of {n:,}: {answer} ({p_text(p)})."])
 
 
-def memories(systems: pl.DataFrame, tests: pl.DataFrame, *, baseline: str) -> Conclusions:
+def memories(
+    systems: pl.DataFrame, tests: pl.DataFrame, *, baseline: str, measure: str
+) -> Conclusions:
     """Say which memories find all evidence of more questions than the baseline, and which of fewer.
 
     :param systems: :attr:`memlab.experiments.compare_systems.Comparison.systems`.
     :param tests: :attr:`memlab.experiments.compare_systems.Comparison.tests`.
     """
     base = systems.row(by_predicate=pl.col("system") == baseline, named=True)
-    n, measure = base["n"], "recall_all@10"
+    n = base["n"]
     if not n:
         return Conclusions([nothing_measured()])
     rows = tests.filter(measure=measure).to_dicts() if tests.height else []

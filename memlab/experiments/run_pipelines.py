@@ -121,7 +121,7 @@ def run(
     for part in data:
         for level in at[part.name]:
             if qrels(part.questions, level).frame.is_empty():
-                _warn_once(unmeasurable_line(part, level))
+                warn_once(unmeasurable_line(part, level))
     memory = MemoryStore.open(store) if isinstance(store, (str, Path)) else store
     sources = [_DatasetSource(part, model, memory, bench, engine) for part in data]
     done = _rank_cells(stages, sources, at, measures=measures, seed=seed, unit=unit)
@@ -299,7 +299,7 @@ def measurable_levels(dataset: Dataset) -> tuple[Level, ...]:
 
 
 @cache
-def _warn_once(line: str) -> None:
+def warn_once(line: str) -> None:
     """Log a warning the first time, since a notebook measures the same data again and again."""
     _log.warning(line)
 
