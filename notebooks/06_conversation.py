@@ -95,7 +95,6 @@ caption = f"Complete recall of {n} follow-ups over k by form of the question ({d
 export(fig, "follow-up-curves", data=deeper, caption=caption, **about)
 
 # %%
-complete = compared.pivot("form", index=["query_id", "kind"], values="complete")
 gaps = table.filter(pl.col("form") != "standalone", kind="all").rename({"form": "system"})
 gaps = gaps.with_columns(baseline=pl.lit("standalone"))
 fig = intervals.forest(gaps, measure=f"recall_all@{k}")
@@ -112,8 +111,9 @@ texts = compared.pivot("form", index=["query_id", "kind"], values="question")
 texts.group_by("kind", maintain_order=True).head(2).drop("query_id")
 
 # %%
-best_made = pl.col("model" if "model" in complete.columns else "fallback")
-lost = complete.filter(~best_made & pl.col("standalone"))
+best_form = "model" if "model" in compared["form"] else "fallback"
+missed = compared.filter(~pl.col("complete"), form=best_form)
+lost = compared.filter("complete", form="standalone").join(missed, on="query_id", how="semi")
 texts.join(lost, on="query_id", how="semi", maintain_order="left").drop("query_id").head(10)
 
 # %% [markdown]

@@ -301,7 +301,9 @@ def compare(
 
 def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, seed: int) -> Table:
     """Compare every system with one, on each of :data:`TESTED_MEASURES`; Holm's correction within a measure."""
-    parts = []
+    left_out = ("mean_low", "mean_high", "mean_level")
+    nothing = compare_paired(np.zeros((0, 1)), np.array([0])).clear().drop(left_out)
+    parts = [pl.DataFrame(schema={"measure": pl.String(), "system": pl.String()}).hstack(nothing)]
     for measure in TESTED_MEASURES:
         wide = per_query.pivot(
             "system", index=["query_id", "scope"], values=measure, maintain_order=True
@@ -313,9 +315,5 @@ def _compare_with_baseline(per_query: pl.DataFrame, baseline: str, unit: Unit, s
             values = wide.drop("query_id", "scope").to_numpy()
             tested = compare_paired(values, reference, scopes=scopes, seed=seed)
             rows = pl.DataFrame({"measure": measure, "system": names}).hstack(tested)
-            parts.append(
-                rows.drop("mean_low", "mean_high", "mean_level").filter(
-                    pl.col("system") != baseline
-                )
-            )
-    return Table(pl.concat(parts) if parts else pl.DataFrame())
+            parts.append(rows.drop(left_out).filter(pl.col("system") != baseline))
+    return Table(pl.concat(parts))
