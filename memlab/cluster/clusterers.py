@@ -1,6 +1,8 @@
 """Clusterers: functions from unit vectors to labels, by name, so that every stage and the map can use any of them.
 
-Among them Gaussian mixtures whose number of components the data choose.
+Among them Gaussian mixtures whose number of components the data choose. Equal vectors, which equal
+texts have, are clustered once and share a label: a message that is sent a hundred times is one
+point, and makes no place dense.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ DIMENSIONS, MAX_COMPONENTS, THRESHOLD, LOCAL_NEIGHBORS = 10, 50, 0.1, 10
 # A tenth of the spread of all rows: with less, the criterion takes every pair of near rows for a
 # group.
 _REGULARISATION = 1e-2
+STARTS = 5
+"""Of k-means, of which the best is taken: one alone can leave two groups in a cluster and cut a third."""
+
 _COARSE = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 _Groups = list[tuple[np.ndarray, np.ndarray]]
 
@@ -138,11 +143,12 @@ NOISE = -1
 def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.ndarray:
     """Cluster vectors by a registered clusterer.
 
-    :param vectors: (n, d) finite numbers; the clusterer is given unit rows, fewer than two rows are
-        one cluster.
+    :param vectors: (n, d) finite numbers; the clusterer is given the different ones among them as
+        unit rows. Fewer than two different rows are one cluster.
     :param clustering: a name of :data:`memlab.clusterers`.
     :param wanted: parameters for the clusterer; it is given those that it takes, ``n_clusters`` at
-        most n.
+        most the number of different rows. One that takes ``weights`` is given how often each stands
+        among the vectors.
     :returns: (n,) int64 labels from 0, the largest cluster first (ties by first member), noise
         ``NOISE`` = −1.
     :raises DataError: for an unknown clusterer, or one that does not give a label for each row.
@@ -154,16 +160,19 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
     """
     if clustering not in clusterers:
         raise DataError(f"clustering is {clustering!r}; choose from {', '.join(clusterers)}")
-    rows = unit_rows(vectors)
+    all_rows = unit_rows(vectors)
+    first, copy_of = distinct_rows(all_rows)
+    rows = all_rows[first]
     if len(rows) < 2:
-        return np.zeros(len(rows), np.int64)
-    if "n_clusters" in wanted:
-        wanted["n_clusters"] = min(wanted["n_clusters"], len(rows))
+        return np.zeros(len(all_rows), np.int64)
+    given: dict[str, Any] = {**wanted, "weights": np.bincount(copy_of)}
+    if "n_clusters" in given:
+        given["n_clusters"] = min(given["n_clusters"], len(rows))
     function = clusterers[clustering]
     takes = inspect.signature(function).parameters
     try:
         labels = np.asarray(
-            function(rows, **{name: value for name, value in wanted.items() if name in takes})
+            function(rows, **{name: value for name, value in given.items() if name in takes})
         )
     except ValueError as error:
         raise DataError(
@@ -173,7 +182,33 @@ def cluster_labels(vectors: np.ndarray, clustering: str, **wanted: int) -> np.nd
         raise DataError(
             f"clusterer {clustering!r} gave {labels.dtype} of shape {labels.shape}; expected {len(rows)} whole numbers"
         )
-    return _renumber_by_size(labels)
+    return _renumber_by_size(labels[copy_of])
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find the rows that are equal.
+
+    :returns: (m,) where each different row stands first, in order, and (n,) which of the m each row
+        equals.
+
+    >>> import numpy as np
+    >>> from memlab.cluster.clusterers import distinct_rows
+    >>> first, copy_of = distinct_rows(np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0]]))
+    >>> first.tolist(), copy_of.tolist()
+    ([0, 1], [0, 1, 0])
+    """
+    _, first, number = np.unique(_as_items(rows), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return first[order], place[number]
+
+
+def _as_items(rows: np.ndarray) -> np.ndarray:
+    """Give each row as one item, by which rows can be compared: (n,)."""
+    whole = np.ascontiguousarray(rows + 0.0)  # for which −0 is 0
+    items: np.ndarray = whole.view(f"V{whole.itemsize * whole.shape[1]}").ravel()
+    return items
 
 
 def scope_labels(
@@ -187,7 +222,8 @@ def scope_labels(
     """Cluster the turns of each scope by itself, once with each seed; see :func:`cluster_labels`.
 
     :param ids: (n,) of the turns.
-    :param vectors: (n, d) finite numbers.
+    :param vectors: (n, d) finite numbers, such as ``bench.documents("turn").speaker_centred()``: as
+        they are encoded, turns cluster by who says them.
     :param spans: first row and end of each scope, as ``bench.documents("turn").spans``.
     :returns: a row a turn and seed: ``scope``, ``turn_id``, ``label`` and ``draw``, the seed; for
         :func:`memlab.cluster.observed_and_null_spread`.
@@ -211,14 +247,24 @@ def scope_labels(
 
 
 @clusterer
-def kmeans(vectors: np.ndarray, *, n_clusters: int = 10, seed: int = 0) -> np.ndarray:
-    """Lloyd's k-means with at most as many clusters as there are different rows."""
+def kmeans(
+    vectors: np.ndarray,
+    *,
+    n_clusters: int = 10,
+    seed: int = 0,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """Lloyd's k-means, the best of five starts, with at most as many clusters as there are different rows.
+
+    :param weights: (n,) how often each row counts; once by default.
+    """
     from sklearn.cluster import KMeans
 
-    n = min(n_clusters, len(np.unique(vectors, axis=0)))
+    n = min(n_clusters, len(distinct_rows(vectors)[0]))
+    model = KMeans(n, n_init=STARTS, random_state=seed)
     # For so few rows, starting threads costs more than the work.
     with _thread_controller().limit(limits=1):
-        labels: np.ndarray = KMeans(n, n_init=1, random_state=seed).fit_predict(vectors)
+        labels: np.ndarray = model.fit_predict(vectors, sample_weight=weights)
     return labels
 
 
@@ -231,9 +277,13 @@ def _thread_controller() -> Any:
 
 
 @clusterer
-def hdbscan(vectors: np.ndarray, *, min_cluster_size: int = 5) -> np.ndarray:
-    """HDBSCAN in the embedding space, where nothing is random."""
-    return hdbscan_labels(vectors, min_cluster_size=min_cluster_size, n_components=None)
+def hdbscan(
+    vectors: np.ndarray, *, min_cluster_size: int = 5, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """HDBSCAN in the embedding space, where nothing is random; see :func:`hdbscan_labels`."""
+    return hdbscan_labels(
+        vectors, min_cluster_size=min_cluster_size, n_components=None, weights=weights
+    )
 
 
 @clusterer
@@ -245,20 +295,30 @@ def mixture(vectors: np.ndarray, *, seed: int = 0) -> np.ndarray:
 
 @clusterer(name="umap_hdbscan")
 def hdbscan_labels(
-    vectors: np.ndarray, *, min_cluster_size: int = 5, n_components: int | None = 5, seed: int = 0
+    vectors: np.ndarray,
+    *,
+    min_cluster_size: int = 5,
+    n_components: int | None = 5,
+    seed: int = 0,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """Find the dense groups of embeddings by HDBSCAN, by default after UMAP; the rest is noise.
 
     The leaves of the cluster tree are taken: the usual "excess of mass" put 95 % of a LoCoMo
     conversation into one cluster for two seeds of four. Clusters after UMAP depend on the seed
-    (adjusted Rand index between two seeds 0.43 on average), so repeat a finding over several. Fewer
-    rows than ``min_cluster_size`` are all noise.
+    (adjusted Rand index between two seeds 0.43 on average), so repeat a finding over several.
+
+    Density is that of different rows: equal ones count once, since many copies have no distance
+    from each other and would be denser than anything that is said in words of its own. A row that
+    belongs to no dense group is a cluster of its own where it stands ``min_cluster_size`` times,
+    and noise, with all its copies, where it does not.
 
     :param vectors: (n, d) finite numbers; rows are scaled to unit length.
     :param min_cluster_size: least members of a cluster, at least 2; half as many neighbours define
         density.
     :param n_components: dimensions to reduce to by UMAP; ``None`` for none.
     :param seed: of UMAP.
+    :param weights: (n,) how often each row stands; once by default.
     :returns: as :func:`cluster_labels`.
     :raises DataError: when the array is not (n, d), holds NaN or infinity, or a parameter is out of
         range.
@@ -273,10 +333,23 @@ def hdbscan_labels(
     >>> hdbscan_labels(np.vstack([east, north, [[-1.0, 0.0]]]), n_components=None).tolist()
     [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1]
     """
+    check_at_least(2, min_cluster_size=min_cluster_size)
+    rows = unit_rows(vectors)
+    first, copy_of = distinct_rows(rows)
+    labels = _dense_groups(rows[first], min_cluster_size, n_components, seed)
+    copies = np.bincount(copy_of, weights=weights, minlength=len(first))
+    alone = np.flatnonzero((labels == NOISE) & (copies >= min_cluster_size))
+    labels[alone] = labels.max(initial=NOISE) + 1 + np.arange(len(alone))
+    return _renumber_by_size(labels[copy_of])
+
+
+def _dense_groups(
+    rows: np.ndarray, min_cluster_size: int, n_components: int | None, seed: int
+) -> np.ndarray:
+    """Give the leaves of HDBSCAN's cluster tree of different rows: (n,) labels; fewer than a cluster has are noise."""
     from sklearn.cluster import HDBSCAN
 
-    check_at_least(2, min_cluster_size=min_cluster_size)
-    points = unit_rows(vectors)
+    points = rows
     if len(points) < min_cluster_size:
         return np.full(len(points), NOISE, np.int64)
     if n_components is not None and n_components < points.shape[1]:
@@ -288,13 +361,10 @@ def hdbscan_labels(
     )  # fmt: skip
     # Ties are broken by position: in an order of their own, the same rows give the same clusters
     # wherever they stand.
-    order = np.argsort(
-        np.ascontiguousarray(points).view(f"V{points.itemsize * points.shape[1]}").ravel(),
-        kind="stable",
-    )
+    order = np.argsort(_as_items(points), kind="stable")
     labels = np.empty(len(points), np.int64)
     labels[order] = model.fit_predict(points[order].astype(np.float64))
-    return _renumber_by_size(labels)
+    return labels
 
 
 def _renumber_by_size(labels: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from memlab.errors import ModelError
 
 if TYPE_CHECKING:
     from memlab.embed.ray_workers import NamedEncoder
+
+
+T = TypeVar("T")
 
 
 class VectorCache(Protocol):
@@ -86,10 +89,18 @@ class WrappedEncoder(IdentifiedEncoder):
     def encode(
         self, texts: Iterable[str], *, kind: Kind = "document", progress: bool = True
     ) -> np.ndarray:
-        """Encode texts; see :meth:`memlab.embed.Encoder.encode`."""
+        """Encode texts; see :meth:`memlab.embed.Encoder.encode`.
+
+        Each different text is read once: in another batch a model gives it, by the padding, a
+        vector that differs in its last digits.
+        """
         checked = check_texts(texts, kind)
         if self.cache is not None and not self._reads_sooner(checked, kind):
             return self.cache.encode(self, checked, kind=kind, progress=progress)
+        number = _number_distinct(checked)
+        if len(number) < len(checked):
+            vectors = self.encode(number, kind=kind, progress=progress)
+            return vectors[[number[text] for text in checked]]
         if self._is_spread(checked):
             return np.concatenate(list(self._spread("encode", [checked], kind, progress)))
         return self.model.encode(checked, kind=kind, progress=progress)
@@ -110,6 +121,12 @@ class WrappedEncoder(IdentifiedEncoder):
                 self, checked, before=before, kind=kind, progress=progress
             )
             return tokens
+        pairs = list(zip(checked, context, strict=True))
+        number = _number_distinct(pairs)
+        if len(number) < len(pairs):
+            different, leads = zip(*number, strict=True)
+            once = self._encode_tokens(different, before=leads, kind=kind, progress=progress)
+            return once.take(np.array([number[pair] for pair in pairs]))
         if self._is_spread(checked):
             parts = self._spread("encode_tokens", [checked, context], kind, progress)
             return concat_tokens(list(parts), self.dim)
@@ -152,6 +169,11 @@ class WrappedEncoder(IdentifiedEncoder):
     def __repr__(self) -> str:
         header = f", header {' + '.join(self.header)}" if self.header else ""
         return f"<Encoder {self.identity.key}: {self.identity.describe()}{header}>"
+
+
+def _number_distinct(items: Sequence[T]) -> dict[T, int]:
+    """Number the different ones among some items, in order."""
+    return {item: number for number, item in enumerate(dict.fromkeys(items))}
 
 
 def cache_encoder(store: VectorCache, encoder: Encoder) -> WrappedEncoder:

@@ -1,4 +1,8 @@
-"""A scope on a map, and what a question draws there: evidence, hits, misses, and what was returned instead."""
+"""A scope on a map, and what a question draws there: evidence, hits, misses, and what was returned instead.
+
+Turns lie and cluster by what they are compared with each other by, their speaker-centred vectors. A
+question has no speaker: the mean of the scope is subtracted from its vector before it is placed.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ import numpy as np
 import polars as pl
 
 from memlab.cluster import cluster_labels, cluster_terms, project
+from memlab.embed.speaker_centring import add_by_speaker
 from memlab.errors import DataError
 from memlab.pipelines import pipeline
 from memlab.records import Run
 from memlab.retrieve import Bench
+from memlab.retrieve.cosine import scale_to_unit
 from memlab.text.analysis import snippets, tokenize
 
 NEIGHBOURS = 15
@@ -26,13 +32,17 @@ class Scene:
     :param scope: which.
     :param turns: a row a turn: ``turn_id``, ``session_id``, ``speaker``, ``timestamp``, ``text``,
         ``x``, ``y`` (from −1 to 1) and ``label`` (cluster, −1 for none).
-    :param vectors: (n, d) float32 unit rows.
+    :param vectors: (n, d) float32 unit rows, what turns are compared with questions by.
+    :param compared: (n, d) float32 unit rows, what turns are compared with each other by.
+    :param origin: (d,) what is subtracted from the vector of a question before it is placed.
     :param names: of the clusters, by label.
     """
 
     scope: str
     turns: pl.DataFrame
     vectors: np.ndarray
+    compared: np.ndarray
+    origin: np.ndarray
     names: dict[int, str]
 
 
@@ -43,12 +53,15 @@ def build_scene(
     places: pl.DataFrame | None = None,
     clustering: str = "umap_hdbscan",
     seed: int = 0,
+    centred: bool = True,
 ) -> Scene:
     """Lay the turns of a scope out by UMAP and cluster them.
 
     :param places: ``turn_id``, ``x``, ``y`` and, where wanted, ``label``: a map that was made
         before, for UMAP takes long on many turns and gives other coordinates on another machine.
     :param clustering: a name of :data:`memlab.clusterers`.
+    :param seed: of the layout and of the clusterer.
+    :param centred: ``False`` lays turns out as they are encoded, speakers' names included.
     :raises DataError: when the bench has no vectors or no such scope, a turn has no place, or for
         another clusterer.
 
@@ -70,12 +83,16 @@ def build_scene(
             "this bench has no vectors to lay out; make it with an encoder, such as encoder='minilm'"
         )
     first, last = documents.spans[scope]
-    vectors = documents.embeddings[first:last]
+    vectors = compared = documents.vectors()[first:last]
+    origin = np.zeros(vectors.shape[1])
+    if centred:
+        compared = documents.speaker_centred()[first:last]
+        origin = add_by_speaker(vectors, [""] * len(vectors)).scope_mean
     ids = pl.DataFrame({"turn_id": pl.Series(documents.ids[first:last], dtype=pl.String)})
     columns = ("turn_id", "session_id", "speaker", "timestamp", "text")
     turns = ids.join(bench.turns.select(columns), on="turn_id", maintain_order="left")
     if places is None:
-        xy = project(vectors, seed=seed)
+        xy = project(compared, seed=seed)
     else:
         placed = ids.join(places, on="turn_id", how="left", maintain_order="left")
         if missing := placed["x"].null_count():
@@ -89,14 +106,14 @@ def build_scene(
     labels = (
         placed["label"].to_numpy()
         if made_before
-        else cluster_labels(vectors, clustering, seed=seed)
+        else cluster_labels(compared, clustering, seed=seed)
     )
     turns = turns.with_columns(
         x=pl.Series(xy[:, 0], dtype=pl.Float32),
         y=pl.Series(xy[:, 1], dtype=pl.Float32),
         label=pl.Series(labels),
     )
-    return Scene(scope, turns, vectors, cluster_names(turns, bench.language))
+    return Scene(scope, turns, vectors, compared, origin, cluster_names(turns, bench.language))
 
 
 def cluster_names(turns: pl.DataFrame, language: str) -> dict[int, str]:
@@ -109,16 +126,16 @@ def interpolate_positions(scene: Scene, vectors: np.ndarray) -> np.ndarray:
     """Place new texts on a map that was made without them: where UMAP's transform begins.
 
     The mean of the places of the nearest turns, each weighted by how much nearer than the others it
-    is.
+    is. Turns are speaker-centred; a text that nobody of the scope says is centred on the scope.
 
-    :param vectors: (n, d) unit rows.
+    :param vectors: (n, d) unit rows, as they are encoded.
     :returns: (n, 2) float32.
 
     McInnes, Healy and Melville 2018, section 4 (embedding of new data); without its last,
     stochastic steps, so a question lands in milliseconds, and always in the same place.
     """
     near = min(NEIGHBOURS, len(scene.vectors))
-    distance = 1.0 - vectors @ scene.vectors.T
+    distance = 1.0 - scale_to_unit(vectors - scene.origin) @ scene.compared.T
     order = np.argsort(distance, axis=1, kind="stable")[:, :near]
     beyond = np.take_along_axis(distance, order, axis=1)
     beyond = beyond - beyond[:, :1]

@@ -182,7 +182,7 @@ def _widget_class() -> Any:
             rows = self._rows if self._picked else np.arange(scene.turns.height)
             labels = np.full(scene.turns.height, -1)
             how = self._lay_out.keywords
-            labels[rows] = cluster_labels(scene.vectors[rows], how["clustering"], seed=how["seed"])
+            labels[rows] = cluster_labels(scene.compared[rows], how["clustering"], seed=how["seed"])
             turns = scene.turns.with_columns(label=pl.Series(labels))
             names = cluster_names(turns, self._bench.language)
             self._scenes[scene.scope] = replace(scene, turns=turns, names=names)

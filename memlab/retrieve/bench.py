@@ -23,6 +23,7 @@ from memlab.text.analysis import tokenize
 
 if TYPE_CHECKING:
     from memlab.embed import Encoder
+    from memlab.embed.speaker_centring import SpeakerSums
     from memlab.store import MemoryStore
     from memlab.store.scope_statistics import ScopeStatistics
 
@@ -49,6 +50,8 @@ class Bench:
     :param language: of the conversations.
     :param progress: whether encoding shows a bar.
     :param statistics: of the whole scope, where this bench has candidates of a large one.
+    :param speaker_sums: gives those of the whole scope, in the same case; see
+        :mod:`memlab.embed.speaker_centring`.
     :param provenance: dataset fingerprint, encoder identity, table versions: what every run over it
         carries.
     :param remembered: the last rankings, which :mod:`memlab.pipelines` keeps here so that ten
@@ -65,6 +68,7 @@ class Bench:
     language: str = "en"
     progress: bool = True
     statistics: ScopeStatistics | None = None
+    speaker_sums: Callable[[], SpeakerSums] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
     remembered: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
     _evidence: Mapping[Level, Qrels] = field(default_factory=dict)
@@ -192,6 +196,7 @@ class Bench:
             embed=embed,
             language=self.language,
             statistics=self.statistics,
+            speaker_sums=self.speaker_sums,
         )
 
     def documents(self, level: Level) -> Documents:

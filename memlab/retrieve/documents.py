@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from memlab.embed.speaker_centring import SpeakerSums, centre_by_speaker
 from memlab.embed.turn_texts import session_texts, turn_texts
 from memlab.errors import DataError
 from memlab.records import Level
@@ -126,6 +127,7 @@ class Documents:
     :param spans: scope → (first, last + 1) place of its documents.
     :param write: gives the texts.
     :param embed: gives the embeddings; ``None`` without an encoder.
+    :param centre: gives the speaker-centred vectors, where there are embeddings.
     :param language: that the texts are read in.
     :param whole: the statistics of the words of all documents, where these are some of those of one
         scope, see :mod:`memlab.retrieve.large_scopes`.
@@ -137,6 +139,7 @@ class Documents:
     spans: Mapping[str, tuple[int, int]]
     write: Callable[[], list[str]] = field(repr=False)
     embed: Callable[[], np.ndarray] | None = field(default=None, repr=False)
+    centre: Callable[[], np.ndarray] | None = field(default=None, repr=False)
     language: str = "en"
     whole: WordStatistics | None = None
     made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
@@ -217,7 +220,7 @@ class Documents:
         return places["at"].to_numpy()
 
     def vectors(self) -> np.ndarray:
-        """Give the embeddings.
+        """Give the embeddings: what documents are compared with questions by, (n, d) float32 unit rows.
 
         :raises DataError: when the bench was made without an encoder.
         """
@@ -228,6 +231,23 @@ class Documents:
         vectors: np.ndarray = self.embeddings
         return vectors
 
+    def speaker_centred(self) -> np.ndarray:
+        """Give what documents are compared with each other by: (n, d) float32 unit rows.
+
+        Of a turn its embedding less the mean of its speaker's in the scope, see
+        :mod:`memlab.embed.speaker_centring`; of a session the normalised mean of those of its
+        turns.
+
+        :raises DataError: when the bench was made without an encoder.
+        """
+        if self.centre is None:
+            return self.vectors()
+        return self._centred
+
+    @cached_property
+    def _centred(self) -> Any:
+        return None if self.centre is None else self.centre()
+
 
 def build_documents(
     turns: pl.DataFrame,
@@ -236,11 +256,13 @@ def build_documents(
     embed: Callable[[], np.ndarray] | None = None,
     language: str = "en",
     statistics: ScopeStatistics | None = None,
+    speaker_sums: Callable[[], SpeakerSums] | None = None,
 ) -> dict[Level, Documents]:
     """Put turns and sessions in order of scope and time, as documents of both levels.
 
     :param embed: gives the embeddings of the turns, in the order of ``turns``.
     :param statistics: of the whole scope, where these are some of its turns and sessions.
+    :param speaker_sums: gives those of the whole scope, in the same case.
     :raises DataError: for a turn of a session that is not listed.
     """
     order = sessions.sort("scope", "n", maintain_order=True).with_row_index("session")
@@ -257,12 +279,14 @@ def build_documents(
         placed["turn_id"].to_numpy(), session, _scope_spans(placed["scope"]),
         write=lambda: turn_texts(placed.drop("row", "session")),
         embed=embed and (lambda: np.ascontiguousarray(embed()[rows])),
+        centre=embed and (lambda: _centre_scopes(of_turns, placed["speaker"], speaker_sums)),
         language=language, whole=statistics and statistics.turn,
     )  # fmt: skip
     of_sessions = Documents(
         order["session_id"].to_numpy(), np.arange(order.height), _scope_spans(order["scope"]),
         write=lambda: session_texts(placed.drop("row", "session"), order.drop("session")),
         embed=embed and (lambda: _unit_group_means(of_turns.vectors(), session, order.height)),
+        centre=embed and (lambda: _unit_group_means(of_turns.speaker_centred(), session, order.height)),
         language=language, whole=statistics and statistics.session,
     )  # fmt: skip
     return {"turn": of_turns, "session": of_sessions}
@@ -273,6 +297,21 @@ def _scope_spans(scopes: pl.Series) -> dict[str, tuple[int, int]]:
     runs = scopes.rle().struct.unnest()
     ends = runs["len"].cum_sum()
     return dict(zip(runs["value"], zip(ends - runs["len"], ends, strict=True), strict=True))
+
+
+def _centre_scopes(
+    documents: Documents, speakers: pl.Series, sums: Callable[[], SpeakerSums] | None
+) -> np.ndarray:
+    """Centre the turns of each scope by their speakers: (n, d).
+
+    :param sums: gives those of the whole scope, where these are some turns of one.
+    """
+    centred, of_scope = np.empty_like(documents.vectors()), sums and sums()
+    for start, end in documents.spans.values():
+        centred[start:end] = centre_by_speaker(
+            documents.vectors()[start:end], speakers[start:end], sums=of_scope
+        )
+    return centred
 
 
 def _unit_group_means(vectors: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

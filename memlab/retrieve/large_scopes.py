@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +145,7 @@ def read_candidate_bench(
         store=store,
         language=language,
         statistics=statistics,
+        speaker_sums=partial(store.search.speaker_sums, dataset, scope, column=column),
         provenance={
             "dataset": dataset,
             "path": PATH,

@@ -31,6 +31,19 @@ def candidates_by_query(
         yield own, (scores - scores[-1]) / spread if spread > 0 else np.ones(len(own))
 
 
+def similarity_vectors(run: Run, bench: Bench, *, centred: bool) -> np.ndarray:
+    """Give what the documents of a run's level are compared with each other by: (n, d) float32 unit rows.
+
+    :param centred: without what the turns of their speaker have in common, see
+        :mod:`memlab.embed.speaker_centring`; else as they are encoded.
+    :raises DataError: when the bench was made without an encoder.
+    """
+    documents = bench.documents(run.level)
+    if centred:
+        return documents.speaker_centred()
+    return documents.vectors()
+
+
 def reorder_run(run: Run, bench: Bench, choices: Iterable[np.ndarray]) -> Run:
     """Give the run with some documents of each query in front, in a new order, and the rest behind as they were.
 

@@ -1,4 +1,8 @@
-"""Clusters: the best document of each in turn, or all members of those of the first hits."""
+"""Clusters: the best document of each in turn, or all members of those of the first hits.
+
+Documents are clustered by their speaker-centred vectors, see :mod:`memlab.embed.speaker_centring`;
+with ``centred=False`` as they are encoded.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,8 @@ from memlab.errors import check_at_least
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.retrieve.documents import Documents
 from memlab.retrieve.ranking import rank_in_order
-from memlab.select.candidates import candidates_by_query, reorder_run
+from memlab.select.candidates import candidates_by_query, reorder_run, similarity_vectors
 
 
 @stage
@@ -25,8 +28,9 @@ def by_cluster(
     clustering: str = "kmeans",
     min_cluster_size: int = 5,
     seed: int = 0,
+    centred: bool = True,
 ) -> Run:
-    """Cluster the first candidates by their embeddings, then take the best of each cluster in turn.
+    """Cluster the first candidates, then take the best of each cluster in turn.
 
     In a round, clusters come in the order of their best remaining candidate. A candidate that the
     clusterer leaves as noise is a cluster of its own. :func:`expand_cluster` does the opposite.
@@ -39,6 +43,7 @@ def by_cluster(
     :param min_cluster_size: least members of a cluster, where the clusterer takes it, as
         ``hdbscan`` does.
     :param seed: of the clusterer.
+    :param centred: ``False`` compares documents as they are encoded, speakers' names included.
     :raises DataError: for a count out of range, an unknown clusterer, or without embeddings.
 
     >>> import memlab
@@ -48,7 +53,7 @@ def by_cluster(
     >>> one_cluster.frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    vectors = bench.documents(run.level).vectors()
+    vectors = similarity_vectors(run, bench, centred=centred)
     wanted = {"n_clusters": n_clusters, "min_cluster_size": min_cluster_size, "seed": seed}
     check_at_least(1, n_clusters=n_clusters)
     check_at_least(2, min_cluster_size=min_cluster_size)
@@ -74,6 +79,7 @@ def expand_cluster(
     cluster_size: int = 5,
     clustering: str = "kmeans",
     seed: int = 0,
+    centred: bool = True,
 ) -> Run:
     """Keep the first documents in front, then bring in every member of their clusters, then the rest as it was.
 
@@ -86,6 +92,7 @@ def expand_cluster(
         clusters, as ``kmeans`` does, at least where it takes a size, as ``hdbscan`` does.
     :param clustering: a name of :data:`memlab.clusterers`; a seed that is noise brings nothing.
     :param seed: of the clusterer.
+    :param centred: ``False`` compares documents as they are encoded, speakers' names included.
     :raises DataError: for a count out of range, an unknown clusterer, or without embeddings.
 
     Source: Liu and Croft, Cluster-based retrieval using language models (SIGIR 2004).
@@ -99,10 +106,15 @@ def expand_cluster(
     check_at_least(2, cluster_size=cluster_size)
     check_at_least(1, seeds=seeds)
     documents = bench.documents(run.level)
-    vectors, ranked = documents.vectors(), [at for at, _ in candidates_by_query(run, bench)]
-    cluster = _cluster_scopes(
-        documents, np.array([at[0] for at in ranked]), clustering, cluster_size, seed
-    )
+    vectors = similarity_vectors(run, bench, centred=centred)
+    ranked = [at for at, _ in candidates_by_query(run, bench)]
+    touched = np.array([at[0] for at in ranked])
+    spans = [
+        (start, end)
+        for start, end in documents.spans.values()
+        if ((touched >= start) & (touched < end)).any()
+    ]
+    cluster = _cluster_scopes(vectors, spans, clustering, cluster_size, seed)
     parts = []
     for query_id, at in zip(run.frame["query_id"].unique(maintain_order=True), ranked, strict=True):
         first, rest = at[:seeds], at[seeds:]
@@ -123,20 +135,14 @@ def expand_cluster(
 
 
 def _cluster_scopes(
-    documents: Documents, used: np.ndarray, clustering: str, size: int, seed: int
+    vectors: np.ndarray, spans: list[tuple[int, int]], clustering: str, size: int, seed: int
 ) -> np.ndarray:
-    """Cluster each scope that the run touches: (n,) number of each document's cluster, −1 in the other scopes."""
-    cluster = np.full(len(documents.ids), -1)
-    for start, end in documents.spans.values():
-        if ((used >= start) & (used < end)).any():
-            wanted = {
-                "n_clusters": -(-(end - start) // size),
-                "min_cluster_size": size,
-                "seed": seed,
-            }
-            cluster[start:end] = start + _cluster_rows(
-                documents.vectors()[start:end], clustering, **wanted
-            )
+    """Cluster each of some scopes: (n,) number of each document's cluster, −1 in the other scopes."""
+    cluster = np.full(len(vectors), -1)
+    for start, end in spans:
+        n_clusters = -(-(end - start) // size)
+        wanted = {"n_clusters": n_clusters, "min_cluster_size": size, "seed": seed}
+        cluster[start:end] = start + _cluster_rows(vectors[start:end], clustering, **wanted)
     return cluster
 
 

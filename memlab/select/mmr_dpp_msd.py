@@ -1,4 +1,8 @@
-"""Diversity: a candidate that resembles those already taken comes later. Three methods, all by pyversity."""
+"""Diversity: a candidate that resembles those already taken comes later. Three methods, all by pyversity.
+
+Candidates are compared by their speaker-centred vectors, see :mod:`memlab.embed.speaker_centring`;
+with ``centred=False`` as they are encoded.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from memlab.errors import check_at_least, check_between
 from memlab.records import Run
 from memlab.registry import stage
 from memlab.retrieve.bench import Bench
-from memlab.select.candidates import candidates_by_query, reorder_run
+from memlab.select.candidates import candidates_by_query, reorder_run, similarity_vectors
 
 if TYPE_CHECKING:
     from pyversity import DiversificationResult
@@ -20,14 +24,15 @@ _NO_VOLUME = 1e-5
 
 
 @stage
-def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
+def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50, centred: bool = True) -> Run:
     """Maximal marginal relevance: λ · relevance − (1 − λ) · similarity to the nearest candidate that is taken.
 
     Relevance is the run's score scaled to [0, 1] within the query, so that λ means the same after
-    any stage; similarity is the cosine of the embeddings, and 0 where it is negative.
+    any stage; similarity is the cosine of speaker-centred vectors, and 0 where it is negative.
 
     :param lambda_: 1 is pure relevance, 0 pure diversity.
     :param k: how many to take; what is not taken follows in its old order.
+    :param centred: ``False`` compares candidates as they are encoded, speakers' names included.
     :raises DataError: for λ outside [0, 1], ``k`` below 1, or without embeddings.
 
     Source: Carbonell and Goldstein, The use of MMR (SIGIR 1998).
@@ -39,11 +44,13 @@ def mmr(run: Run, bench: Bench, *, lambda_: float = 0.7, k: int = 50) -> Run:
     True
     """
     check_between(0, 1, lambda_=lambda_)
-    return _diversify_run(run, bench, "mmr", diversity=1 - lambda_, k=k)
+    return _diversify_run(run, bench, "mmr", diversity=1 - lambda_, k=k, centred=centred)
 
 
 @stage
-def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
+def dpp(
+    run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50, centred: bool = True
+) -> Run:
     """Determinantal point process: greedily take the candidate that adds most volume to those taken.
 
     Greedy MAP inference over the kernel wᵢ · cos(i, j) · wⱼ with w = exp((1 − diversity) · z),
@@ -51,7 +58,7 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
     nearest document taken, a determinant with all of them together. A candidate that adds no
     volume, such as a copy, is not taken but follows in the old order.
 
-    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` as in :func:`mmr`.
+    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` and ``centred`` as in :func:`mmr`.
     :raises DataError: for diversity outside [0, 1], ``k`` below 1, or without embeddings.
 
     Source: Chen, Zhang and Zhou, Fast greedy MAP inference for determinantal point process (NeurIPS
@@ -63,18 +70,20 @@ def dpp(run: Run, bench: Bench, *, diversity: float = 0.2, k: int = 50) -> Run:
     >>> memlab.select.dpp(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    return _diversify_run(run, bench, "dpp", diversity=diversity, k=k)
+    return _diversify_run(run, bench, "dpp", diversity=diversity, k=k, centred=centred)
 
 
 @stage
-def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50) -> Run:
+def msd(
+    run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50, centred: bool = True
+) -> Run:
     """Max-sum diversification: (1 − diversity) · relevance + diversity · Σ distance to all candidates that are taken.
 
-    Relevance is as in :func:`mmr`, distance 1 − cosine of the embeddings. The sum grows with every
+    Relevance is as in :func:`mmr`, distance 1 − cosine of speaker-centred vectors. The sum grows with every
     document taken while relevance does not, so that late places go to outliers at almost any
     diversity: MMR is milder.
 
-    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` as in :func:`mmr`.
+    :param diversity: 0 is the ranking as it was, 1 pure diversity; ``k`` and ``centred`` as in :func:`mmr`.
     :raises DataError: for diversity outside [0, 1], ``k`` below 1, or without embeddings.
 
     Source: Borodin, Lee and Ye, Max-sum diversification, monotone submodular functions and dynamic
@@ -86,15 +95,17 @@ def msd(run: Run, bench: Bench, *, diversity: float = 0.05, k: int = 50) -> Run:
     >>> memlab.select.msd(plain, bench, diversity=0.0).frame["doc_id"].equals(plain.frame["doc_id"])
     True
     """
-    return _diversify_run(run, bench, "msd", diversity=diversity, k=k)
+    return _diversify_run(run, bench, "msd", diversity=diversity, k=k, centred=centred)
 
 
-def _diversify_run(run: Run, bench: Bench, strategy: str, *, diversity: float, k: int) -> Run:
+def _diversify_run(
+    run: Run, bench: Bench, strategy: str, *, diversity: float, k: int, centred: bool
+) -> Run:
     from pyversity import diversify
 
     check_between(0, 1, diversity=diversity)
     check_at_least(1, k=k)
-    vectors = bench.documents(run.level).vectors()
+    vectors = similarity_vectors(run, bench, centred=centred)
     if diversity == 0:
         return run
     choices = []

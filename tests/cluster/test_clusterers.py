@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import memlab
-from memlab.cluster import NOISE, cluster_labels, mixture_memberships, project
+from memlab.cluster import NOISE, cluster_labels, hdbscan_labels, mixture_memberships, project
 from memlab.errors import DataError, PipelineError
 
 FOUR = ["kmeans", "hdbscan", "umap_hdbscan", "mixture"]
@@ -135,3 +135,62 @@ def test_what_cannot_be_laid_out() -> None:
     ):
         with pytest.raises(DataError, match=said):
             project(rows)
+
+
+@pytest.mark.parametrize("copies", [2, 60, 100, 400])
+@pytest.mark.parametrize("clustering", FOUR)
+def test_equal_rows_share_one_label_however_many_they_are(clustering: str, copies: int) -> None:
+    """Among 240 others; and as many copies change nothing about the others."""
+    rng = np.random.default_rng(5)
+    subjects = np.eye(30)[rng.integers(0, 12, 240)]
+    others = subjects + rng.normal(scale=0.15, size=(240, 30))
+    same = np.eye(30)[20] + rng.normal(scale=0.1, size=30)
+    rows = np.vstack([others, np.tile(same, (copies, 1))])
+    mixed = rng.permutation(len(rows))
+    labels = np.empty(len(rows), np.int64)
+    labels[mixed] = cluster_labels(rows[mixed], clustering, n_clusters=12, min_cluster_size=5)
+    assert len(set(labels[240:].tolist())) == 1
+    if copies > 5:
+        assert labels[240] != NOISE, "a message sent that often is a cluster"
+    if clustering == "hdbscan":
+        once = cluster_labels(np.vstack([others, same]), clustering, min_cluster_size=5)
+        assert np.array_equal(once[:240] == NOISE, labels[:240] == NOISE)
+        together = labels[:240, None] == labels[None, :240]
+        assert np.array_equal(once[:240, None] == once[None, :240], together)
+
+
+def test_copies_count_where_a_clusterer_takes_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memlab.clusterers, "_functions", dict(memlab.clusterers))
+    seen = dict[str, list[float]]()
+
+    @memlab.clusterer
+    def counted(vectors: np.ndarray, *, weights: np.ndarray) -> np.ndarray:
+        seen.update(weights=weights.tolist(), first=vectors[:, 0].tolist())
+        return np.arange(len(vectors))
+
+    rows = np.eye(3)[[2, 0, 2, 1, 0, 2]]
+    assert cluster_labels(rows, "counted").tolist() == [0, 1, 0, 2, 1, 0], "the largest first"
+    assert seen == {"weights": [3, 2, 1], "first": [0, 1, 0]}
+    points = np.array([[1.0, 0.0], [0.96, 0.28], [0.6, 0.8]])
+    heavy = np.repeat(points, [1, 1, 30], axis=0)
+    assert cluster_labels(heavy, "kmeans", n_clusters=2).tolist() == [1, 1, *[0] * 30]
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.1, 0.12])
+def test_two_far_groups_do_not_mix_for_any_seed(noise: float) -> None:
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 60)
+    rows = np.eye(384)[truth] + rng.normal(scale=noise, size=(120, 384))
+    for seed in range(50):
+        labels = cluster_labels(rows, "kmeans", n_clusters=2, seed=seed)
+        assert sorted(np.bincount(labels).tolist()) == [60, 60], seed
+        assert len(set(labels[:60].tolist())) == 1, seed
+
+
+def test_ones_own_rows_are_dense_by_their_differences_and_copies_are_a_cluster_alone() -> None:
+    rows = np.eye(12)[[0, 1, 2, 3, 4, 5, 6, *[7] * 4, *[8] * 5]]
+    labels = hdbscan_labels(rows, min_cluster_size=5, n_components=None)
+    assert labels.tolist() == [NOISE] * 11 + [0] * 5
+    weights = np.r_[np.ones(7), np.full(4, 2), np.ones(5)]
+    labels = hdbscan_labels(rows, min_cluster_size=5, n_components=None, weights=weights)
+    assert labels.tolist() == [NOISE] * 7 + [1] * 4 + [0] * 5

@@ -115,7 +115,7 @@ def test_sets_lie_in_clusters_as_counted_and_permuted_labels_as_random_sets_do()
 
 
 def test_pair_similarity_by_hand() -> None:
-    """The only turn of either scope that is no evidence is the one that is drawn."""
+    """The only turn of either scope that is no evidence is the one that is drawn; as they are encoded."""
     vectors = {
         "a1": [1, 0],
         "a2": [0.6, 0.8],
@@ -127,21 +127,23 @@ def test_pair_similarity_by_hand() -> None:
     sessions = [{"a1": "s", "a2": "s", "a4": "t"}.get(turn, "u") for turn in vectors]
     turns = pl.DataFrame(
         {"turn_id": [*vectors], "scope": [turn[0] for turn in vectors], "session_id": sessions}
-    )
+    ).with_columns(speaker=pl.col("turn_id").replace({"a1": "Ana", "a3": "Ana"}))
     asked = pl.DataFrame({"query_id": ["p", "q"], "evidence": [["b1"], ["a1", "a2", "a4"]]})
     given = {
         "question_embeddings": np.array([[0, 1], [2, 0]]),
         "turns": turns.reverse(),
         "n_random": 2,
+        "centred": False,
     }
     pairs = pair_similarity(np.array([*vectors.values()]), [*vectors], asked, **given)
-    same, other, random, evidence, best = PAIR_KINDS
+    same, other, random, of_speaker, evidence, best = PAIR_KINDS
     expected = {
         "p": {random: [-0.6, -0.6], evidence: [1], best: [-0.6]},
         "q": {
             same: [0.6],
             other: [0.8, 0.96],
             random: [0, 0, 0.8, 0.8, 0.6, 0.6],
+            of_speaker: [0, 0],
             evidence: [1, 0.6, 0.8],
             best: [0],
         },
@@ -150,3 +152,48 @@ def test_pair_similarity_by_hand() -> None:
         for kind in PAIR_KINDS:
             found = pairs.filter(kind=kind, query_id=query_id)["similarity"].to_list()
             assert found == pytest.approx(kinds.get(kind, []), abs=1e-6), (query_id, kind)
+
+
+def test_labels_permuted_within_speakers_keep_what_each_speaker_says_of_a_cluster() -> None:
+    """Clusters that are speakers: a set of one speaker is no more together than chance of that speaker is."""
+    labels = labelled("a", [0] * 6 + [1] * 4 + [NOISE] * 2)
+    speakers = labels.select("turn_id", speaker=pl.Series(["Ana"] * 6 + ["Mika"] * 6))
+    sets = pl.DataFrame({"query_id": ["q", "q", "r", "r"], "turn_id": ["a0", "a3", "a6", "a7"]})
+    observed, null = observed_and_null_spread(sets, labels, speakers=speakers, draws=4000)
+    np.testing.assert_allclose(observed[:, 2], [1, 1])
+    assert (null[:, 0] == [1, 1, 1]).all(), "all that Ana says is in one cluster"
+    assert null[:, 1, 2].mean() == pytest.approx(6 / 15, abs=0.02), "pairs of Mika's in one cluster"
+    plain = observed_and_null_spread(sets, labels, draws=4000)[1]
+    assert plain[:, 0, 2].mean() == pytest.approx((15 + 6) / 66, abs=0.02)
+    one = speakers.with_columns(speaker=pl.lit("Ana"))
+    same = observed_and_null_spread(sets, labels, speakers=one, draws=4000)[1]
+    np.testing.assert_array_equal(same, plain)
+    with pytest.raises(DataError, match="'a11' is not listed"):
+        observed_and_null_spread(sets, labels, speakers=speakers.head(11))
+
+
+def test_similar_by_speaker_alone_is_not_similar_once_centred() -> None:
+    rng = np.random.default_rng(0)
+    names, topics = np.eye(24)[:2], np.eye(24)[2:22]
+    speaker, topic = np.repeat([0, 1], 60), np.tile(np.arange(20), 6)
+    vectors = 2 * names[speaker] + topics[topic] + 0.05 * rng.normal(size=(120, 24))
+    ids = [f"t{i}" for i in range(120)]
+    turns = pl.DataFrame({"turn_id": ids, "scope": "u", "session_id": ids})
+    turns = turns.with_columns(speaker=pl.Series(np.array(["Ana", "Mika"])[speaker]))
+    asked = pl.DataFrame(
+        {"query_id": ["same topic", "speaker"], "evidence": [["t0", "t20"], ["t1", "t2"]]}
+    )
+    given = {"question_embeddings": vectors[:2], "turns": turns, "n_random": 50}
+    means = {}
+    for centred in (False, True):
+        pairs = pair_similarity(vectors, ids, asked, **given, centred=centred)
+        for row in pairs.group_by("query_id", "kind").agg(pl.col("similarity").mean()).iter_rows():
+            means[centred, row[0], row[1]] = row[2]
+    of_speaker, evidence = "evidence – random, same speaker", "evidence, other session"
+    for topical, lowest in (("same topic", 0.9), ("speaker", -0.2)):
+        assert means[False, topical, of_speaker] > 0.75
+        assert abs(means[True, topical, of_speaker]) < 0.15
+        assert means[True, topical, evidence] > lowest
+    assert means[True, "speaker", evidence] < 0.15
+    for kind in ("question – evidence", "question – best other"):
+        assert means[True, "speaker", kind] == means[False, "speaker", kind]

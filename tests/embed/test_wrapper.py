@@ -60,6 +60,32 @@ def test_a_header_is_that_of_the_encoder_else_named_else_of_the_settings(
         load("hashing:64", header=["topics"])
 
 
+@pytest.mark.parametrize("name", ["minilm", "hashing:64"])
+def test_equal_texts_have_equal_vectors_with_and_without_a_store(tmp_path: Path, name: str) -> None:
+    texts = ["Ok, thanks, see you tomorrow!", "I sold the old bicycle on Monday.", "tea"] * 20
+    texts = [*(f"note {n} " * (n % 9 + 1) for n in range(30)), *texts]
+    stored = cache_encoder(MemoryStore.open(tmp_path / "store"), load(name))
+    for encoder in (load(name), stored, stored):
+        vectors = encoder.encode(texts, progress=False)
+        assert vectors.shape == (90, encoder.dim)
+        for first in (30, 31, 32):
+            assert (vectors[first::3] == vectors[first]).all()
+        assert not (vectors[30] == vectors[31]).all()
+
+
+def test_equal_tokens_are_read_once_with_what_stands_before_them() -> None:
+    model = StandIn()
+    asked = list[list[str]]()
+    given = model.encode_tokens
+    model.encode_tokens = lambda texts, **how: asked.append(list(texts)) or given(texts, **how)
+    texts, before = ["tea", "milk", "tea", "tea"], ["", "a", "", "b"]
+    tokens = load(model).encode_tokens(texts, before=before)
+    assert asked == [["tea", "milk", "tea"]]
+    expected = given(texts, before=before)
+    np.testing.assert_array_equal(tokens.start, expected.start)
+    np.testing.assert_array_equal(tokens.vectors, expected.vectors)
+
+
 def test_a_cache_gives_what_it_holds_and_asks_the_model_for_the_rest(tmp_path: Path) -> None:
     store, model = MemoryStore.open(tmp_path / "store"), FakeEncoder()
     cached = cache_encoder(store, load(model, header=("time",)))
