@@ -43,6 +43,7 @@ import polars as pl
 
 import memlab
 from memlab import cluster, evaluate
+from memlab.cluster.evidence_spread import similarity_quartiles
 from memlab.evaluate import comparison, conclusions
 from memlab.experiments import sweep
 from memlab.figures import export, intervals, sweep_panels
@@ -124,10 +125,7 @@ export(fig, "selection-tests", data=shown, caption=caption, **made)
 turns = bench.documents("turn")
 asked = {"question_embeddings": bench.query_vectors, "turns": data.turns, "seed": seed}
 pairs = cluster.pair_similarity(turns.vectors(), turns.ids.tolist(), data.questions, **asked)
-cosine = pl.col("similarity")
-similar = pairs.group_by("kind", maintain_order=True).agg(
-    pl.n_unique("query_id").alias("n"), mean=cosine.median(), low=cosine.quantile(0.25), high=cosine.quantile(0.75)
-)
+similar = similarity_quartiles(pairs)
 fig = intervals.mean_intervals(similar.with_columns(form=pl.lit("all")), measure="cosine: median, quartiles", digits=2)
 caption = f"Cosine of {encoder} vectors by kind of pair: median and quartiles ({data.name}, all questions)."
 export(fig, "pair-similarity", data=similar, caption=caption, **made)

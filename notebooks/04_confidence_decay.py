@@ -49,9 +49,10 @@ import polars as pl
 
 import memlab
 from memlab.evaluate import comparison, conclusions
+from memlab.evaluate.changed_values import decay_labels, fact_outcomes
 from memlab.evaluate.gold_facts import read_gold
 from memlab.figures import curves, export, intervals
-from memlab.knowledge import ConfidenceSettings, confidence, decay_fitting, extract, fact_search, resolve
+from memlab.knowledge import confidence, decay_fitting, extract
 from memlab.knowledge.decay_curves import PlateauLinear
 
 # %% [markdown]
@@ -63,11 +64,7 @@ from memlab.knowledge.decay_curves import PlateauLinear
 
 # %%
 memlab.evaluate.show_tables()
-chats = read_gold(gold or Path(memlab.__file__).parents[1] / "data" / "sample")
-facts = [(chat, fact) for chat in chats for fact in chat.of_kind("fact") if fact.mode == "is" and not fact.corrected]
-ages = [(max(chat.times.values()) - chat.times[fact.since]).total_seconds() / 86_400 for chat, fact in facts]
-held = [chat.active(fact) for chat, fact in facts]
-labels = pl.DataFrame({"age_days": ages, "still_true": held}).with_row_index("fact_id")
+labels = decay_labels(read_gold(gold or Path(memlab.__file__).parents[1] / "data" / "sample"))
 
 # %%
 losses = decay_fitting.compare_curves(labels, seed=seed).sort("log_loss")
@@ -114,33 +111,24 @@ data = own if own.questions.filter(asks_for_change).height else memlab.sample()
 updates = data.questions.filter(asks_for_change).with_columns(now="timestamp")
 data = replace(data, questions=updates.drop("now"))
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
-none, default = ConfidenceSettings(decay=PlateauLinear(floor=1.0)), ConfidenceSettings()
-ways = {"neither": (none, False), "decay": (default, False), "supersession": (none, True)}
-how = {"conditions": ways | {"decay and supersession": (default, True)}, "encoder": bench.embedder()}
 
 # %%
 known = extract(data.turns, service=service)
 print(known.note or f"{known.facts.height:,} facts")
-kept = resolve(known.facts).facts.filter(pl.col.status != "closing").select("fact_id", turn="evidence").explode("turn")
-pairs = [updates.select("query_id", turn=c, current=pl.lit(c == "evidence")) for c in ("evidence", "stale")]
-named, outcomes = pl.concat(pairs).explode("turn").join(kept, on="turn"), []
-for (query_id, scope, now), asked in updates.group_by("query_id", "scope", "now", maintain_order=True):
-    then = resolve(known.facts.filter(scope=scope), as_of=now, encoder=how["encoder"])
-    found = fact_search.current_first_shares(asked, named.join(asked, on="query_id", how="semi"), then, **how)
-    outcomes.append(found.filter(pl.col("n") > 0).select(system="condition", query_id=pl.lit(query_id), hit="share"))
+from_facts = fact_outcomes(updates, known.facts, encoder=bench.embedder())
 
 # %%
 runs = [memlab.pipeline(text).run(bench) for text in ("best", "best | current")]
 messages = [comparison.stale_outcomes(run, data).with_columns(system=pl.lit(run.name)) for run in runs]
 messages = pl.concat(messages).select("system", "query_id", hit="current first")
-sides = {"recorded facts": pl.concat(outcomes), "messages": messages}
+sides = {"facts": from_facts, "messages": messages}
 compared = {name: comparison.compare_outcomes(rows, seed=seed) for name, rows in sides.items()}
 bought = pl.concat(rows.select(pl.lit(name).alias("data"), pl.all()) for name, rows in compared.items())
 bought.drop("win", "tie", "loss")
 
 # %%
 measure = "share of questions whose current value ranks above every stale one"
-drawn = bought.with_columns(low="mean_low", high="mean_high")
+drawn = bought.with_columns(low="mean_low", high="mean_high", level="mean_level")
 fig = intervals.mean_intervals(drawn, rows="system", series="data", measure=measure)
 caption = "Questions about a changed value whose current value ranks above every stale one, from facts and from messages."
 export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(bench.provenance), directory=figures)
@@ -151,6 +139,5 @@ export(fig, "decay-outranked", data=bought, caption=caption, provenance=dict(ben
 # %% tags=["answer"]
 said = {"asked": "questions about a changed value", "what": "the current value ranks above every stale one"}
 found = conclusions.asked_elsewhere(own.name, data.name, lacking="question about a value that has changed")
-found += [sentence for rows in compared.values() for sentence in conclusions.conditions(rows, **said)]
-half = fits["exponential"].intervals.row(0, named=True)
-conclusions.Conclusions([*found, *conclusions.decay_curves(losses, half)])
+found += [sentence for name, its in compared.items() for sentence in conclusions.conditions(its, source=name, **said)]
+conclusions.Conclusions([*found, *conclusions.decay_curves(losses, fits["exponential"].intervals)])

@@ -51,8 +51,9 @@ from IPython.display import Markdown
 import memlab
 from memlab import evaluate, summaries
 from memlab.evaluate import conclusions
-from memlab.evaluate.cited_evidence import cited_shares
+from memlab.evaluate.cited_evidence import cited_shares, summary_sizes
 from memlab.figures import export, icicle, intervals
+from memlab.summaries.rollups import period_boxes
 
 evaluate.show_tables()
 
@@ -71,9 +72,7 @@ data
 # The memory with the week that carries on most: its months and weeks, each with its topics.
 
 # %%
-above = nodes.filter(pl.col("kind") != "session", scope=scope)
-labels = [f"{summaries.period_name(row)}: {', '.join(row['topics'])}" for row in above.to_dicts()]
-boxes = above.select("node_id", "parent", "kind", label=pl.Series(labels), n_turns=pl.col("turns").list.len())
+boxes = period_boxes(nodes.filter(scope=scope))
 fig = icicle.icicle(boxes)
 caption = f"Months and weeks of {scope} with their topics ({data.name}; weeks begin on Monday, UTC)."
 export(fig, "rollups-time", data=boxes, caption=caption, **about)
@@ -88,13 +87,6 @@ export(fig, "rollups-time", data=boxes, caption=caption, **about)
 Markdown(summaries.to_markdown(weeks.row(0, named=True)))
 
 # %% [markdown]
-# What this memory carried on from one week to the next:
-
-# %%
-carried = nodes.filter(kind="week", scope=scope).explode("carried_on").drop_nulls("carried_on")
-carried.select("carried_on", first_day=pl.col("start").dt.date()).head(12)
-
-# %% [markdown]
 # ## What the summaries still cite
 #
 # The share of questions whose every evidence item is cited by some sentence of a kind of summary, beside the share of all
@@ -105,16 +97,12 @@ carried.select("carried_on", first_day=pl.col("start").dt.date()).head(12)
 part = data.take([scope for scope in data.scopes if scope in themes_of] or data.scopes[:1])
 small = memlab.Bench.of(part, encoder=encoder, store=store)
 themes = summaries.summary_tree(small, "clusters", service=service, seed=seed).nodes
-made = pl.concat([nodes, themes.with_columns(kind=pl.format("cluster, layer {}", "level"))])
-words = pl.col("text").str.count_matches(r"\w+").sum()
-sizes = made.group_by("kind", maintain_order=True).agg(n=pl.len(), words=words)
+themes = themes.with_columns(kind=pl.format("cluster, layer {}", "level"))
+sizes = summary_sizes(pl.concat([nodes, themes]), data.turns)
+sizes
 
 # %%
-kept = []
-for (kind,), its in made.group_by("kind", maintain_order=True):
-    among = part if kind.startswith("cluster") else data
-    kept.append(cited_shares(its, among).with_columns(kind=pl.lit(kind)))
-kept = pl.concat(kept)
+kept = pl.concat([cited_shares(nodes, data), cited_shares(themes, part)])
 share = "share of questions whose every evidence item is cited, and of turns that are"
 fig = intervals.mean_intervals(kept, measure=share)
 caption = "Questions whose every evidence item is cited, and turns that are cited, by kind of summary."
@@ -151,4 +139,4 @@ export(fig, "rollups-tests", data=tested, caption=caption, **about)
 
 # %% tags=["answer"]
 found = conclusions.fused(tested, measure=measure) + conclusions.cited(kept)
-conclusions.Conclusions(found + conclusions.sizes(sizes, turns=data.turns.height, words=data.turns.select(words).item()))
+conclusions.Conclusions(found + conclusions.sizes(sizes))

@@ -60,8 +60,7 @@ sample = Path(memlab.__file__).parents[1] / "data" / "sample"
 data = memlab.datasets.load(conversations or sample / "sample.jsonl")
 bench = memlab.Bench.of(data, encoder=encoder, store=store)
 asked = conversation.read_follow_ups(follow_up_file or sample / "follow-ups.jsonl")
-depths = sorted({5, 10, 20, 50, k})
-every_depth = compare_follow_up_forms(asked, bench, pipeline=pipeline, service=service, k=depths)
+every_depth = compare_follow_up_forms(asked, bench, pipeline=pipeline, service=service, k=sorted({5, 10, 20, 50, k}))
 deeper = follow_up_forms_table(every_depth, seed=seed)
 about = {"provenance": {**bench.provenance, "pipeline": pipeline, "service": service}, "directory": figures}
 
@@ -104,17 +103,11 @@ export(fig, "follow-up-tests", data=gaps, caption=caption, **about)
 # %% [markdown]
 # ## The rewrites
 #
-# Two of each kind, and then those whose evidence only the form that stands alone brings back:
+# Two of each kind:
 
 # %%
 texts = compared.pivot("form", index=["query_id", "kind"], values="question")
 texts.group_by("kind", maintain_order=True).head(2).drop("query_id")
-
-# %%
-best_form = "model" if "model" in compared["form"] else "fallback"
-missed = compared.filter(~pl.col("complete"), form=best_form)
-lost = compared.filter("complete", form="standalone").join(missed, on="query_id", how="semi")
-texts.join(lost, on="query_id", how="semi", maintain_order="left").drop("query_id").head(10)
 
 # %% [markdown]
 # ## The sessions in play

@@ -47,7 +47,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 import memlab
 from memlab import evaluate, memories
-from memlab.figures import anatomy, cost_of_recall, export, intervals
+from memlab.figures import cost_of_recall, export, intervals
 
 # %%
 evaluate.show_tables()
@@ -75,10 +75,13 @@ def search(turns, query, k):
 
 # %%
 vectors = memories.Embeddings(bench.encoder, queries=memlab.embed.load(encoder))
+unused = {"provider": "openai", "config": {"api_key": "none"}}
 
 
 class LangChain:
     def ingest(self, turns):
+        from langchain_core.vectorstores import InMemoryVectorStore
+
         texts = (turns["speaker"].fill_null("") + ": " + turns["text"]).to_list()
         self.store = InMemoryVectorStore.from_texts(texts, vectors, [{"id": each} for each in turns["id"]])
 
@@ -89,10 +92,12 @@ class LangChain:
 # %%
 class Mem0:
     def __init__(self):
-        client, unused = QdrantClient(":memory:"), {"provider": "openai", "config": {"api_key": "none"}}
-        place = {"provider": "qdrant", "config": {"client": client, "embedding_model_dims": vectors.dim}}
-        parts = {"embedder": unused, "llm": unused, "vector_store": place, "history_db_path": ":memory:"}
-        self.system = mem0.Memory.from_config(parts)
+        import mem0
+        from qdrant_client import QdrantClient
+
+        client = {"client": QdrantClient(":memory:"), "embedding_model_dims": vectors.dim}
+        place = {"vector_store": {"provider": "qdrant", "config": client}, "history_db_path": ":memory:"}
+        self.system = mem0.Memory.from_config(place | {"embedder": unused, "llm": unused})
         self.system.embedding_model, self.search = vectors, self.system.search
 
     def add(self, text, user_id, metadata):
@@ -101,16 +106,9 @@ class Mem0:
 
 # %%
 compared = {name: name for name in ("bm25", "combsum", baseline)} | {"my function": search}
-if find_spec("langchain_core"):
-    from langchain_core.vectorstores import InMemoryVectorStore
-
-    compared["LangChain"] = LangChain
-if find_spec("mem0"):
-    os.environ["MEM0_TELEMETRY"] = "False"
-    import mem0
-    from qdrant_client import QdrantClient
-
-    compared["mem0"] = Mem0
+others = {"LangChain": ("langchain_core", LangChain), "mem0": ("mem0", Mem0)}
+compared |= {name: system for name, (package, system) in others.items() if find_spec(package)}
+os.environ["MEM0_TELEMETRY"] = "False"
 
 # %% [markdown]
 # ## Side by side
@@ -144,14 +142,10 @@ query_id = done.lost(system="my function", to=baseline)["query_id"].first()
 done.why(query_id, system="my function")
 
 # %%
-why = done.why(query_id, system=baseline)
-fig = anatomy.evidence_ranks_by_stage(why.stages, title=why.question["text"])
-caption = f"Where the evidence of one question of {data.name} stands after each stage, and in simple rankings."
-export(fig, "memories-why", data=why.stages, caption=caption, **made)
+done.why(query_id, system=baseline)
 
 # %% [markdown]
 # ## Answer
 
 # %% tags=["answer"]
-left_out = [name for name in ("LangChain", "mem0") if name not in compared]
-done.conclusions(system="my function", left_out=left_out)
+done.conclusions(system="my function", left_out=others.keys() - compared.keys())

@@ -195,3 +195,17 @@ def pair_similarity(
     return pl.DataFrame(
         found, {"query_id": pl.String, "kind": pl.String, "similarity": pl.Float64}, orient="row"
     )
+
+
+def similarity_quartiles(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Sum pairs of :func:`pair_similarity` up by kind, for a figure of medians and quartiles.
+
+    :returns: ``kind``, ``n`` (questions), ``mean`` (the median), ``low`` and ``high`` (the quartiles).
+    """
+    cosine = pl.col("similarity")
+    return pairs.group_by("kind", maintain_order=True).agg(
+        n=pl.n_unique("query_id"),
+        mean=cosine.median(),
+        low=cosine.quantile(0.25),
+        high=cosine.quantile(0.75),
+    )

@@ -497,12 +497,13 @@ def similarity(pairs: pl.DataFrame) -> Conclusions:
     )
 
 
-def conditions(compared: pl.DataFrame, *, asked: str, what: str) -> Conclusions:
+def conditions(compared: pl.DataFrame, *, asked: str, what: str, source: str = "") -> Conclusions:
     """Say which conditions hold for more questions than the first one.
 
     :param compared: what :func:`memlab.evaluate.comparison.compare_outcomes` gave.
     :param asked: of what questions, such as ``questions about a changed value``.
     :param what: what holds, such as ``the current value ranks first``.
+    :param source: what was searched, where several sources stand beside each other.
     """
     if compared.is_empty():
         return Conclusions([f"Whether {what} cannot be said: there are no {asked}."])
@@ -515,6 +516,7 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str) -> Conclusions:
         return Conclusions([too_few(base, len(tested), question, noun=noun)])
     significant = [row for row in tested if row["p_holm"] < ALPHA]
     answer = "Yes" if any(row["difference"] > 0 for row in significant) else "No"
+    answer = f"{answer}, from {source}" if source else answer
     head = f"{answer}: with {base['system']} {what} for {share_text(base)} of {n:,} {asked}"
     texts = [
         f"with {row['system']} for {share_text(row)} ({difference_text(row)}, {p_text(row['p_holm'])})"
@@ -523,15 +525,16 @@ def conditions(compared: pl.DataFrame, *, asked: str, what: str) -> Conclusions:
     return Conclusions([f"{head}; {listed(texts)}."])
 
 
-def decay_curves(losses: pl.DataFrame, half: Mapping[str, Any] | None) -> Conclusions:
+def decay_curves(losses: pl.DataFrame, exponential: pl.DataFrame) -> Conclusions:
     """Say which family of decay curves predicts held-out facts best, and after how long half no longer hold.
 
     :param losses: what :func:`memlab.knowledge.decay_fitting.compare_curves` gave.
-    :param half: the row of the half-life in the intervals of an exponential fit: ``estimate``, ``low``
-        and ``high`` in days.
+    :param exponential: the intervals of an exponential fit: ``estimate``, ``low`` and ``high`` of the
+        half-life in days, and ``level``.
     """
-    if losses.is_empty() or half is None:
-        return Conclusions(["How fast facts stop to hold cannot be said: there are too few labels."])
+    if losses.is_empty() or exponential.is_empty():
+        return Conclusions(["How fast facts cease to hold cannot be said: there are too few labels."])
+    half = exponential.row(0, named=True)
     ordered = losses.sort("log_loss", maintain_order=True)
     fitted = ordered.filter(~pl.col("family").is_in(["constant", "default"]))
     best, n = fitted["family"][0], losses["n"][0]
@@ -542,8 +545,9 @@ def decay_curves(losses: pl.DataFrame, half: Mapping[str, Any] | None) -> Conclu
     controls = [family for family in ("default", "constant") if family in beyond]
     if controls:
         said.append(f"It predicts significantly better than {listed(map(_code, controls))}.")
-    ends = f"[{_level(half, 'level')}: {half['low']:.2g} to {half['high']:.2g}]"
-    said.append(f"Half of the facts no longer hold after {half['estimate']:.2g} days {ends} (exponential).")
+    days = {name: f"{float(f'{half[name]:.2g}'):,.0f}" for name in ("estimate", "low", "high")}
+    ends = f"[{_level(half, 'level')}: {days['low']} to {days['high']}]"
+    said.append(f"Half of the facts no longer hold after {days['estimate']} days {ends} (exponential).")
     return Conclusions(said)
 
 
@@ -566,18 +570,18 @@ def cited(kept: pl.DataFrame) -> Conclusions:
     return Conclusions([f"Every evidence item is cited by summaries of a {'; '.join(texts)}."])
 
 
-def sizes(made: pl.DataFrame, *, turns: int, words: int) -> Conclusions:
+def sizes(counted: pl.DataFrame) -> Conclusions:
     """Say how much shorter summaries are than what was said.
 
-    :param made: ``kind`` (of summary), ``n`` and ``words``.
+    :param counted: what :func:`memlab.evaluate.cited_evidence.summary_sizes` gave.
     """
-    if not words:
+    said, *made = counted.to_dicts()
+    if not made or not said["words"]:
         return Conclusions()
     texts = [
-        f"{n:,} of a {kind} ({percent(length / words)} of the words)"
-        for kind, n, length in made.select("kind", "n", "words").iter_rows()
+        f"{row['n']:,} of a {row['kind']} ({percent(row['of_words'])} of the words)" for row in made
     ]
-    return Conclusions([f"{turns:,} turns became these summaries: {listed(texts)}."])
+    return Conclusions([f"{said['n']:,} turns became these summaries: {listed(texts)}."])
 
 
 def fused(judged: pl.DataFrame, *, measure: str) -> Conclusions:

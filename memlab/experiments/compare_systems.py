@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ class Comparison(Experiment):
         measure: MeasureLike = "recall_all@10",
         *,
         system: str | None = None,
-        left_out: Sequence[str] = (),
+        left_out: Iterable[str] = (),
     ) -> Conclusions:
         """Say in sentences which systems find more than the baseline, and which fewer.
 
@@ -102,7 +102,7 @@ class Comparison(Experiment):
         if system is not None:
             said += conclusions.budgets(self.systems, system=system)
             said += conclusions.missed_by(self.misses(system=system), system=system)
-        said += [f"Not installed, and left out: {name}." for name in left_out]
+        said += [f"Not installed, and left out: {name}." for name in sorted(left_out)]
         return Conclusions(said)
 
     def lost(self, *, system: str, to: str) -> pl.DataFrame:
